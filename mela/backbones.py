@@ -1,0 +1,175 @@
+"""Embeddings psi: images to vectors."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+DROP_BLOCK_STEPS = 40_000
+
+
+class DropBlock(nn.Module):
+    """Dropout of square regions (Ghiasi et al., 2018), with a drop rate that grows from 0.
+
+    Each position starts a dropped block with probability gamma, such that the expected share of dropped activations is
+    about the current rate; what remains is scaled to keep the sum. The rate grows linearly to `rate` over `steps`
+    training steps. The step counter is a buffer: it is saved with the model and advances in training mode only.
+
+    Parameters
+    ----------
+    rate : float
+        Final share of dropped activations, in [0, 1).
+    block_size : int
+        Side of a block in positions; maps smaller than it use their own side.
+    steps : int
+        Training steps over which the rate grows.
+    """
+
+    step: Tensor
+
+    def __init__(self, rate: float, block_size: int, steps: int = DROP_BLOCK_STEPS) -> None:
+        super().__init__()
+        self.rate = rate
+        self.block_size = block_size
+        self.steps = steps
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """Drop blocks of `maps` (n, c, h, w) in training mode; the identity in evaluation mode."""
+        if not self.training or self.rate == 0:
+            return maps
+        self.step += 1
+        rate = self.rate * torch.clamp(self.step / self.steps, max=1.0)
+        _, _, height, width = maps.shape
+        size = min(self.block_size, height, width)
+        corners = (height - size + 1) * (width - size + 1)
+        gamma = rate * height * width / (size * size * corners)
+        starts = torch.rand(*maps.shape[:2], height - size + 1, width - size + 1, device=maps.device) < gamma
+        # each start drops the size x size block below and right of it
+        dropped = F.max_pool2d(F.pad(starts.to(maps.dtype), [size - 1] * 4), kernel_size=size, stride=1)
+        kept = 1 - dropped
+        return maps * kept * (kept.numel() / kept.sum().clamp(min=1))
+
+
+class ResidualBlock(nn.Module):
+    """Three 3x3 convolutions with a 1x1 shortcut, halving the side (RFS flavour)."""
+
+    def __init__(self, channels_in: int, channels_out: int, drop: nn.Module) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for index in range(3):
+            layers += [
+                nn.Conv2d(channels_in if index == 0 else channels_out, channels_out, 3, padding=1, bias=False),
+                nn.BatchNorm2d(channels_out),
+            ]
+            if index < 2:
+                layers.append(nn.LeakyReLU(0.1))
+        self.body = nn.Sequential(*layers)
+        self.shortcut = nn.Sequential(nn.Conv2d(channels_in, channels_out, 1, bias=False), nn.BatchNorm2d(channels_out))
+        self.drop = drop
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """Maps (n, c, h, w) to (n, c', h // 2, w // 2)."""
+        summed = F.leaky_relu(self.body(maps) + self.shortcut(maps), 0.1)
+        return self.drop(F.max_pool2d(summed, 2))
+
+
+class Backbone(nn.Module):
+    """An embedding that carries its own input normalisation.
+
+    Parameters
+    ----------
+    body : nn.Module
+        Normalised images (n, c, h, w) to vectors (n, m).
+    dimensions : int
+        m.
+    mean, std : sequence of float, length c
+        Of the images, scaled to [0, 1].
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, body: nn.Module, dimensions: int, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        self.body = body
+        self.dimensions = dimensions
+        self.register_buffer("mean", torch.tensor(mean, dtype=torch.float32).view(1, -1, 1, 1))
+        self.register_buffer("std", torch.tensor(std, dtype=torch.float32).view(1, -1, 1, 1))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images (n, c, h, w), float in [0, 1], to features (n, m)."""
+        return self.body((images - self.mean) / self.std)
+
+
+def conv4(channels: int, size: int, width: int) -> tuple[nn.Module, int]:
+    """Four conv-BatchNorm-ReLU-MaxPool layers, flattened: m = width * (size // 16)^2."""
+    layers: list[nn.Module] = []
+    for index in range(4):
+        layers += [
+            nn.Conv2d(channels if index == 0 else width, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
+    return nn.Sequential(*layers, nn.Flatten()), width * (size // 16) ** 2
+
+
+def resnet12(channels: int, width: int, drop_rate: float, drop_block: int) -> tuple[nn.Module, int]:
+    """Four residual blocks of width * (1, 2.5, 5, 10) channels and global average pooling: m = 10 * width.
+
+    Dropout follows the first two blocks and DropBlock the last two, as in RFS (Tian et al., 2020).
+    """
+    widths = [width, width * 5 // 2, width * 5, width * 10]
+    drops = [
+        nn.Dropout(drop_rate),
+        nn.Dropout(drop_rate),
+        DropBlock(drop_rate, drop_block),
+        DropBlock(drop_rate, drop_block),
+    ]
+    blocks = [ResidualBlock(*pair, drop) for *pair, drop in zip([channels, *widths], widths, drops, strict=False)]
+    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten()), widths[-1]
+
+
+def build_backbone(
+    *,
+    name: str,
+    channels: int,
+    size: int,
+    width: int,
+    drop_rate: float,
+    drop_block: int,
+    mean: Sequence[float],
+    std: Sequence[float],
+    seed: int,
+) -> Backbone:
+    """A freshly initialised backbone.
+
+    Convolutions are Kaiming normal (fan-out, leaky ReLU 0.01, torch's and RFS's gain), BatchNorm starts as the identity.
+
+    Parameters
+    ----------
+    name : {"conv4", "resnet12"}
+    channels, size : int
+        Of the images (side in pixels).
+    width : int
+        Channels of the first layer or block.
+    drop_rate, drop_block : float, int
+        Of resnet12; conv4 has no dropout.
+    mean, std : sequence of float, length channels
+    seed : int
+        Of the initial weights; torch's global generator is left as it was.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if name == "conv4":
+            body, dimensions = conv4(channels, size, width)
+        elif name == "resnet12":
+            body, dimensions = resnet12(channels, width, drop_rate, drop_block)
+        else:
+            raise ValueError(f"name: expected 'conv4' or 'resnet12', got {name!r}")
+        for module in body.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="leaky_relu")
+    return Backbone(body, dimensions, mean, std).to(memory_format=torch.channels_last)

@@ -1,0 +1,43 @@
+"""The command line beside the pipeline."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mela.errors import MelaError
+from mela.params import PARAMS, check_document
+from mela.store import write_text
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def _group() -> None:
+    """Meta label learning: `dvc repro` runs the pipeline, `mela` does what is around it."""
+
+
+@app.command()
+def preset(
+    name: Annotated[str, typer.Argument(help="A file of presets/, without .yaml.")],
+    folder: Annotated[Path, typer.Option(help="Where the presets are.")] = Path("presets"),
+    params: Annotated[Path, typer.Option(help="The file to write.")] = PARAMS,
+) -> None:
+    """Make a preset the active experiment: write it to params.yaml. Values changed there by hand are overwritten."""
+    source = folder / f"{name}.yaml"
+    if not source.is_file():
+        names = ", ".join(sorted(path.stem for path in folder.glob("*.yaml"))) or f"none in {folder}/; run from the project's root"
+        raise MelaError(f"preset {name}: no such preset; expected one of {names}")
+    check_document(source)
+    write_text(params, source.read_text(encoding="utf-8"))
+    print(f"{params} is now the preset {name}; `dvc repro` runs it")
+
+
+def main() -> None:
+    """Entry point: an error that the user can put right becomes one line and exit status 1."""
+    try:
+        app()
+    except MelaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)

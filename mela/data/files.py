@@ -1,0 +1,167 @@
+"""Image files: which ones lie below a folder, and how one is decoded."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from mela.errors import MelaError
+
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
+
+
+def is_image_name(name: str) -> bool:
+    """Whether a file of this name counts as an image: a known suffix in any case, and no leading dot."""
+    return not name.startswith(".") and Path(name).suffix.lower() in IMAGE_SUFFIXES
+
+
+def require_folder(root: Path, key: str) -> None:
+    """Raise MelaError unless `root`, the value of the parameter `key`, is a folder."""
+    if not root.is_dir():
+        received = "a file" if root.is_file() else "nothing"
+        raise MelaError(f"{key}: expected a folder at {root}, received {received}; set {key} to the folder of images")
+
+
+def list_images(folder: Path) -> list[str]:
+    """Sorted names of the images that lie directly in `folder`; empty where there is no such folder."""
+    if not folder.is_dir():
+        return []
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if is_image_name(entry.name) and entry.is_file())
+
+
+def walk_images(root: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield every folder below `root` that holds images, and the sorted names of those images.
+
+    Files that are no images, and whatever starts with a dot, are passed over.
+
+    Yields
+    ------
+    folder : str
+        Relative to `root`, with ``/``; ``""`` for `root` itself.
+    names : list of str
+
+    Raises
+    ------
+    MelaError
+        For a folder with neither images nor folders in it, a link that leaves `root`, a link to a folder (it could
+        close a circle, or give one image two names), and a name that is not valid Unicode.
+    """
+    yield from _walk(root.resolve(), "")
+
+
+def _walk(root: Path, folder: str) -> Iterator[tuple[str, list[str]]]:
+    names, folders = [], []
+    with os.scandir(root / folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            is_folder = entry.is_dir()
+            if not is_folder and not (is_image_name(entry.name) and entry.is_file()):
+                continue
+            _require_unicode(root, path)
+            if entry.is_symlink():
+                _check_link(root, path, is_folder)
+            if is_folder:
+                folders.append(path)
+            else:
+                names.append(entry.name)
+    if names:
+        yield folder, sorted(names)
+    elif not folders:
+        raise MelaError(
+            f"{root}: expected at least one image ({' '.join(sorted(IMAGE_SUFFIXES))}) in folder {folder or '.'!r}, "
+            "received none; add images or remove the folder"
+        )
+    for path in sorted(folders):
+        yield from _walk(root, path)
+
+
+def _require_unicode(root: Path, path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise MelaError(f"{root}: expected file names in UTF-8, received {path!r}; rename it") from None
+
+
+def _check_link(root: Path, path: str, is_folder: bool) -> None:
+    if is_folder:
+        raise MelaError(f"{root}: expected real folders, received the symbolic link {path!r}; put a copy in its place")
+    target = (root / path).resolve()
+    if not target.is_relative_to(root):
+        raise MelaError(
+            f"{root}: expected links that stay below this folder, received {path!r} -> {str(target)!r}; "
+            "put a copy in its place"
+        )
+
+
+def load_by_source(open_source: Callable[[str], Image.Image], sources: Sequence[str], index: int) -> Image.Image:
+    """Open the image that `sources` names at `index`; with its first two arguments bound, an ``ImageSource.load``."""
+    return open_source(sources[index])
+
+
+def open_below(root: Path, name: str) -> Image.Image:
+    """`open_image` for a path relative to `root`, which is also its name in messages."""
+    return open_image(root / name, name)
+
+
+def open_image(path: Path, name: str) -> Image.Image:
+    """Decode a still image of ordinary size, turned the way its EXIF orientation asks for.
+
+    Parameters
+    ----------
+    path : Path
+    name : str
+        What messages call the image.
+
+    Returns
+    -------
+    Image
+        In mode ``1``, ``L`` or ``RGB``, 8 bits per channel. Transparent pixels are blended with black, 16-bit grey
+        levels are scaled to 8 bits, palettes and other colour spaces are converted to RGB. Of the pictures in an MPO
+        file (a phone's JPEG with a depth map or a stereo partner) it is the first.
+
+    Raises
+    ------
+    MelaError
+        One line that names the image: missing, unreadable, truncated, no image, animated or with several pages,
+        32 bits per channel, or more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels.
+    """
+    try:
+        with Image.open(path) as image:
+            fault = _fault(image)
+            if fault is None:
+                return _to_8_bits(ImageOps.exif_transpose(image))
+    # Given damaged bytes, decoders raise almost anything: OSError, SyntaxError, struct.error, zlib.error, EOFError...
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise MelaError(f"image {name!r}: expected a readable image, received {reason}; replace the file") from error
+    raise MelaError(f"image {name!r}: {fault}")
+
+
+def _fault(image: Image.Image) -> str | None:
+    """What makes a file unfit though Pillow can open it."""
+    limit = Image.MAX_IMAGE_PIXELS
+    if limit is not None and image.width * image.height > limit:
+        return f"expected at most {limit} pixels, received {image.width} x {image.height}; make it smaller"
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1 and image.format != "MPO":
+        return f"expected a still image, received {frames} frames; keep one of them"
+    # Pillow before 11.3 opens a 16-bit grey PNG in the 32-bit mode "I", whose levels are then known to be 16-bit ones.
+    if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
+        return "expected 8 or 16 bits per channel, received 32; save it with 8"
+    return None
+
+
+def _to_8_bits(image: Image.Image) -> Image.Image:
+    if image.mode == "I" or image.mode.startswith("I;16"):
+        levels = np.asarray(image).astype(np.uint32)
+        return Image.fromarray(((levels + 128) // 257).astype(np.uint8))
+    if image.has_transparency_data:
+        coloured = image.convert("RGBA")
+        black = Image.new("RGBA", image.size, (0, 0, 0, 255))
+        return Image.alpha_composite(black, coloured).convert("RGB")
+    return image if image.mode in ("1", "L", "RGB") else image.convert("RGB")

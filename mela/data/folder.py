@@ -1,0 +1,62 @@
+"""Images sorted into one folder per class."""
+
+from collections.abc import Container, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from mela.data.files import load_by_source, open_below, require_folder, walk_images
+from mela.data.partition import split_by_fractions
+from mela.data.source import ImageSource
+from mela.data.tables import parse_split_table, read_text
+from mela.errors import MelaError
+
+
+def folder(root: Path, *, split_table: Path | None, split_fractions: Sequence[float], seed: int) -> ImageSource:
+    """Read images whose class is the folder that holds them.
+
+    Parameters
+    ----------
+    root : Path
+        Every folder below it that holds images is a class, named by its path below `root` ("alphabet/character").
+        Files with other suffixes than those of images, and whatever starts with a dot, are passed over.
+    split_table : Path or None
+        CSV with the columns ``split`` and ``class``; classes that it does not name are not used.
+    split_fractions : sequence of float, length 3
+        Without a table: the shares of train, val and test, by which the classes (not the images) are split.
+    seed : int
+        Seed of that split.
+
+    Returns
+    -------
+    ImageSource
+        Classes sorted, and images sorted by name within each.
+    """
+    require_folder(root, "data.root")
+    names_of = dict(sorted(walk_images(root)))
+    if "" in names_of:
+        raise MelaError(
+            f"{root}: expected one folder per class, received the image {names_of[''][0]!r} in no folder; "
+            "move it into the folder of its class"
+        )
+    if split_table is None:
+        split_of = split_by_fractions(dict.fromkeys(names_of, 1), split_fractions, seed=seed)
+    else:
+        split_of = parse_split_table(read_text(split_table, "data.table"), where=str(split_table))
+        _require_classes(root, split_of, names_of, split_table)
+    used = [(label, f"{label}/{name}") for label, names in names_of.items() if label in split_of for name in names]
+    sources = [source for _, source in used]
+    return ImageSource(
+        splits=[split_of[label] for label, _ in used],
+        sources=sources,
+        load=partial(load_by_source, partial(open_below, root), sources),
+        classes=[label for label, _ in used],
+    )
+
+
+def _require_classes(root: Path, expected: Iterable[str], received: Container[str], split_table: Path) -> None:
+    for label in expected:
+        if label not in received:
+            raise MelaError(
+                f"{split_table}: expected the folder {label!r} with images in {root}, received none; "
+                "add the images, or remove the class from the table"
+            )

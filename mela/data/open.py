@@ -1,0 +1,60 @@
+"""The data source that the parameters name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from mela.data.source import ImageSource
+from mela.params import DataParams
+
+
+def open_source(data: DataParams, *, shots: int) -> ImageSource:
+    """Open the source ``data.name`` at ``data.root``.
+
+    Parameters
+    ----------
+    data : DataParams
+    shots : int
+        Support images of a task class where a tasks table gives no roles.
+    """
+    root = Path(data.root)
+    sources: dict[str, Callable[[], ImageSource]] = {
+        "glyphs": lambda: _glyphs(data),
+        "omniglot": lambda: _omniglot(data, root),
+        "cifar_fs": lambda: _cifar(data, root),
+        "fc100": lambda: _cifar(data, root),
+        "folder": lambda: _folder(data, root),
+        "tasks": lambda: _tasks(data, root, shots),
+    }
+    return sources[data.name]()
+
+
+def _glyphs(data: DataParams) -> ImageSource:
+    from mela.data.glyphs import glyphs
+
+    return glyphs(images_per_class=data.images_per_class, size=data.size, seed=data.seed)
+
+
+def _omniglot(data: DataParams, root: Path) -> ImageSource:
+    from mela.data.benchmarks import omniglot
+
+    return omniglot(root, rotations=data.rotations)
+
+
+def _cifar(data: DataParams, root: Path) -> ImageSource:
+    from mela.data import benchmarks
+
+    return {"cifar_fs": benchmarks.cifar_fs, "fc100": benchmarks.fc100}[data.name](root)
+
+
+def _folder(data: DataParams, root: Path) -> ImageSource:
+    from mela.data.folder import folder
+
+    table = root / data.table if data.table else None
+    return folder(root, split_table=table, split_fractions=data.split_fractions, seed=data.seed)
+
+
+def _tasks(data: DataParams, root: Path, shots: int) -> ImageSource:
+    from mela.data.task_table import tasks
+
+    table = root / data.table if data.table else None
+    return tasks(root, table=table, shots=shots, split_fractions=data.split_fractions, seed=data.seed)

@@ -1,0 +1,45 @@
+"""All images in one array on disk, decoded once."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageOps
+
+from mela.data.source import ImageSource
+
+
+def shuffled_ids(n_images: int, seed: int) -> npt.NDArray[np.int64]:
+    """New id of each of a source's images (n_images,).
+
+    Sources list their images class by class; shuffled, an id says nothing about the class.
+    """
+    return np.random.default_rng(seed).permutation(n_images).astype(np.int64)
+
+
+def pack_images(path: Path, source: ImageSource, ids: npt.NDArray[np.int64], *, size: int, channels: int) -> None:
+    """Write the images of a source as one ``.npy`` array (N, size, size, channels) of uint8.
+
+    Parameters
+    ----------
+    path : Path
+    source : ImageSource
+    ids : int64 (N,)
+        Row of each of the source's images.
+    size : int
+        Side in pixels: images are cut to a centred square and resized (Lanczos).
+    channels : int
+        1 for grey, 3 for RGB.
+    """
+    packed = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=(len(source), size, size, channels))
+    for index, row in enumerate(ids):
+        packed[row] = to_array(source.load(index), size=size, channels=channels)
+    packed.flush()
+
+
+def to_array(image: Image.Image, *, size: int, channels: int) -> npt.NDArray[np.uint8]:
+    """One image as (size, size, channels) uint8."""
+    image = image.convert("L" if channels == 1 else "RGB")
+    if image.size != (size, size):
+        image = ImageOps.fit(image, (size, size), method=Image.Resampling.LANCZOS)
+    return np.asarray(image, dtype=np.uint8).reshape(size, size, channels)

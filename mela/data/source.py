@@ -1,0 +1,55 @@
+"""What every data source hands over, whatever it reads."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import pandas as pd
+from PIL import Image
+
+from mela.errors import MelaError
+
+Split = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+Role = Literal["support", "query"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSource:
+    """Images that can be read one at a time, and what is known of each.
+
+    Attributes
+    ----------
+    splits : sequence of str, length n_images
+        ``"train"``, ``"val"`` or ``"test"``; image i has the id i.
+    sources : sequence of str, length n_images
+        Where image i came from, unique and the same on every machine (a path below the root, with ``/``).
+    load : callable (int) -> PIL.Image.Image
+        Decodes image i. Any size; any mode that Pillow converts to ``L`` or ``RGB``. Raises MelaError that names the file.
+    classes : sequence of str, length n_images, or None
+        The true global class, unique over all splits; None where nobody knows it.
+    tasks : DataFrame or None
+        For data that comes as tasks: one row per (task, image) with columns ``task_id`` (int, numbered from 0
+        over all splits), ``image_id`` (int), ``local_label`` (int, from 0 within each task), ``role``
+        (``"support"`` or ``"query"``). All images of a task lie in one split, which is the task's.
+        None where tasks are drawn from `classes`.
+    """
+
+    splits: Sequence[str]
+    sources: Sequence[str]
+    load: Callable[[int], Image.Image]
+    classes: Sequence[str] | None = None
+    tasks: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.splits) == len(self.sources) or (
+            self.classes is not None and len(self.classes) != len(self.sources)
+        ):
+            raise AssertionError("splits, sources and classes must have one entry per image")
+        if not len(self.sources):
+            raise MelaError("data: no image was found; expected at least one; check data.root")
+
+    def __len__(self) -> int:
+        return len(self.sources)

@@ -1,0 +1,127 @@
+"""Data that comes as tasks: each with labels of its own, and no class that holds beyond it."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from mela.data.files import load_by_source, open_below, require_folder
+from mela.data.partition import keyed_rank, split_by_fractions
+from mela.data.source import ImageSource
+from mela.data.task_rows import check_tasks, list_folders, read_table
+from mela.errors import MelaError
+
+
+def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequence[float], seed: int) -> ImageSource:
+    """Read independently labelled tasks; their ways and shots may differ.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of the images.
+    table : Path or None
+        CSV or Parquet file with the columns ``task_id``, ``local_label`` (text or integers), ``path`` (relative to
+        `root`, with ``/``), and perhaps ``role`` (support or query) and ``split`` (train, val or test); other columns
+        are ignored. A file that several tasks name is one image.
+        Without a table, tasks are folders: ``root/<task>/<local label>/<image>``.
+    shots : int
+        Where roles are not given: how many images of each local label become support (at most all but one); the
+        others become query. Which, depends on the seed and the names within the task only.
+    split_fractions : sequence of float, length 3
+        Where splits are not given: the shares of train, val and test, by which the tasks are split. Tasks that share
+        images, even by way of other tasks, stay together; if that connects all of them, all are train.
+    seed : int
+
+    Returns
+    -------
+    ImageSource
+        Without classes. Images are sorted by path. Tasks are numbered in natural order of ``task_id`` ("t2" before
+        "t10"), local labels likewise within each task. Rows are sorted by task, local label, and support before query;
+        below that, they keep the table's order where roles are given, and are shuffled where they are drawn.
+    """
+    if shots < 1:
+        raise MelaError(f"tasks.shots: expected at least 1, received {shots}; set tasks.shots")
+    require_folder(root, "data.root")
+    rows = list_folders(root) if table is None else read_table(table, root)
+    check_tasks(rows)
+    if "split" not in rows:
+        rows["split"] = _draw_splits(rows, split_fractions, seed=seed)
+    elif "train" not in set(rows["split"]):
+        raise MelaError(f"{table}: expected tasks in the split 'train', received none; add them")
+    rows = _number_tasks(rows)
+    rows = _order_by_role(rows) if "role" in rows else _draw_roles(rows, shots, seed=seed)
+    sources = sorted(rows["image"].unique())
+    split_of = dict(zip(rows["image"], rows["split"], strict=True))
+    numbers = {source: i for i, source in enumerate(sources)}
+    return ImageSource(
+        splits=[split_of[source] for source in sources],
+        sources=sources,
+        load=partial(load_by_source, partial(open_below, root), sources),
+        tasks=pd.DataFrame(
+            {
+                "task_id": rows["task"].to_numpy(),
+                "image_id": rows["image"].map(numbers).to_numpy(dtype=np.int64),
+                "local_label": rows["label"].to_numpy(),
+                "role": rows["role"].to_numpy(),
+            }
+        ),
+    )
+
+
+def _number_tasks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add the numbers ``task`` and ``label`` (within its task)."""
+    pairs = sorted(
+        set(zip(rows["task_id"], rows["local_label"], strict=True)),
+        key=lambda pair: (natural_key(pair[0]), natural_key(pair[1])),
+    )
+    numbered = pd.DataFrame(pairs, columns=["task_id", "local_label"])
+    numbered["task"] = pd.factorize(numbered["task_id"])[0].astype(np.int64)
+    numbered["label"] = numbered.groupby("task").cumcount().astype(np.int64)
+    return rows.merge(numbered, on=["task_id", "local_label"], how="left", validate="many_to_one")
+
+
+def natural_key(text: str) -> tuple[list[tuple[int, str]], str]:
+    """Sort key by which "t2" comes before "t10"; no two texts share a key."""
+    # Odd parts are runs of digits: the longer number is the larger one once leading zeros are gone.
+    parts = re.split("([0-9]+)", text)
+    chunks = [(len(part.lstrip("0")), part.lstrip("0")) if i % 2 else (0, part) for i, part in enumerate(parts)]
+    return chunks, text
+
+
+def _draw_splits(rows: pd.DataFrame, fractions: Sequence[float], *, seed: int) -> "pd.Series[str]":
+    """Split of each row's task; tasks that a chain of shared images connects share it."""
+    task, names = pd.factorize(rows["task_id"])
+    image, images = pd.factorize(rows["image"])
+    size = len(names) + len(images)
+    edges = coo_array((np.ones(len(rows), dtype=np.int8), (task, len(names) + image)), shape=(size, size))
+    component = connected_components(edges, directed=False)[1][: len(names)]
+    # A component is known by its first task in natural order, however the table is ordered.
+    members = pd.DataFrame({"name": names, "component": component}).sort_values("name", key=_natural_ranks)
+    group = members.groupby("component")["name"].transform("first")
+    split_of = split_by_fractions(Counter(group), fractions, seed=seed)
+    split_of_task = dict(zip(members["name"], group.map(split_of), strict=True))
+    return rows["task_id"].map(split_of_task)
+
+
+def _natural_ranks(names: "pd.Series[str]") -> "pd.Series[int]":
+    rank = {name: i for i, name in enumerate(sorted(names, key=natural_key))}
+    return names.map(rank)
+
+
+def _order_by_role(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(later=rows["role"] == "query").sort_values(["task", "label", "later"], kind="stable")
+
+
+def _draw_roles(rows: pd.DataFrame, shots: int, *, seed: int) -> pd.DataFrame:
+    names = zip(rows["task_id"], rows["local_label"], rows["image"], strict=True)
+    ranked = rows.assign(rank=[keyed_rank("role", *row, seed=seed) for row in names])
+    ranked = ranked.sort_values(["task", "label", "rank"], kind="stable")
+    groups = ranked.groupby(["task", "label"])["image"]
+    is_support = groups.cumcount() < np.minimum(shots, groups.transform("size") - 1)
+    return ranked.assign(role=np.where(is_support, "support", "query"))

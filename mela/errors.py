@@ -1,0 +1,9 @@
+"""The one kind of error that users are meant to see."""
+
+
+class MelaError(ValueError):
+    """Something the user can put right.
+
+    The message is one line: where (key, file, row or task), what was expected, what came, and what to do.
+    Stage scripts and the command line print it and exit with status 1; nothing else is caught there.
+    """

@@ -1,0 +1,78 @@
+"""Pictures of a run. Each function takes tables and returns a matplotlib figure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREY = "#2a6fbb", "#d9822b", "#8a8f98"
+
+
+def accuracy_figure(evaluation: Mapping[str, Any], final_name: str) -> Figure:
+    """Bars of the initial and the final embedding in each setting, with 95% intervals."""
+    figure, axes = _figure()
+    settings = list(evaluation["mela"])
+    positions = np.arange(len(settings))
+    for offset, name, label, color in [(-0.2, "initial", "initial embedding", GREY), (0.2, "mela", final_name, BLUE)]:
+        means = [evaluation[name][setting]["mean"] for setting in settings]
+        errors = [evaluation[name][setting]["ci95"] for setting in settings]
+        bars = axes.bar(positions + offset, means, 0.36, yerr=errors, color=color, label=label, capsize=3)
+        axes.bar_label(bars, fmt="%.1f", padding=3)
+    axes.set_xticks(positions, [setting.replace("_", "-") for setting in settings])
+    axes.set(ylabel="accuracy on test tasks (%)", ylim=(0, 110))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)
+    return figure
+
+
+def clusters_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
+    """Clusters kept by each pass and the share of tasks clustered in it."""
+    figure, axes = _figure()
+    steps = np.arange(len(passes) + 1)
+    axes.plot(steps, [passes["clusters"].iloc[0], *passes["kept"]], color=BLUE, marker="o", label="clusters")
+    if true_classes is not None:
+        axes.axhline(true_classes, color=GREY, linestyle="--", label="true classes")
+    axes.set(xlabel="pass", ylabel="clusters", ylim=(0, None))
+    share = axes.twinx()
+    share.plot(steps[1:], 100 * passes["tasks_clustered"], color=ORANGE, marker=".", label="tasks clustered (%)")
+    share.set(ylabel="tasks clustered (%)", ylim=(0, 105))
+    share.spines["top"].set_visible(False)
+    handles = [*axes.get_legend_handles_labels()[0], *share.get_legend_handles_labels()[0]]
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, frameon=False)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    return figure
+
+
+def sizes_figure(sizes: pd.DataFrame) -> Figure:
+    """Tasks of each cluster, largest first, against the last pruning threshold."""
+    figure, axes = _figure()
+    axes.fill_between(sizes["rank"], sizes["tasks"], step="mid", color=BLUE, alpha=0.8, label="cluster")
+    axes.axhline(sizes["threshold"].iloc[0], color=ORANGE, label="pruning threshold")
+    axes.set(xlabel="cluster, largest first", ylabel="tasks", xlim=(0.5, len(sizes) + 0.5))
+    axes.legend(frameon=False)
+    return figure
+
+
+def curves_figure(embed: pd.DataFrame, pretrain: pd.DataFrame) -> Figure:
+    """Training losses and accuracies of both trainings."""
+    figure = Figure(figsize=(8, 3.6), layout="constrained", dpi=120)
+    for axes, curve, title in zip(
+        figure.subplots(1, 2), [embed, pretrain], ["initial embedding", "pre-training"], strict=True
+    ):
+        axes.plot(curve["epoch"], curve["loss"], color=BLUE, marker=".", label="loss")
+        axes.set(title=title, xlabel="epoch", ylabel="training loss", ylim=(0, None))
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        right = axes.twinx()
+        right.plot(curve["epoch"], curve["accuracy"], color=ORANGE, marker=".", label="accuracy")
+        right.set(ylabel="training accuracy (%)", ylim=(0, 105))
+        axes.spines["top"].set_visible(False)
+        right.spines["top"].set_visible(False)
+    return figure
+
+
+def _figure():  # type: ignore[no-untyped-def]
+    figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=120)
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes

@@ -1,0 +1,47 @@
+"""Packed uint8 images as batches of float tensors."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+
+def load_batch(images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], device: torch.device) -> Tensor:
+    """Images (n, c, h, w), float in [0, 1], channels last in memory.
+
+    Parameters
+    ----------
+    images : uint8 (N, h, w, c), possibly memory-mapped
+    image_ids : int64 (n,)
+        Rows of `images`.
+    device : torch.device
+        Where the batch goes; it travels as uint8.
+    """
+    batch = torch.from_numpy(np.ascontiguousarray(images[image_ids])).to(device)
+    return batch.permute(0, 3, 1, 2).to(torch.float32) / 255
+
+
+def iterate_batches(
+    images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], device: torch.device, *, batch_size: int = 512
+) -> Iterator[Tensor]:
+    """Batches of `load_batch` over all of `image_ids`, in order."""
+    for start in range(0, len(image_ids), batch_size):
+        yield load_batch(images, image_ids[start : start + batch_size], device)
+
+
+def channel_statistics(
+    images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], *, batch_size: int = 4096
+) -> tuple[list[float], list[float]]:
+    """Mean and standard deviation of each channel, images scaled to [0, 1]; a constant channel gets deviation 1."""
+    total = np.zeros(images.shape[3], dtype=np.uint64)
+    squares = np.zeros(images.shape[3], dtype=np.uint64)
+    for start in range(0, len(image_ids), batch_size):
+        batch = images[image_ids[start : start + batch_size]].astype(np.uint64)
+        total += batch.sum((0, 1, 2))
+        squares += (batch * batch).sum((0, 1, 2))
+    pixels = len(image_ids) * images.shape[1] * images.shape[2]
+    mean = total / pixels
+    deviation = np.sqrt(np.maximum(squares / pixels - mean**2, 0))
+    return (mean / 255).tolist(), np.where(deviation > 0, deviation / 255, 1.0).tolist()

@@ -1,0 +1,38 @@
+"""Scores of labels against the truth, from the tables that stages write."""
+
+import numpy as np
+import pandas as pd
+
+from mela.scores import majority_accuracy, partition_scores
+
+
+def score_tasks(assignments: pd.DataFrame, manifest: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:
+    """Clustering accuracy over the samples of clustered tasks, and over those of all tasks, in percent.
+
+    The true class of a cluster is the most frequent one among the samples counted; an image counts once for each task
+    that it occurs in. Tasks that were not clustered are scored by the nearest centroids of their classes.
+
+    Parameters
+    ----------
+    assignments : DataFrame
+        Columns task_id, local_label, cluster, clustered.
+    manifest : DataFrame
+        Columns task_id, image_id, local_label.
+    truth : DataFrame
+        Columns image_id, class.
+    """
+    samples = manifest.merge(truth, on="image_id").merge(assignments, on=["task_id", "local_label"])
+    return {
+        "accuracy": _accuracy(samples[samples["clustered"]]),
+        "accuracy_all_tasks": _accuracy(samples),
+    }
+
+
+def _accuracy(samples: pd.DataFrame) -> float:
+    return 100 * majority_accuracy(samples["cluster"].to_numpy(dtype=np.int64), pd.factorize(samples["class"])[0])
+
+
+def score_images(labels: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:
+    """Purity (percent), adjusted Rand index and normalised mutual information of the labels that pre-training learns."""
+    images = labels.merge(truth, on="image_id")
+    return partition_scores(images["label"].to_numpy(dtype=np.int64), pd.factorize(images["class"])[0])

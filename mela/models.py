@@ -1,0 +1,85 @@
+"""Embeddings on disk: safetensors, with the backbone's configuration in the header."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from mela.backbones import Backbone, build_backbone
+from mela.errors import MelaError
+from mela.images import channel_statistics
+from mela.params import ModelParams
+from mela.store import replacing
+
+KIND = "mela.backbone/1"
+
+
+def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """The arguments of `build_backbone` but for the seed.
+
+    Parameters
+    ----------
+    model : ModelParams
+        Where its mean and std are null, they are measured on the images with the given ids.
+    images : uint8 (N, h, w, c)
+    image_ids : int64 (n,)
+    """
+    channels = images.shape[3]
+    mean, std = model.mean, model.std
+    if mean is None or std is None:
+        mean, std = channel_statistics(images, image_ids)
+    if len(mean) != channels or len(std) != channels:
+        raise MelaError(
+            f"model.mean, model.std: expected {channels} numbers each, one per channel of the images, "
+            f"got {len(mean)} and {len(std)}; correct them or set both to null"
+        )
+    return {
+        "name": model.backbone,
+        "channels": channels,
+        "size": images.shape[1],
+        "width": model.width,
+        "drop_rate": model.drop_rate,
+        "drop_block": model.drop_block,
+        "mean": mean,
+        "std": std,
+    }
+
+
+def save_model(path: Path, backbone: Backbone, configuration: dict[str, Any]) -> None:
+    """Write a backbone; `configuration` holds the arguments of `build_backbone` but for the seed."""
+    tensors = {name: value.detach().cpu().contiguous() for name, value in backbone.state_dict().items()}
+    header = {"kind": KIND, "configuration": json.dumps(configuration, sort_keys=True)}
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata=header)
+
+
+def load_model(path: Path, device: torch.device) -> tuple[Backbone, dict[str, Any]]:
+    """The backbone in evaluation mode, and its configuration.
+
+    Raises
+    ------
+    MelaError
+        The file is missing, damaged, or holds something else; every tensor must fit.
+    """
+    if not path.is_file():
+        raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            if header.get("kind") != KIND:
+                raise MelaError(f"{path}: expected a model of kind {KIND}, found {header.get('kind')}; train it again")
+            configuration: dict[str, Any] = json.loads(header["configuration"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise MelaError(f"{path}: expected a safetensors file, got {error}; train it again") from None
+    backbone = build_backbone(**configuration, seed=0)
+    try:
+        backbone.load_state_dict(tensors, strict=True)
+    except RuntimeError as error:
+        raise MelaError(f"{path}: tensors do not fit its configuration: {' '.join(str(error).split())}") from None
+    return backbone.to(device).eval(), configuration

@@ -1,0 +1,257 @@
+"""The hyperparameters of a run: one typed block per concern, read from ``params.yaml``.
+
+A stage reads the blocks that ``dvc.yaml`` lists for it and no other, so that changing a value reruns exactly the stages
+that depend on it.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from mela.errors import MelaError
+
+PARAMS = Path("params.yaml")
+
+Positive = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Rate = Annotated[float, Field(gt=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class Block(BaseModel):
+    """One top-level key of ``params.yaml``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    block: ClassVar[str]
+
+    @classmethod
+    def read(cls, path: Path = PARAMS) -> Self:
+        """Read and check this block of a params file.
+
+        Raises
+        ------
+        MelaError
+            The file, the block or a value in it is missing, unknown or out of range.
+        """
+        document = read_document(path)
+        if cls.block not in document:
+            raise MelaError(f"{path}: {cls.block}: expected this block, found only {', '.join(document) or 'nothing'}")
+        content = document[cls.block]
+        try:
+            return cls.model_validate(content if content is not None else {}, strict=True)
+        except ValidationError as error:
+            raise MelaError(f"{path}: {_first_problem(cls.block, error)}") from None
+
+
+def read_document(path: Path) -> dict[str, object]:
+    """A params file as plain dictionaries; only its syntax and the names of its blocks are checked."""
+    try:
+        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise MelaError(
+            f"{path}: no such file; run from the project's root, or write it with `mela preset glyphs`"
+        ) from None
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise MelaError(f"{path}: expected YAML, got {' '.join(str(error).split())}") from None
+    if not isinstance(document, dict):
+        raise MelaError(f"{path}: expected blocks such as `labeler:`, got {type(document).__name__}")
+    known = {block.block for block in BLOCKS}
+    for name in document:
+        if name not in known:
+            raise MelaError(f"{path}: {name}: unknown block; expected one of {', '.join(sorted(known))}")
+    return document
+
+
+def _first_problem(block: str, error: ValidationError) -> str:
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    key = ".".join([block, *(str(part) for part in first["loc"])])
+    if first["type"] == "extra_forbidden":
+        message = f"{key}: unknown key; remove it or correct its name"
+    elif first["type"] == "missing":
+        message = f"{key}: missing; expected a value"
+    elif first["type"] == "value_error":
+        message = f"{key}: {first['ctx']['error']}"
+    else:
+        message = f"{key}: {first['msg'][0].lower()}{first['msg'][1:]}, got {first['input']!r}"
+    more = len(problems) - 1
+    return message + (f" (and {more} more in this block)" if more else "")
+
+
+class DataParams(Block):
+    """Which images, at which size."""
+
+    block: ClassVar[str] = "data"
+    name: Literal["glyphs", "omniglot", "cifar_fs", "fc100", "folder", "tasks"]
+    root: str
+    table: str | None
+    size: Annotated[int, Field(ge=16, le=512)]
+    channels: Literal[1, 3]
+    images_per_class: Positive
+    rotations: bool
+    split_fractions: list[Fraction]
+    seed: Seed
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.split_fractions) != 3 or abs(sum(self.split_fractions) - 1) > 1e-6:
+            raise ValueError(
+                f"split_fractions: expected three numbers (train, val, test) that sum to 1, got {self.split_fractions}"
+            )
+        if self.split_fractions[0] == 0:
+            raise ValueError(f"split_fractions: expected a training share above 0, got {self.split_fractions}")
+        return self
+
+
+class TaskParams(Block):
+    """How tasks are drawn from benchmark classes (data that comes as tasks brings its own)."""
+
+    block: ClassVar[str] = "tasks"
+    ways: Annotated[int, Field(ge=2)]
+    shots: Positive
+    queries: Positive
+    train: Positive | None
+    val: Annotated[int, Field(ge=0)]
+    test: Annotated[int, Field(ge=0)]
+    replacement: bool
+    seed: Seed
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.train is None and self.replacement:
+            raise ValueError(
+                "train: expected a number of tasks, got null; null means all that `replacement: false` allows"
+            )
+        return self
+
+
+class ModelParams(Block):
+    """The backbone psi and how its input is normalised."""
+
+    block: ClassVar[str] = "model"
+    backbone: Literal["conv4", "resnet12"]
+    width: Positive
+    drop_rate: Annotated[float, Field(ge=0, lt=1)]
+    drop_block: Positive
+    mean: list[float] | None
+    std: list[Rate] | None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.mean is None) != (self.std is None):
+            raise ValueError(
+                "mean, std: expected both or neither to be null; null means measured on the training images"
+            )
+        return self
+
+
+class AugmentParams(Block):
+    """Random changes of training images, drawn for each image on its own."""
+
+    block: ClassVar[str] = "augment"
+    crop_padding: Annotated[int, Field(ge=0)]
+    flip: bool
+    jitter: Annotated[float, Field(ge=0, lt=1)]
+
+
+class _Schedule(Block):
+    """Stochastic gradient descent with step decays, shared by both trainings."""
+
+    epochs: Positive
+    learning_rate: Rate
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    weight_decay: Annotated[float, Field(ge=0)]
+    milestones: list[Positive]
+    decay: Annotated[float, Field(gt=0, le=1)]
+    seed: Seed
+
+    @model_validator(mode="after")
+    def _check_milestones(self) -> Self:
+        if sorted(set(self.milestones)) != self.milestones:
+            raise ValueError(f"milestones: expected rising epochs, got {self.milestones}")
+        if self.milestones and self.milestones[-1] >= self.epochs:
+            raise ValueError(f"milestones: expected epochs below epochs={self.epochs}, got {self.milestones}")
+        return self
+
+    def schedule(self) -> dict[str, Any]:
+        """The arguments of `mela.training.Schedule`."""
+        return {name: getattr(self, name) for name in _Schedule.model_fields if name != "seed"}
+
+
+class EmbedParams(_Schedule):
+    """Meta-learning the initial embedding (Eq. 4-5)."""
+
+    block: ClassVar[str] = "embed"
+    tasks_per_epoch: Positive | None
+    ridge: Rate
+    normalize: bool
+
+
+class LabelerParams(Block):
+    """LearnLabeler (Algorithm 2)."""
+
+    block: ClassVar[str] = "labeler"
+    n_clusters: Annotated[int, Field(ge=2)]
+    q: Annotated[float, Field(ge=0)]
+    min_count: Positive
+    cumulative_counts: bool
+    max_passes: Positive
+    seed: Seed
+
+
+class KMeansParams(Block):
+    """Plain K-means, the ablation that ignores local labels."""
+
+    block: ClassVar[str] = "kmeans"
+    n_clusters: Annotated[int, Field(ge=2)]
+    n_init: Positive
+    seed: Seed
+
+
+class PretrainParams(_Schedule):
+    """Classifying the global labels (Eq. 7)."""
+
+    block: ClassVar[str] = "pretrain"
+    labels: Literal["mela", "kmeans", "oracle"]
+    batch_size: Annotated[int, Field(ge=2)]
+
+
+class EvaluateParams(Block):
+    """Meta-test with a logistic head (Eq. 8)."""
+
+    block: ClassVar[str] = "evaluate"
+    shots: Annotated[list[Positive], Field(min_length=1)]
+    C: Rate
+    max_iter: Positive
+    support_copies: Positive
+    seed: Seed
+
+
+class RuntimeParams(Block):
+    """Where to compute; listed by no stage, so that machines do not invalidate each other's results."""
+
+    block: ClassVar[str] = "runtime"
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
+
+
+BLOCKS: tuple[type[Block], ...] = (
+    DataParams,
+    TaskParams,
+    ModelParams,
+    AugmentParams,
+    EmbedParams,
+    LabelerParams,
+    KMeansParams,
+    PretrainParams,
+    EvaluateParams,
+    RuntimeParams,
+)
+
+
+def check_document(path: Path) -> None:
+    """Check every block of a params file; raises MelaError at the first that is missing or wrong."""
+    for block in BLOCKS:
+        block.read(path)

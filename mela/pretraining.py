@@ -1,0 +1,128 @@
+"""Pre-training: classify all global labels at once (Eq. 7), and what it bounds (Proposition 1)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mela.augmentation import Augmentation
+from mela.backbones import Backbone
+from mela.episodes import Episodes
+from mela.errors import MelaError
+from mela.extraction import extract_features
+from mela.images import load_batch
+from mela.training import Epoch, Schedule, fit, shuffled_batches
+
+Ids = npt.NDArray[np.int64]
+
+
+def pretrain(
+    backbone: Backbone,
+    images: npt.NDArray[np.uint8],
+    image_ids: Ids,
+    labels: Ids,
+    *,
+    augmentation: Augmentation,
+    schedule: Schedule,
+    batch_size: int,
+    seed: int,
+    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+) -> tuple[nn.Linear, list[Epoch]]:
+    """Train `backbone` in place with a linear classifier on top, and return the classifier and the curve.
+
+    Parameters
+    ----------
+    backbone : Backbone
+    images : uint8 (N, h, w, c)
+    image_ids, labels : int64 (n,)
+        The flat data set; labels from 0.
+    augmentation : Augmentation
+    schedule : Schedule
+    batch_size : int
+    seed : int
+        Of the classifier's weights, the order, augmentation and dropout.
+    on_epoch : callable
+        Told of every finished epoch.
+    """
+    n_labels = int(labels.max(initial=-1)) + 1
+    if n_labels < 2:
+        raise MelaError(f"pretrain.labels: expected at least 2 global labels to tell apart, got {n_labels}")
+    generator = torch.Generator().manual_seed(seed)
+    device = next(backbone.parameters()).device
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        classifier = nn.Linear(backbone.dimensions, n_labels).to(device)
+    targets = torch.tensor(labels)
+
+    def epoch_losses() -> Iterator[tuple[Tensor, Tensor]]:
+        for rows in shuffled_batches(len(labels), batch_size, generator):
+            batch = augmentation(load_batch(images, image_ids[rows.numpy()], device), generator)
+            target = targets[rows].to(device)
+            logits = classifier(backbone(batch))
+            yield F.cross_entropy(logits, target), (logits.detach().argmax(1) == target).float().mean()
+
+    both = nn.ModuleList([backbone, classifier])
+    return classifier, fit(both, epoch_losses, schedule, stage="pretrain", seed=seed, on_epoch=on_epoch)
+
+
+def both_losses(
+    backbone: Backbone,
+    classifier: nn.Linear,
+    images: npt.NDArray[np.uint8],
+    tasks: Episodes,
+    image_ids: Ids,
+    labels: Ids,
+) -> "Proposition1":
+    """`proposition1` of a trained embedding and its classifier, in evaluation mode and without augmentation."""
+    features = torch.from_numpy(extract_features(backbone, images, image_ids))
+    row_of = {image: row for row, image in enumerate(image_ids.tolist())}
+    weights, bias = classifier.weight.detach().cpu(), classifier.bias.detach().cpu()
+
+    def logits(ids: Ids) -> Tensor:
+        return F.linear(features[[row_of[image] for image in ids.tolist()]], weights, bias)
+
+    return proposition1(logits, tasks, image_ids, labels)
+
+
+@dataclass(frozen=True)
+class Proposition1:
+    """Mean cross-entropy over tasks: restricted to each task's own classes, and over all global classes."""
+
+    task_loss: float
+    global_loss: float
+
+
+def proposition1(logits: Callable[[Ids], Tensor], tasks: Episodes, image_ids: Ids, labels: Ids) -> Proposition1:
+    r"""Both sides of Proposition 1 (Eq. 9) on the query sets of `tasks`.
+
+    .. math:: E_{(X, Y)} [L_{ce}(W[Y], (\psi(X), Y))] \le E_{(x, y)} [\ell_{ce}(W \psi(x), y)]
+
+    The classes of a task are the distinct global labels of its query images. Both sides are averaged over tasks, which
+    is the mean over samples when all query sets have one size.
+
+    Parameters
+    ----------
+    logits : callable
+        int64 (n,) image ids to float (n, n_labels): W psi(x).
+    tasks : Episodes
+    image_ids, labels : int64 (n_labelled,)
+        Images without a label are left out, and so are tasks whose query images have none.
+    """
+    label_of = dict(zip(image_ids.tolist(), labels.tolist(), strict=True))
+    task_losses, global_losses = [], []
+    for task in tasks:
+        query = [image for image in task.image_ids[~task.is_support].tolist() if image in label_of]
+        if not query:
+            continue
+        outputs = logits(np.array(query, dtype=np.int64))
+        target = torch.tensor([label_of[image] for image in query], device=outputs.device)
+        classes, local = target.unique(sorted=True, return_inverse=True)
+        task_losses.append(F.cross_entropy(outputs[:, classes], local))
+        global_losses.append(F.cross_entropy(outputs, target))
+    if not task_losses:
+        raise MelaError("pretrain.labels: expected labels for some query images of the training tasks, found none")
+    return Proposition1(float(torch.stack(task_losses).mean()), float(torch.stack(global_losses).mean()))

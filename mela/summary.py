@@ -1,0 +1,62 @@
+"""The run in one table."""
+
+from collections.abc import Mapping
+from typing import Any
+
+NAMES = {
+    "mela": "MeLa (inferred labels)",
+    "kmeans": "pre-trained on K-means labels (ablation)",
+    "oracle": "pre-trained on the true labels (oracle)",
+}
+
+
+def summary_rows(
+    label: Mapping[str, Any], scores: Mapping[str, Any], pretrain: Mapping[str, Any], evaluation: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    """Names and values of the lines that a run ends with, from the stages' metrics.
+
+    Parameters
+    ----------
+    label, scores, pretrain, evaluation : mapping
+        Contents of the metrics files of ``label``, ``score_labels``, ``pretrain`` and ``evaluate``.
+    """
+    rows = [("clusters found", _clusters(label, scores)), ("tasks clustered", f"{label['tasks_clustered']:.1f}%")]
+    if "accuracy" in scores:
+        rows.append(
+            ("clustering accuracy", f"{scores['accuracy']:.1f}% (all tasks: {scores['accuracy_all_tasks']:.1f}%)")
+        )
+        rows.append(("adjusted Rand index", f"{scores['ari']:.3f} (K-means: {scores['kmeans']['ari']:.3f})"))
+    else:
+        rows.append(("clustering accuracy", "not known: this data has no ground truth"))
+    losses = pretrain["proposition1"]
+    rows.append(("Proposition 1", f"{losses['task_loss']:.4f} <= {losses['global_loss']:.4f}"))
+    if not evaluation["mela"]:
+        rows.append(("few-shot accuracy", "not measured: there are fewer than two test tasks"))
+    for setting in evaluation["mela"]:
+        name = setting.replace("_", "-")
+        rows.append((f"{name}: initial embedding", _interval(evaluation["initial"][setting])))
+        rows.append((f"{name}: {NAMES[pretrain['labels']]}", _interval(evaluation["mela"][setting])))
+        rows.append((f"{name}: gain, paired", _interval(evaluation["gain"][setting], sign="+")))
+    return rows
+
+
+def _clusters(label: Mapping[str, Any], scores: Mapping[str, Any]) -> str:
+    """Say what over- and under-clustering mean beside the number, since more clusters than classes is no failure."""
+    found = label["clusters"]
+    if "true_classes" not in scores:
+        return f"{found} (true classes not known)"
+    true = scores["true_classes"]
+    if found > true:
+        return f"{found} for {true} true classes (over-clustered: some classes are split, which pruning cannot mend)"
+    if found < true:
+        return f"{found} for {true} true classes (under-clustered: some classes share a cluster)"
+    return f"{found} for {true} true classes"
+
+
+def _interval(values: Mapping[str, float], sign: str = "") -> str:
+    return f"{values['mean']:{sign}.2f} ± {values['ci95']:.2f}"
+
+
+def markdown(rows: list[tuple[str, str]]) -> str:
+    """The rows as a markdown table."""
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]) + "\n"

@@ -1,0 +1,58 @@
+"""Meta-test: the initial and the final embedding on the same frozen tasks."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from mela import store
+from mela.augmentation import Augmentation
+from mela.device import choose_device
+from mela.episodes import Episodes
+from mela.evaluation import evaluate_model, summarize
+from mela.models import load_model
+from mela.params import PARAMS, AugmentParams, EvaluateParams, PretrainParams, RuntimeParams
+from stages import paths
+from stages.run import run
+
+
+def main(
+    params: Path = PARAMS,
+    images: Path = paths.IMAGES,
+    val: Path = paths.VAL,
+    test: Path = paths.TEST,
+    initial: Path = paths.INITIAL,
+    final: Path = paths.FINAL,
+    metrics: Path = paths.EVALUATE_METRICS,
+    per_task: Path = paths.PER_TASK,
+) -> None:
+    """Read images, both models, and the validation and test tasks; write accuracies with intervals and per task."""
+    settings = EvaluateParams.read(params)
+    device = choose_device(RuntimeParams.read(params).device)
+    packed = store.open_images(images)
+    rows = []
+    for split, path in {"test": test, "val": val}.items():
+        tasks = Episodes(store.read_table(path, store.MANIFEST))
+        for name, model in {"initial": initial, "mela": final}.items():
+            accuracies = evaluate_model(
+                load_model(model, device)[0],
+                packed,
+                tasks,
+                shots=settings.shots,
+                C=settings.C,
+                max_iter=settings.max_iter,
+                copies=settings.support_copies,
+                augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
+                seed=settings.seed,
+            )
+            rows.append(accuracies.assign(split=split, model=name))
+            print(f"evaluate: {split}: {name}: {len(tasks)} tasks")
+    table = pd.concat(rows, ignore_index=True)
+    store.write_table(per_task, table, store.ACCURACIES, stage="evaluate", params=settings.model_dump(mode="json"))
+    summary = summarize(table[table["split"] == "test"])
+    summary["validation"] = summarize(table[table["split"] == "val"])
+    summary["labels"] = PretrainParams.read(params).labels
+    store.write_json(metrics, summary)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,31 @@
+"""Features of all training images under the initial embedding."""
+
+from pathlib import Path
+
+from mela import store
+from mela.device import choose_device
+from mela.episodes import Episodes
+from mela.extraction import extract_features
+from mela.models import load_model
+from mela.params import PARAMS, RuntimeParams
+from stages import paths
+from stages.run import run
+
+
+def main(
+    params: Path = PARAMS,
+    images: Path = paths.IMAGES,
+    train: Path = paths.TRAIN,
+    model: Path = paths.INITIAL,
+    features: Path = paths.FEATURES,
+) -> None:
+    """Read images, training tasks and the initial embedding; write one feature vector per image of a training task."""
+    backbone, _ = load_model(model, choose_device(RuntimeParams.read(params).device))
+    image_ids = Episodes(store.read_table(train, store.MANIFEST)).image_ids()
+    extracted = extract_features(backbone, store.open_images(images), image_ids)
+    store.write_features(features, image_ids, extracted, stage="extract", params={})
+    print(f"extract: {len(extracted)} images, {extracted.shape[1]} dimensions")
+
+
+if __name__ == "__main__":
+    run(main)

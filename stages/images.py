@@ -1,0 +1,52 @@
+"""Pack the images of the chosen data set, and set its true classes, where there are any, aside."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from mela import store
+from mela.data.open import open_source
+from mela.data.packing import pack_images, shuffled_ids
+from mela.params import PARAMS, DataParams, TaskParams
+from stages import paths
+from stages.run import run
+
+
+def main(
+    params: Path = PARAMS,
+    images: Path = paths.IMAGES,
+    index: Path = paths.INDEX,
+    tasks: Path = paths.TASKS,
+    truth: Path = paths.TRUTH,
+) -> None:
+    """Read raw images from data.root (or render glyphs); write packed images, their index, given tasks, and the truth."""
+    data = DataParams.read(params)
+    source = open_source(data, shots=TaskParams.read(params).shots)
+    ids = shuffled_ids(len(source), data.seed)
+    made_from = data.model_dump(mode="json", exclude={"root"})
+
+    with store.replacing(images) as temporary:
+        pack_images(temporary, source, ids, size=data.size, channels=data.channels)
+    rows = pd.DataFrame({"image_id": ids, "split": source.splits, "source": source.sources}).sort_values("image_id")
+    store.write_table(index, rows, store.INDEX, stage="images", params=made_from)
+
+    classes = pd.DataFrame(
+        {"image_id": ids, "class": source.classes or []} if source.classes else {"image_id": [], "class": []}
+    )
+    store.write_table(truth, classes.sort_values("image_id"), store.TRUTH, stage="images", params=made_from)
+
+    given = pd.DataFrame(columns=store.TASKS.names)
+    if source.tasks is not None:
+        given = source.tasks.assign(
+            split=[source.splits[image] for image in source.tasks["image_id"]], image_id=ids[source.tasks["image_id"]]
+        )
+    store.write_table(tasks, given, store.TASKS, stage="images", params=made_from)
+    print(f"images: {len(source)} of {data.size} x {data.size} x {data.channels}", *_counts(source.splits), sep=", ")
+
+
+def _counts(splits: object) -> list[str]:
+    return [f"{count} {split}" for split, count in pd.Series(splits).value_counts().items()]
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,46 @@
+"""Freeze the tasks of all splits: draw them from benchmark classes, or take those that the data came as."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from mela import store
+from mela.manifests import draw_split, given_split
+from mela.params import PARAMS, TaskParams
+from stages import paths
+from stages.run import run
+
+
+def main(
+    params: Path = PARAMS,
+    index: Path = paths.INDEX,
+    tasks: Path = paths.TASKS,
+    truth: Path = paths.TRUTH,
+    train: Path = paths.TRAIN,
+    val: Path = paths.VAL,
+    test: Path = paths.TEST,
+) -> None:
+    """Read the image index with given tasks or the truth; write one manifest per split."""
+    settings = TaskParams.read(params)
+    given = store.read_table(tasks, store.TASKS)
+    classes = store.read_table(index, store.INDEX).merge(
+        store.read_table(truth, store.TRUTH), on="image_id", how="left"
+    )
+    for split, path in {"train": train, "val": val, "test": test}.items():
+        if len(given):
+            manifest, made_from = given_split(given, split), {}
+        else:
+            manifest = draw_split(classes[classes["split"] == split], settings, split)
+            made_from = settings.model_dump(mode="json", exclude={"train", "val", "test"})
+        store.write_table(path, manifest, store.MANIFEST, stage="manifest", params={"split": split} | made_from)
+        print(f"manifest: {split}: {describe(manifest)}")
+
+
+def describe(manifest: pd.DataFrame) -> str:
+    """Tasks and images of a manifest in words."""
+    images = manifest["image_id"]
+    return f"{manifest['task_id'].nunique()} tasks, {images.nunique()} images, {len(images)} rows"
+
+
+if __name__ == "__main__":
+    run(main)

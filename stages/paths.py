@@ -1,0 +1,31 @@
+"""Where the stages find each other's files, relative to the project's root."""
+
+from pathlib import Path
+
+IMAGES = Path("data/images/images.npy")
+INDEX = Path("data/images/index.parquet")
+TASKS = Path("data/images/tasks.parquet")
+TRUTH = Path("data/truth.parquet")
+TRAIN = Path("data/manifest/train.parquet")
+VAL = Path("data/manifest/val.parquet")
+TEST = Path("data/manifest/test.parquet")
+FEATURES = Path("data/features.parquet")
+LABELS = Path("data/labels")
+MELA_LABELS = LABELS / "mela.parquet"
+KMEANS_LABELS = LABELS / "kmeans.parquet"
+ORACLE_LABELS = LABELS / "oracle.parquet"
+ASSIGNMENTS = LABELS / "mela_tasks.parquet"
+CENTROIDS = Path("models/centroids.npy")
+INITIAL = Path("models/initial.safetensors")
+FINAL = Path("models/final.safetensors")
+RESULTS = Path("results")
+EMBED_CURVE = RESULTS / "embed/curve.csv"
+LABEL_METRICS = RESULTS / "label/metrics.json"
+PASSES = RESULTS / "label/passes.csv"
+SIZES = RESULTS / "label/sizes.csv"
+SCORES = RESULTS / "score_labels/metrics.json"
+PRETRAIN_METRICS = RESULTS / "pretrain/metrics.json"
+PRETRAIN_CURVE = RESULTS / "pretrain/curve.csv"
+EVALUATE_METRICS = RESULTS / "evaluate/metrics.json"
+PER_TASK = RESULTS / "evaluate/per_task.parquet"
+REPORT = RESULTS / "report"

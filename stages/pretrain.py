@@ -1,0 +1,65 @@
+"""Learn the final embedding by classifying the chosen global labels."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from mela import store
+from mela.augmentation import Augmentation
+from mela.backbones import build_backbone
+from mela.device import choose_device
+from mela.episodes import Episodes
+from mela.models import configure, save_model
+from mela.params import PARAMS, AugmentParams, ModelParams, PretrainParams, RuntimeParams
+from mela.pretraining import both_losses, pretrain
+from mela.training import Schedule, print_epoch
+from stages import paths
+from stages.run import run
+
+
+def main(
+    params: Path = PARAMS,
+    images: Path = paths.IMAGES,
+    train: Path = paths.TRAIN,
+    labels: Path | None = None,
+    model: Path = paths.FINAL,
+    metrics: Path = paths.PRETRAIN_METRICS,
+    curve: Path = paths.PRETRAIN_CURVE,
+) -> None:
+    """Read images and labels (by default those that pretrain.labels names); write the final embedding, losses and curve."""
+    settings = PretrainParams.read(params)
+    packed = store.open_images(images)
+    flat = store.read_table(labels or paths.LABELS / f"{settings.labels}.parquet", store.LABELS)
+    image_ids, targets = flat["image_id"].to_numpy(), flat["label"].to_numpy()
+    tasks = Episodes(store.read_table(train, store.MANIFEST))
+    configuration = configure(ModelParams.read(params), packed, tasks.image_ids())
+    backbone = build_backbone(**configuration, seed=settings.seed).to(choose_device(RuntimeParams.read(params).device))
+    classifier, epochs = pretrain(
+        backbone,
+        packed,
+        image_ids,
+        targets,
+        augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
+        schedule=Schedule(**settings.schedule()),
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        on_epoch=print_epoch("pretrain", settings.epochs),
+    )
+    losses = both_losses(backbone, classifier, packed, tasks, image_ids, targets)
+    save_model(model, backbone, configuration)
+    store.write_csv(curve, pd.DataFrame(epochs))
+    store.write_json(
+        metrics,
+        {
+            "labels": settings.labels,
+            "loss": epochs[-1].loss,
+            "proposition1": {"task_loss": losses.task_loss, "global_loss": losses.global_loss},
+        },
+    )
+    print(
+        f"pretrain: Proposition 1: {losses.task_loss:.4f} over each task's classes <= {losses.global_loss:.4f} over all"
+    )
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,48 @@
+"""The run in one table and a few pictures."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from mela import figures, store
+from mela.summary import NAMES, markdown, summary_rows
+from stages import paths
+from stages.run import run
+
+
+def main(
+    label: Path = paths.LABEL_METRICS,
+    scores: Path = paths.SCORES,
+    pretrain: Path = paths.PRETRAIN_METRICS,
+    evaluate: Path = paths.EVALUATE_METRICS,
+    passes: Path = paths.PASSES,
+    sizes: Path = paths.SIZES,
+    embed_curve: Path = paths.EMBED_CURVE,
+    pretrain_curve: Path = paths.PRETRAIN_CURVE,
+    report: Path = paths.REPORT,
+) -> None:
+    """Read all metrics and curves; write summary.md and the figures, and print the table."""
+    scored, pretrained, evaluated = store.read_json(scores), store.read_json(pretrain), store.read_json(evaluate)
+    rows = summary_rows(store.read_json(label), scored, pretrained, evaluated)
+    store.write_text(report / "summary.md", markdown(rows))
+
+    pictures = {
+        "clusters": figures.clusters_figure(store.read_csv(passes), scored.get("true_classes")),
+        "sizes": figures.sizes_figure(store.read_csv(sizes)),
+        "curves": figures.curves_figure(store.read_csv(embed_curve), store.read_csv(pretrain_curve)),
+    }
+    if evaluated["mela"]:
+        pictures["accuracy"] = figures.accuracy_figure(evaluated, NAMES[pretrained["labels"]])
+    for name, figure in pictures.items():
+        with store.replacing(report / f"{name}.png") as temporary:
+            figure.savefig(temporary, format="png")
+
+    table = Table(show_header=False, title="MeLa")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    run(main)

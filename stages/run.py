@@ -1,0 +1,20 @@
+"""How a stage script starts and how it fails."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from mela.errors import MelaError
+
+
+def run(main: Callable[..., Any]) -> None:
+    """Run a stage with its command line; an error that the user can put right becomes one line and exit status 1."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(main)
+    try:
+        app()
+    except MelaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)

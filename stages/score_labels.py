@@ -1,0 +1,41 @@
+"""Compare inferred labels with the truth, where there is one."""
+
+from pathlib import Path
+
+from mela import store
+from mela.label_scores import score_images, score_tasks
+from stages import paths
+from stages.run import run
+
+
+def main(
+    truth: Path = paths.TRUTH,
+    train: Path = paths.TRAIN,
+    labels: Path = paths.MELA_LABELS,
+    kmeans: Path = paths.KMEANS_LABELS,
+    assignments: Path = paths.ASSIGNMENTS,
+    metrics: Path = paths.SCORES,
+) -> None:
+    """Read labels and truth; write clustering accuracy, purity, adjusted Rand index and mutual information."""
+    known = store.read_table(truth, store.TRUTH)
+    inferred = store.read_table(labels, store.LABELS)
+    tasks = store.read_table(assignments, store.ASSIGNMENTS)
+    clusters = {"clusters": int(inferred["label"].nunique())}
+    if known.empty:
+        store.write_json(metrics, clusters)
+        print("score_labels: this data has no ground truth; scoring is left out")
+        return
+    manifest = store.read_table(train, store.MANIFEST)
+    result = (
+        clusters
+        | {"true_classes": int(known.merge(manifest, on="image_id")["class"].nunique())}
+        | score_tasks(tasks, manifest, known)
+        | score_images(inferred, known)
+        | {"kmeans": score_images(store.read_table(kmeans, store.LABELS), known)}
+    )
+    store.write_json(metrics, result)
+    print("score_labels: {clusters} clusters for {true_classes} classes, accuracy {accuracy:.1f}%".format(**result))
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,283 @@
+"""Omniglot, CIFAR-FS and FC100, from small stand-ins for the published files."""
+
+import hashlib
+import pickle
+import subprocess
+import sys
+import tarfile
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mela.data import benchmarks
+from mela.data.benchmarks import cifar_fs, fc100, omniglot, split_of_classes
+from mela.data.source import ImageSource
+from mela.errors import MelaError
+
+CHARACTERS = {"background/Latin/character01": "train", "evaluation/Tengwar/character02": "test"}
+DRAWINGS = 2
+CIFAR_CLASSES = {"apple": "train", "bee": "test", "cat": "val"}
+
+
+@pytest.fixture
+def small_omniglot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmarks, "split_of_classes", lambda name: CHARACTERS)
+    monkeypatch.setattr(benchmarks, "OMNIGLOT_IMAGES_PER_CLASS", DRAWINGS)
+
+
+@pytest.fixture
+def small_cifar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmarks, "split_of_classes", lambda name: CIFAR_CLASSES)
+    monkeypatch.setattr(benchmarks, "CIFAR_IMAGES_PER_CLASS", 3)
+
+
+def write_omniglot(root: Path) -> None:
+    """Drawings as published: one bit per pixel, white, with one black stroke in the upper row."""
+    page = Image.fromarray(np.array([[0, 0, 0], [255, 255, 255], [255, 255, 255]], dtype=np.uint8)).convert("1")
+    for character in CHARACTERS:
+        folder = root / f"images_{character}"
+        folder.mkdir(parents=True)
+        for i in range(DRAWINGS):
+            page.save(folder / f"{i:02d}.png")
+
+
+def zip_omniglot(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchvision.datasets import Omniglot
+
+    write_omniglot(root / "pages")
+    checksums = {}
+    for part in benchmarks.OMNIGLOT_PARTS:
+        archive = root / f"{part}.zip"
+        with zipfile.ZipFile(archive, "w") as file:
+            for path in sorted((root / "pages" / part).rglob("*.png")):
+                file.write(path, path.relative_to(root / "pages"))
+        checksums[part] = md5(archive)
+    monkeypatch.setattr(Omniglot, "zips_md5", checksums)
+
+
+def md5(path: Path) -> str:
+    return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+
+
+def write_cifar(root: Path) -> None:
+    for part, count in (("train", 2), ("test", 1)):
+        for label in CIFAR_CLASSES:
+            (root / part / label).mkdir(parents=True)
+            for i in range(count):
+                Image.new("RGB", (32, 32), (i, 0, 200)).save(root / part / label / f"{i:03d}.png")
+
+
+class OldDtype:
+    """Warns when unpickled, as NumPy 2.4.0 to 2.4.4 do of the published archive."""
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return warnings.warn, ("dtype(): align", np.exceptions.VisibleDeprecationWarning)
+
+
+def write_cifar_archive(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files as torchvision expects them; pixel values tell train (below 100) from test, and the order in the file."""
+    from torchvision.datasets import CIFAR100
+
+    folder = root / CIFAR100.base_folder
+    folder.mkdir(parents=True)
+    labels = {"train": [2, 0, 1, 0, 1, 2], "test": [1, 0, 2]}
+    contents: dict[str, object] = {
+        part: {
+            "data": np.stack([np.full(3 * 32 * 32, start + i, dtype=np.uint8) for i in range(len(labels[part]))]),
+            "fine_labels": labels[part],
+            "dtype": OldDtype(),
+        }
+        for part, start in (("train", 0), ("test", 100))
+    }
+    contents["meta"] = {"fine_label_names": list(CIFAR_CLASSES)}
+    for name, content in contents.items():
+        (folder / name).write_bytes(pickle.dumps(content))
+    monkeypatch.setattr(CIFAR100, "train_list", [["train", md5(folder / "train")]])
+    monkeypatch.setattr(CIFAR100, "test_list", [["test", md5(folder / "test")]])
+    monkeypatch.setattr(CIFAR100, "meta", {**CIFAR100.meta, "md5": md5(folder / "meta")})
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "val", "test"), [("omniglot", 1028, 172, 423), ("cifar_fs", 64, 16, 20), ("fc100", 60, 20, 20)]
+)
+def test_published_splits(name: str, train: int, val: int, test: int) -> None:
+    split_of = split_of_classes(name)
+    assert Counter(split_of.values()) == {"train": train, "val": val, "test": test}
+    assert list(split_of) == sorted(split_of)
+
+
+@pytest.mark.parametrize("below", [".", "omniglot-py"])
+@pytest.mark.usefixtures("small_omniglot")
+def test_omniglot_from_folders(tmp_path: Path, below: str) -> None:
+    write_omniglot(tmp_path / below)
+    for ignored in ("._00.png", "Thumbs.db"):
+        (tmp_path / below / "images_background" / "Latin" / "character01" / ignored).touch()
+    source = omniglot(tmp_path)
+    assert source.classes == [character for character in CHARACTERS for _ in range(DRAWINGS)]
+    assert source.splits == ["train", "train", "test", "test"]
+    assert source.sources[0] == "images_background/Latin/character01/00.png"
+    np.testing.assert_array_equal(np.asarray(source.load(0)), [[255] * 3, [0] * 3, [0] * 3])
+
+
+@pytest.mark.usefixtures("small_omniglot")
+def test_omniglot_rotations_are_further_classes(tmp_path: Path) -> None:
+    write_omniglot(tmp_path)
+    source = omniglot(tmp_path, rotations=True)
+    assert source.classes is not None
+    assert len(source) == len(set(source.sources)) == 4 * len(CHARACTERS) * DRAWINGS
+    assert set(Counter(source.classes).values()) == {DRAWINGS}
+    upright = np.asarray(source.load(source.classes.index("evaluation/Tengwar/character02")))
+    for quarter_turns, degrees in enumerate((90, 180, 270), start=1):
+        label = f"evaluation/Tengwar/character02@{degrees}"
+        i = source.classes.index(label)
+        assert source.sources[i] == f"images_evaluation/Tengwar/character02/00.png@{degrees}"
+        assert {s for s, c in zip(source.splits, source.classes, strict=True) if c == label} == {"test"}
+        np.testing.assert_array_equal(np.asarray(source.load(i)), np.rot90(upright, quarter_turns))
+
+
+@pytest.mark.parametrize("below", [".", "omniglot-py"])
+@pytest.mark.usefixtures("small_omniglot")
+def test_omniglot_zip_files_are_unpacked_once(tmp_path: Path, below: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / below
+    zip_omniglot(home, monkeypatch)
+    first = omniglot(tmp_path)
+    for part in benchmarks.OMNIGLOT_PARTS:
+        (home / f"{part}.zip").unlink()
+    assert len(first) == len(omniglot(tmp_path)) == 4
+    assert sorted(path.name for path in home.iterdir() if path.name != "omniglot-py") == [
+        *benchmarks.OMNIGLOT_PARTS,
+        "pages",
+    ]
+
+
+@pytest.mark.usefixtures("small_omniglot")
+def test_omniglot_refuses_a_damaged_zip_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zip_omniglot(tmp_path, monkeypatch)
+    (tmp_path / "images_evaluation.zip").write_bytes(b"half a download")
+    with pytest.raises(MelaError, match=r"images_evaluation\.zip: expected the MD5 checksum .*data\.download=true"):
+        omniglot(tmp_path)
+
+
+@pytest.mark.usefixtures("small_omniglot")
+def test_omniglot_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, root = tmp_path / "server", tmp_path / "raw"
+    zip_omniglot(server, monkeypatch)
+
+    def fetch(url: str, folder: Path, name: str, checksum: str) -> None:
+        assert url.endswith(f"/python/{name}")
+        assert checksum == md5(server / name)
+        (folder / name).write_bytes((server / name).read_bytes())
+
+    monkeypatch.setattr("torchvision.datasets.utils.download_url", fetch)
+    assert len(omniglot(root, download=True)) == 4
+    assert (root / "omniglot-py" / "images_background").is_dir()
+
+
+@pytest.mark.usefixtures("small_omniglot")
+def test_omniglot_download_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(*_: object) -> None:
+        raise URLError("no\nroute")
+
+    monkeypatch.setattr("torchvision.datasets.utils.download_url", fetch)
+    with pytest.raises(MelaError, match=r"^data\.download: .*images_background\.zip, received URLError: .*by hand$"):
+        omniglot(tmp_path, download=True)
+
+
+@pytest.mark.parametrize(
+    ("remove", "expected"),
+    [
+        ("", r"data\.root: expected images_background and images_evaluation .*data\.download=true$"),
+        ("images_evaluation", r"data\.root: expected the folder images_evaluation or images_evaluation\.zip in "),
+        ("images_evaluation/Tengwar/character02", r"class 'evaluation/Tengwar/character02', received 0; "),
+        ("images_evaluation/Tengwar/character02/01.png", r"data\.root: expected 2 images .*, received 1; "),
+    ],
+)
+@pytest.mark.usefixtures("small_omniglot")
+def test_omniglot_incomplete(tmp_path: Path, remove: str, expected: str) -> None:
+    root = tmp_path / "root"
+    write_omniglot(root)
+    (root / remove).rename(tmp_path / "gone")
+    with pytest.raises(MelaError, match=expected) as caught:
+        omniglot(root)
+    assert "\n" not in str(caught.value)
+    assert str(root) in str(caught.value)
+
+
+@pytest.mark.parametrize("read", [cifar_fs, fc100])
+@pytest.mark.usefixtures("small_cifar")
+def test_cifar_from_folders(tmp_path: Path, read: Callable[[Path], ImageSource]) -> None:
+    write_cifar(tmp_path)
+    source = read(tmp_path)
+    assert source.classes == ["apple"] * 3 + ["bee"] * 3 + ["cat"] * 3
+    assert source.splits == ["train"] * 3 + ["test"] * 3 + ["val"] * 3
+    assert source.sources[:3] == ["train/apple/000.png", "train/apple/001.png", "test/apple/000.png"]
+    assert source.load(1).getpixel((0, 0)) == (1, 0, 200)
+
+
+# torchvision unpacks archives without naming a filter, of which Python 3.12 and 3.13 warn.
+@pytest.mark.filterwarnings("ignore:Python 3.14 will:DeprecationWarning")
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.usefixtures("small_cifar")
+def test_cifar_from_the_archive(tmp_path: Path, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchvision.datasets import CIFAR100
+
+    write_cifar_archive(tmp_path, monkeypatch)
+    if packed:
+        with tarfile.open(tmp_path / CIFAR100.filename, "w:gz") as file:
+            file.add(tmp_path / CIFAR100.base_folder, CIFAR100.base_folder)
+        (tmp_path / CIFAR100.base_folder).rename(tmp_path / "gone")
+        monkeypatch.setattr(CIFAR100, "tgz_md5", md5(tmp_path / CIFAR100.filename))
+    source = cifar_fs(tmp_path)
+    assert source.classes == ["apple"] * 3 + ["bee"] * 3 + ["cat"] * 3
+    assert source.sources[:3] == ["train/apple/000.png", "train/apple/001.png", "test/apple/000.png"]
+    levels = [np.asarray(source.load(i)).max() for i in range(9)]
+    assert levels == [1, 3, 101, 2, 4, 100, 0, 5, 102]
+
+
+@pytest.mark.usefixtures("small_cifar")
+def test_cifar_archive_that_is_not_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchvision.datasets import CIFAR100
+
+    write_cifar_archive(tmp_path, monkeypatch)
+    monkeypatch.setattr(CIFAR100, "test_list", [["test", "0" * 32]])
+    with pytest.raises(MelaError, match=r"data\.download: .*cifar-100-python.*not found or corrupted"):
+        cifar_fs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("remove", "expected"),
+    [
+        ("", r"data\.root: expected the folders train and test, or cifar-100-python.*data\.download=true$"),
+        ("test", r"data\.root: expected 3 images in .*'apple'.*, received 2; "),
+        ("train/bee", r"'bee'.*, received 1; "),
+        ("train/cat/001.png", r"'cat'.*, received 2; "),
+    ],
+)
+@pytest.mark.usefixtures("small_cifar")
+def test_cifar_incomplete(tmp_path: Path, remove: str, expected: str) -> None:
+    root = tmp_path / "root"
+    write_cifar(root)
+    (root / remove).rename(tmp_path / "gone")
+    with pytest.raises(MelaError, match=expected) as caught:
+        fc100(root)
+    assert "\n" not in str(caught.value)
+    assert str(root) in str(caught.value)
+
+
+def test_torchvision_is_imported_only_for_its_archives(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, sys\n"
+        "from mela.data.benchmarks import cifar_fs\n"
+        "from mela.errors import MelaError\n"
+        f"try: cifar_fs(pathlib.Path({str(tmp_path)!r}))\n"
+        "except MelaError: sys.exit('torchvision' in sys.modules)\n"
+        "sys.exit('no error')"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,350 @@
+"""Independently labelled tasks, from a table or from folders."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from mela.data.source import ImageSource
+from mela.data.task_table import natural_key, tasks
+from mela.errors import MelaError
+
+FRACTIONS = (0.5, 0.25, 0.25)
+Row = tuple[object, ...]
+
+
+def save(path: Path, grey: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("L", (2, 2), grey).save(path)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Images 0.png to 19.png, whose grey level is their number."""
+    for i in range(20):
+        save(tmp_path / "images" / f"{i}.png", i)
+    return tmp_path / "images"
+
+
+def read(root: Path, rows: Sequence[Row], columns: str, *, shots: int = 1, seed: int = 0) -> ImageSource:
+    table = root.parent / "tasks.csv"
+    pd.DataFrame(rows, columns=columns.split(",")).to_csv(table, index=False)
+    return tasks(root, table=table, shots=shots, split_fractions=FRACTIONS, seed=seed)
+
+
+def simple_tasks(n_tasks: int, images: Sequence[Sequence[int]]) -> list[Row]:
+    """Task i has the labels x and y, with two images each out of images[i]."""
+    return [(f"t{t}", "xy"[k // 2], f"{images[t][k]}.png") for t in range(n_tasks) for k in range(4)]
+
+
+def table_of(source: ImageSource) -> pd.DataFrame:
+    assert source.tasks is not None
+    return source.tasks
+
+
+def test_given_roles_and_splits(root: Path) -> None:
+    rows: list[Row] = [
+        ("t10", "b", "3.png", "query", "test"),
+        ("t10", "b", "2.png", "support", "test"),
+        ("t10", "a", "5.png", "support", "test"),
+        ("t10", "a", "4.png", "support", "test"),
+        ("t10", "a", "./1.png", "query", "test"),
+        ("t2", "10", "7.png", "support", "train"),
+        ("t2", "10", "8.png", "query", "train"),
+        ("t2", "9", "9.png", "query", "train"),
+        ("t2", "9", "10.png", "support", "train"),
+        ("t2", "11", "11.png", "support", "train"),
+        ("t2", "11", "12.png", "query", "train"),
+    ]
+    source = read(root, rows, "task_id,local_label,path,role,split")
+    assert source.classes is None
+    assert source.sources == sorted(f"{i}.png" for i in (1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12))
+    assert dict(zip(source.sources, source.splits, strict=True))["7.png"] == "train"
+    assert source.splits.count("test") == 5
+    assert [source.load(i).getpixel((0, 0)) for i in range(len(source))] == [int(s[:-4]) for s in source.sources]
+    readable = (
+        table_of(source).assign(path=lambda t: [source.sources[i] for i in t["image_id"]]).drop(columns="image_id")
+    )
+    assert readable[["task_id", "local_label", "path", "role"]].to_numpy().tolist() == [
+        [0, 0, "10.png", "support"],
+        [0, 0, "9.png", "query"],
+        [0, 1, "7.png", "support"],
+        [0, 1, "8.png", "query"],
+        [0, 2, "11.png", "support"],
+        [0, 2, "12.png", "query"],
+        [1, 0, "5.png", "support"],
+        [1, 0, "4.png", "support"],
+        [1, 0, "1.png", "query"],
+        [1, 1, "2.png", "support"],
+        [1, 1, "3.png", "query"],
+    ]
+    assert [str(table_of(source)[column].dtype) for column in ("task_id", "image_id", "local_label")] == ["int64"] * 3
+
+
+def test_parquet_with_integers_reads_like_csv(root: Path) -> None:
+    rows = [(12, k // 2, f"{k}.png") for k in range(4)] + [(3, -(k // 2), f"{k + 4}.png") for k in range(4)]
+    from_csv = read(root, rows, "task_id,local_label,path")
+    table = root.parent / "tasks.parquet"
+    pd.DataFrame(rows, columns=["task_id", "local_label", "path"]).to_parquet(table)
+    from_parquet = tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
+    pd.testing.assert_frame_equal(table_of(from_csv), table_of(from_parquet))
+    assert from_csv.sources == from_parquet.sources
+    assert from_csv.splits == from_parquet.splits
+    first = {from_csv.sources[i] for i in table_of(from_csv).query("task_id == 0")["image_id"]}
+    assert first == {"4.png", "5.png", "6.png", "7.png"}
+
+
+def test_words_that_look_like_missing_values_are_text(root: Path) -> None:
+    rows = [("NA", label, f"{i}.png") for i, label in enumerate(["nan", "nan", "None", "None"])]
+    assert table_of(read(root, rows, "task_id,local_label,path"))["local_label"].tolist() == [0, 0, 1, 1]
+
+
+def test_ways_and_shots_may_differ(root: Path) -> None:
+    sizes = {("s", "a"): 2, ("s", "b"): 5, ("w", "a"): 3, ("w", "b"): 4, ("w", "c"): 2}
+    numbers = iter(range(20))
+    rows = [(task, label, f"{next(numbers)}.png") for (task, label), size in sizes.items() for _ in range(size)]
+    table = table_of(read(root, rows, "task_id,local_label,path", shots=3))
+    support = table.query("role == 'support'").groupby(["task_id", "local_label"]).size().tolist()
+    query = table.query("role == 'query'").groupby(["task_id", "local_label"]).size().tolist()
+    assert support == [1, 3, 2, 3, 1]
+    assert query == [1, 2, 1, 1, 1]
+
+
+def test_drawn_roles_depend_on_the_task_and_the_seed_only(root: Path) -> None:
+    rows: list[Row] = [(f"t{t}", "xy"[k // 5], f"{10 * t + k}.png") for t in range(2) for k in range(10)]
+    columns = "task_id,local_label,path"
+
+    def first_task(source: ImageSource) -> list[tuple[str, str]]:
+        table = table_of(source).query("task_id == 0")
+        return [(source.sources[i], role) for i, role in zip(table["image_id"], table["role"], strict=True)]
+
+    whole = first_task(read(root, rows, columns, shots=2))
+    assert first_task(read(root, rows[::-1], columns, shots=2)) == whole
+    assert first_task(read(root, rows[:10], columns, shots=2)) == whole
+    assert first_task(read(root, rows, columns, shots=2, seed=1)) != whole
+    # One shot is the first of two, as for tasks that are drawn from classes.
+    assert [image for image, _ in first_task(read(root, rows, columns, shots=1))] == [image for image, _ in whole]
+
+
+def test_an_image_in_several_tasks_is_one_image(root: Path) -> None:
+    rows = simple_tasks(2, [[0, 1, 2, 3], [3, 0, 1, 4]])
+    source = read(root, rows, "task_id,local_label,path")
+    assert len(source) == 5
+    assert len(table_of(source)) == 8
+    assert table_of(source)["image_id"].value_counts().tolist() == [2, 2, 2, 1, 1]
+
+
+def test_a_link_and_its_target_are_one_image(root: Path) -> None:
+    (root / "link.png").symlink_to(root / "0.png")
+    rows = [*simple_tasks(1, [[0, 1, 2, 3]]), ("u", "x", "link.png")]
+    rows += [("u", "xyy"[k], f"{k + 4}.png") for k in range(3)]
+    source = read(root, rows, "task_id,local_label,path")
+    assert len(source) == 7
+    assert "link.png" not in source.sources
+
+
+def test_tasks_that_share_images_stay_in_one_split(root: Path) -> None:
+    # t0, t2 and t3 are connected through images 3 and 11; t1 and t4 stand alone.
+    groups = [[0, 1, 2, 3], [4, 5, 6, 7], [3, 8, 9, 11], [11, 12, 13, 14], [15, 16, 17, 18]]
+    seen = set()
+    for seed in range(8):
+        source = read(root, simple_tasks(5, groups), "task_id,local_label,path", seed=seed)
+        table = table_of(source).assign(split=[source.splits[i] for i in table_of(source)["image_id"]])
+        split_of = table.groupby("task_id")["split"].agg(lambda splits: "|".join(sorted(set(splits)))).tolist()
+        assert split_of[0] == split_of[2] == split_of[3] == "train"
+        assert sorted((split_of[1], split_of[4])) == ["test", "val"]
+        seen.add(split_of[1])
+    assert seen == {"test", "val"}
+
+
+def test_drawn_splits_do_not_depend_on_the_order_of_rows(root: Path) -> None:
+    # Two connected pairs of tasks, t0 with t1 and t2 with t3.
+    rows = simple_tasks(4, [[0, 1, 2, 3], [3, 4, 5, 6], [7, 8, 9, 10], [10, 11, 12, 13]])
+    forwards = [read(root, rows, "task_id,local_label,path", seed=seed).splits for seed in range(8)]
+    backwards = [read(root, rows[::-1], "task_id,local_label,path", seed=seed).splits for seed in range(8)]
+    assert forwards == backwards
+    assert len({tuple(splits) for splits in forwards}) == 2
+
+
+def test_folders_of_tasks(tmp_path: Path) -> None:
+    for path in ("t10/a/0.png", "t10/a/1.png", "t10/b/0.png", "t10/b/1.png"):
+        save(tmp_path / path)
+    for path in ("t2/a/0.png", "t2/a/1.png", "t2/b/0.png"):
+        save(tmp_path / path)
+    (tmp_path / "t2" / "b" / "1.png").symlink_to(tmp_path / "t10" / "a" / "0.png")
+    (tmp_path / "notes.txt").touch()
+    source = tasks(tmp_path, table=None, shots=5, split_fractions=FRACTIONS, seed=0)
+    assert len(source) == 7
+    assert set(source.splits) == {"train"}
+    table = table_of(source)
+    assert {source.sources[i] for i in table.query("task_id == 0")["image_id"]} == {
+        "t2/a/0.png",
+        "t2/a/1.png",
+        "t2/b/0.png",
+        "t10/a/0.png",
+    }
+    assert np.array_equal(
+        table.groupby(["task_id", "local_label"])["role"].agg(list).tolist(), [["support", "query"]] * 4
+    )
+
+
+@pytest.mark.parametrize(
+    ("remove", "add", "expected"),
+    [
+        ("t/b", "t/c.png", r"expected <task>/<local label>/<image>, received 't/c\.png'"),
+        ("t/b", "t/b/deeper/0.png", r"received 't/b/deeper/0\.png'"),
+        ("t/b", "0.png", r"received '0\.png'"),
+        ("t/b", "t/c/notes.txt", r"at least one image .*folder 't/c'"),
+        ("t/b", None, r"folder 't/a': expected at least two local labels in task 't', received only 'a'"),
+        ("t/b/0.png", None, r"folder 't/b': expected at least two images of local label 'b' in task 't', received one"),
+    ],
+)
+def test_bad_folders(tmp_path: Path, remove: str, add: str | None, expected: str) -> None:
+    root = tmp_path / "root"
+    for path in ("t/a/0.png", "t/a/1.png", "t/b/0.png", "t/b/1.png"):
+        save(root / path)
+    (root / remove).rename(tmp_path / "gone")
+    if add is not None:
+        (root / add).parent.mkdir(parents=True, exist_ok=True)
+        os.link(root / "t/a/0.png", root / add)
+    with pytest.raises(MelaError, match=expected) as caught:
+        tasks(root, table=None, shots=1, split_fractions=FRACTIONS, seed=0)
+    assert "\n" not in str(caught.value)
+
+
+GOOD: dict[str, list[str]] = {
+    "task_id": ["t"] * 4 + ["u"] * 4,
+    "local_label": ["a", "a", "b", "b"] * 2,
+    "path": [f"{i}.png" for i in range(8)],
+    "role": ["support", "query"] * 4,
+    "split": ["train"] * 4 + ["test"] * 4,
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "expected"),
+    [
+        ("role", 1, "suport", r"line 3: expected the role support or query, received 'suport'"),
+        ("split", 1, "dev", r"line 3: expected the split train or val or test, received 'dev'"),
+        ("task_id", 2, "", r"line 4: expected a task_id, received an empty cell"),
+        ("local_label", 2, " ", r"line 4: expected a local_label, received an empty cell"),
+        ("path", 2, "", r"line 4: expected a path, received an empty cell"),
+        ("role", 2, "", r"line 4: expected a role, received an empty cell"),
+        ("split", 3, "val", r"line 5: expected task 't' in one split, received 'val' after 'train'"),
+        ("path", 4, "0.png", r"line 6: expected image '0\.png' in one split, received 'test' after 'train'"),
+        ("path", 1, "./0.png", r"line 3: expected an image once in task 't', received '\./0\.png' again"),
+        (
+            "role",
+            3,
+            "support",
+            r"line 4: expected at least one query image of local label 'b' in task 't', received none",
+        ),
+        (
+            "role",
+            4,
+            "query",
+            r"line 6: expected at least one support image of local label 'a' in task 'u', received none",
+        ),
+        ("local_label", 3, "c", r"line 4: expected at least two images of local label 'b' in task 't', received one"),
+        ("path", 7, "/etc/x.png", r"line 9: expected a path below data\.root \(.*\), received '/etc/x\.png'"),
+        ("path", 7, "C:/x.png", r"line 9: expected a path below data\.root"),
+        ("path", 7, "a/../7.png", r"line 9: expected a path below data\.root"),
+        ("path", 7, "outside.png", r"line 9: expected a file below data\.root .*, received 'outside\.png', a link to "),
+        ("path", 7, "nowhere.png", r"line 9: expected the file 'nowhere\.png' in .*, received no such file"),
+        ("path", 7, "nul\0.png", r"line 9: expected the file 'nul\\x00\.png' in .*, received no such file"),
+        ("path", 7, "folder.png", r"line 9: expected a file, received the folder 'folder\.png'"),
+        ("path", 7, "7.txt", r"line 9: expected the path of an image \(\.bmp .*\), received '7\.txt'"),
+    ],
+)
+def test_bad_cell(root: Path, column: str, row: int, value: str, expected: str) -> None:
+    save(root.parent / "outside.png")
+    (root / "outside.png").symlink_to(root.parent / "outside.png")
+    (root / "folder.png").mkdir()
+    table = root.parent / "tasks.csv"
+    pd.DataFrame(GOOD).to_csv(table, index=False)
+    tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
+    changed = {name: list(cells) for name, cells in GOOD.items()}
+    changed[column][row] = value
+    pd.DataFrame(changed).to_csv(table, index=False)
+    with pytest.raises(MelaError, match=expected) as caught:
+        tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
+    assert str(caught.value).startswith(str(table))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", r"expected the column 'task_id', received no header"),
+        ("task_id,path\n", r"expected the column 'local_label', received 'task_id', 'path'"),
+        ("task_id,local_label,path\n", r"expected one row per task and image, received an empty table"),
+        ("task_id,local_label,path\nt,a,0.png\nt,a\n", r"line 3: expected 3 cells as in the header, received 2"),
+        (
+            "task_id,local_label,path\nt,a,0.png\n\nt,a,1.png\n",
+            r"line 2: expected at least two local labels in task 't'",
+        ),
+        (
+            "task_id,local_label,path,split\nt,a,0.png,val\nt,a,1.png,val\nt,b,2.png,val\nt,b,3.png,val\n",
+            r"expected tasks in the split 'train', received none",
+        ),
+    ],
+)
+def test_bad_table(root: Path, content: str, expected: str) -> None:
+    table = root.parent / "tasks.csv"
+    table.write_text(content)
+    with pytest.raises(MelaError, match=expected) as caught:
+        tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
+    assert str(caught.value).startswith(str(table))
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (pd.DataFrame({"task_id": [1], "path": ["0.png"]}), r"expected the column 'local_label'"),
+        (pd.DataFrame({"task_id": [1, None], "local_label": [0, 0], "path": ["0.png"] * 2}), r"row 1: .*received 1\.0"),
+        (
+            pd.DataFrame({"task_id": ["1", None], "local_label": [0, 0], "path": ["0.png"] * 2}),
+            r"row 2: .*an empty cell",
+        ),
+    ],
+)
+def test_bad_parquet(root: Path, frame: pd.DataFrame, expected: str) -> None:
+    table = root.parent / "tasks.parquet"
+    frame.to_parquet(table)
+    with pytest.raises(MelaError, match=expected):
+        tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("tasks.csv", None, r"data\.table: expected a readable file at "),
+        ("tasks.parquet", None, r"data\.table: expected a Parquet file at "),
+        ("tasks.parquet", "text", r"data\.table: expected a Parquet file at "),
+        ("tasks.xlsx", "", r"data\.table: expected a file \.csv or \.parquet"),
+    ],
+)
+def test_unreadable_table(root: Path, name: str, content: str | None, expected: str) -> None:
+    table = root.parent / name
+    if content is not None:
+        table.write_text(content)
+    with pytest.raises(MelaError, match=expected) as caught:
+        tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_shots_and_root(root: Path) -> None:
+    with pytest.raises(MelaError, match=r"tasks\.shots: expected at least 1, received 0"):
+        tasks(root, table=None, shots=0, split_fractions=FRACTIONS, seed=0)
+    with pytest.raises(MelaError, match=r"data\.root: expected a folder at .*0\.png, received a file"):
+        tasks(root / "0.png", table=None, shots=1, split_fractions=FRACTIONS, seed=0)
+
+
+def test_natural_order() -> None:
+    ordered = ["", "01", "1", "2", "10", "9" * 5000, "a", "a1b2", "a1b10", "a2", "a10"]
+    shuffled = ordered[::2] + ordered[1::2]
+    assert sorted(shuffled, key=natural_key) == ordered
