@@ -121,14 +121,10 @@ def resnet12(channels: int, width: int, drop_rate: float, drop_block: int) -> tu
 
     Dropout follows the first two blocks and DropBlock the last two, as in RFS (Tian et al., 2020).
     """
-    widths = [width, width * 5 // 2, width * 5, width * 10]
-    drops = [
-        nn.Dropout(drop_rate),
-        nn.Dropout(drop_rate),
-        DropBlock(drop_rate, drop_block),
-        DropBlock(drop_rate, drop_block),
-    ]
-    blocks = [ResidualBlock(*pair, drop) for *pair, drop in zip([channels, *widths], widths, drops, strict=False)]
+    widths = [channels, width, width * 5 // 2, width * 5, width * 10]
+    drops: list[nn.Module] = [nn.Dropout(drop_rate), nn.Dropout(drop_rate)]
+    drops += [DropBlock(drop_rate, drop_block), DropBlock(drop_rate, drop_block)]
+    blocks = [ResidualBlock(widths[i], widths[i + 1], drop) for i, drop in enumerate(drops)]
     return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten()), widths[-1]
 
 
@@ -146,7 +142,8 @@ def build_backbone(
 ) -> Backbone:
     """A freshly initialised backbone.
 
-    Convolutions are Kaiming normal (fan-out, leaky ReLU 0.01, torch's and RFS's gain), BatchNorm starts as the identity.
+    Convolutions are Kaiming normal (fan-out, leaky ReLU with torch's slope 0.01, as in RFS); BatchNorm starts as the
+    identity.
 
     Parameters
     ----------
@@ -172,4 +169,5 @@ def build_backbone(
         for module in body.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="leaky_relu")
-    return Backbone(body, dimensions, mean, std).to(memory_format=torch.channels_last)
+    backbone = Backbone(body, dimensions, mean, std)
+    return backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -27,11 +27,30 @@ def preset(
     """Make a preset the active experiment: write it to params.yaml. Values changed there by hand are overwritten."""
     source = folder / f"{name}.yaml"
     if not source.is_file():
-        names = ", ".join(sorted(path.stem for path in folder.glob("*.yaml"))) or f"none in {folder}/; run from the project's root"
+        names = (
+            ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
+            or f"none in {folder}/; run from the project's root"
+        )
         raise MelaError(f"preset {name}: no such preset; expected one of {names}")
     check_document(source)
     write_text(params, source.read_text(encoding="utf-8"))
     print(f"{params} is now the preset {name}; `dvc repro` runs it")
+
+
+@app.command()
+def download(
+    name: Annotated[str, typer.Argument(help="omniglot or cifar100.")],
+    root: Annotated[Path | None, typer.Option(help="Where to; default data/raw/NAME.")] = None,
+) -> None:
+    """Fetch a benchmark's published archive, checked against its checksum, to where the presets expect it."""
+    from mela.data.benchmarks import cifar_fs, omniglot
+
+    sources = {"omniglot": omniglot, "cifar100": cifar_fs}
+    if name not in sources:
+        raise MelaError(f"download {name}: no such data set; expected one of {', '.join(sources)}")
+    root = root or Path("data/raw") / name
+    source = sources[name](root, download=True)
+    print(f"{root}: {len(source)} images")
 
 
 def main() -> None:

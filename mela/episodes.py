@@ -50,7 +50,7 @@ class Episodes(Sequence[Episode]):
     def __len__(self) -> int:
         return len(self.task_ids)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
         """The task at a position (a slice gives a list)."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]

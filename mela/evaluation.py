@@ -38,7 +38,7 @@ def first_shots(task: Episode, shots: int | None) -> npt.NDArray[np.int64] | Non
 
 
 def settings(tasks: Episodes, shots: Sequence[int]) -> dict[str, int | None]:
-    """Names of the settings to evaluate: ``k_shot`` for each k, and ``all_shots`` where some task has another number."""
+    """Settings to evaluate: ``k_shot`` for each k, and ``all_shots`` where some task has another number."""
     names: dict[str, int | None] = {f"{k}_shot": k for k in shots}
     for task in tasks:
         per_class = np.bincount(task.labels[task.is_support])

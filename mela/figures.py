@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 BLUE, ORANGE, GREY = "#2a6fbb", "#d9822b", "#8a8f98"
 
@@ -40,7 +42,7 @@ def clusters_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
     share.spines["top"].set_visible(False)
     handles = [*axes.get_legend_handles_labels()[0], *share.get_legend_handles_labels()[0]]
     axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, frameon=False)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
 
@@ -62,7 +64,7 @@ def curves_figure(embed: pd.DataFrame, pretrain: pd.DataFrame) -> Figure:
     ):
         axes.plot(curve["epoch"], curve["loss"], color=BLUE, marker=".", label="loss")
         axes.set(title=title, xlabel="epoch", ylabel="training loss", ylim=(0, None))
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         right = axes.twinx()
         right.plot(curve["epoch"], curve["accuracy"], color=ORANGE, marker=".", label="accuracy")
         right.set(ylabel="training accuracy (%)", ylim=(0, 105))
@@ -71,7 +73,7 @@ def curves_figure(embed: pd.DataFrame, pretrain: pd.DataFrame) -> Figure:
     return figure
 
 
-def _figure():  # type: ignore[no-untyped-def]
+def _figure() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=120)
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)

@@ -33,6 +33,6 @@ def _accuracy(samples: pd.DataFrame) -> float:
 
 
 def score_images(labels: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:
-    """Purity (percent), adjusted Rand index and normalised mutual information of the labels that pre-training learns."""
+    """Purity (percent), adjusted Rand index and mutual information of the labels that pre-training learns."""
     images = labels.merge(truth, on="image_id")
     return partition_scores(images["label"].to_numpy(dtype=np.int64), pd.factorize(images["class"])[0])

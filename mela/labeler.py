@@ -1,6 +1,7 @@
 """LearnLabeler: global labels for independently labelled tasks (Algorithm 2)."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -138,8 +139,8 @@ def learn_labels(
     assignments, clustered = assign(classes, centroids)
     if not clustered.any():
         raise MelaError(
-            f"labeler.q: expected tasks whose classes reach different clusters, found none ({len(centroids)} clusters left "
-            f"after {len(path)} passes); raise labeler.q or labeler.n_clusters"
+            f"labeler.q: expected tasks whose classes reach different clusters, found none ({len(centroids)} clusters "
+            f"left after {len(path)} passes); raise labeler.q or labeler.n_clusters"
         )
     return GlobalLabels(centroids=centroids, counts=counts, assignments=assignments, clustered=clustered, path=path)
 
@@ -150,7 +151,7 @@ def assign(classes: ClassMeans, centroids: Floats) -> tuple[Ints, npt.NDArray[np
     half_norms = _half_norms(centroids)
     nearest = np.empty(len(classes.means), dtype=np.int64)
     clustered = np.empty(len(classes.means), dtype=bool)
-    for start, end in zip(starts[:-1], starts[1:], strict=True):
+    for start, end in pairwise(starts):
         nearest[start:end] = _nearest(classes.means[start:end], centroids, half_norms)
         clustered[start:end] = len(set(nearest[start:end])) == end - start
     return nearest, clustered

@@ -13,8 +13,9 @@ Ints = npt.NDArray[np.int64]
 
 def l2_normalize(features: Floats) -> Floats:
     """Rows (n, m) scaled to length 1; a zero row stays zero."""
-    norms = np.linalg.norm(features, axis=1, keepdims=True)
-    return features / np.where(norms > 0, norms, 1)
+    norms = np.linalg.norm(features, axis=1, keepdims=True).astype(features.dtype)
+    norms[norms == 0] = 1
+    return features / norms
 
 
 def head_accuracy(

@@ -47,7 +47,8 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float, *, normalize: b
             largest = float(design.detach().abs().max())
             raise ValueError(
                 f"ridge: expected a positive definite system of {len(design)} samples, got one that is not "
-                f"(largest feature {largest:.3g}, regularizer {regularizer:g}); raise embed.ridge or lower embed.learning_rate"
+                f"(largest feature {largest:.3g}, regularizer {regularizer:g}); "
+                "raise embed.ridge or lower embed.learning_rate"
             )
         return design.T @ torch.cholesky_solve(targets, factor)
 

@@ -56,11 +56,11 @@ def draw_without_replacement(
 ) -> pd.DataFrame:
     """Draw tasks that share no image.
 
-    Each class holds ``b = n_c // (shots + queries)`` blocks of images, and a task takes one block of each of its classes.
-    Classes are drawn in proportion to their remaining blocks. With R tasks still to draw, R of them are possible if and
-    only if ``sum(min(b, R)) >= ways * R``; a class with at least R blocks left that sits out a task lowers this sum's
-    slack by one, so as many of those as the slack cannot bear are drawn first. Hence the largest possible number of
-    tasks is always reached: 64 classes of 600 images give all 384 tasks of 5 x 20.
+    Each class holds ``b = n_c // (shots + queries)`` blocks of images; a task takes one block of each of its classes,
+    which are drawn in proportion to the blocks that remain. R further tasks are possible if and only if
+    ``sum(min(b, R)) >= ways * R``. A class with at least R blocks that sits out a task lowers the slack of this
+    inequality by one, so as many of those classes as the slack cannot bear are drawn first. Hence the largest possible
+    number of tasks is always reached: 64 classes of 600 images give all 384 tasks of 5 x 20.
 
     Parameters and returns as `draw_with_replacement`; ``n_tasks=None`` draws as many as there can be.
 

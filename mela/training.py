@@ -70,10 +70,13 @@ def fit(
     )
     decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
     curve = []
-    with _seeded(seed, next(model.parameters()).device):
+    device = next(model.parameters()).device
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        # dropout knows no generator but torch's global one
+        torch.manual_seed(seed)
         model.train()
         for epoch in range(1, schedule.epochs + 1):
-            learning_rate = decays.get_last_lr()[0]
+            learning_rate = float(optimizer.param_groups[0]["lr"])
             total = torch.zeros(2, dtype=torch.float64)
             steps = 0
             for loss, accuracy in epoch_losses():
@@ -107,21 +110,6 @@ def print_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
         )
 
     return show
-
-
-class _seeded:
-    """Seed torch's global generators (dropout knows no other) and give them back as they were."""
-
-    def __init__(self, seed: int, device: torch.device) -> None:
-        self._fork = torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
-        self._seed = seed
-
-    def __enter__(self) -> None:
-        self._fork.__enter__()
-        torch.manual_seed(self._seed)
-
-    def __exit__(self, *error: object) -> None:
-        self._fork.__exit__(*error)  # type: ignore[arg-type]
 
 
 def shuffled_batches(count: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:

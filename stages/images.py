@@ -19,7 +19,7 @@ def main(
     tasks: Path = paths.TASKS,
     truth: Path = paths.TRUTH,
 ) -> None:
-    """Read raw images from data.root (or render glyphs); write packed images, their index, given tasks, and the truth."""
+    """Read raw images from data.root (or render glyphs); write packed images, index, given tasks, and the truth."""
     data = DataParams.read(params)
     source = open_source(data, shots=TaskParams.read(params).shots)
     ids = shuffled_ids(len(source), data.seed)

@@ -24,7 +24,7 @@ def main(
     passes: Path = paths.PASSES,
     sizes: Path = paths.SIZES,
 ) -> None:
-    """Read features and training tasks; write labels of images and of task classes, centroids, metrics and plot points."""
+    """Read features and training tasks; write labels of images and task classes, centroids, metrics and plot points."""
     settings = LabelerParams.read(params)
     manifest = store.read_table(train, store.MANIFEST)
     classes = class_means(manifest, *store.read_features(features))

@@ -26,7 +26,7 @@ def main(
     metrics: Path = paths.PRETRAIN_METRICS,
     curve: Path = paths.PRETRAIN_CURVE,
 ) -> None:
-    """Read images and labels (by default those that pretrain.labels names); write the final embedding, losses and curve."""
+    """Read images and labels (those that pretrain.labels names); write the final embedding, losses and curve."""
     settings = PretrainParams.read(params)
     packed = store.open_images(images)
     flat = store.read_table(labels or paths.LABELS / f"{settings.labels}.parquet", store.LABELS)

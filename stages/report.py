@@ -21,10 +21,14 @@ def main(
     embed_curve: Path = paths.EMBED_CURVE,
     pretrain_curve: Path = paths.PRETRAIN_CURVE,
     report: Path = paths.REPORT,
+    print_only: bool = False,
 ) -> None:
     """Read all metrics and curves; write summary.md and the figures, and print the table."""
     scored, pretrained, evaluated = store.read_json(scores), store.read_json(pretrain), store.read_json(evaluate)
     rows = summary_rows(store.read_json(label), scored, pretrained, evaluated)
+    show(rows)
+    if print_only:
+        return
     store.write_text(report / "summary.md", markdown(rows))
 
     pictures = {
@@ -38,6 +42,9 @@ def main(
         with store.replacing(report / f"{name}.png") as temporary:
             figure.savefig(temporary, format="png")
 
+
+def show(rows: list[tuple[str, str]]) -> None:
+    """Print the table."""
     table = Table(show_header=False, title="MeLa")
     for row in rows:
         table.add_row(*row)

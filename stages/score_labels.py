@@ -1,6 +1,7 @@
 """Compare inferred labels with the truth, where there is one."""
 
 from pathlib import Path
+from typing import Any
 
 from mela import store
 from mela.label_scores import score_images, score_tasks
@@ -26,7 +27,7 @@ def main(
         print("score_labels: this data has no ground truth; scoring is left out")
         return
     manifest = store.read_table(train, store.MANIFEST)
-    result = (
+    result: dict[str, Any] = (
         clusters
         | {"true_classes": int(known.merge(manifest, on="image_id")["class"].nunique())}
         | score_tasks(tasks, manifest, known)
@@ -34,7 +35,8 @@ def main(
         | {"kmeans": score_images(store.read_table(kmeans, store.LABELS), known)}
     )
     store.write_json(metrics, result)
-    print("score_labels: {clusters} clusters for {true_classes} classes, accuracy {accuracy:.1f}%".format(**result))
+    found, true = result["clusters"], result["true_classes"]
+    print(f"score_labels: {found} clusters for {true} classes, accuracy {result['accuracy']:.1f}%")
 
 
 if __name__ == "__main__":

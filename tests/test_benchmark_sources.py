@@ -161,7 +161,7 @@ def test_omniglot_zip_files_are_unpacked_once(tmp_path: Path, below: str, monkey
 def test_omniglot_refuses_a_damaged_zip_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zip_omniglot(tmp_path, monkeypatch)
     (tmp_path / "images_evaluation.zip").write_bytes(b"half a download")
-    with pytest.raises(MelaError, match=r"images_evaluation\.zip: expected the MD5 checksum .*data\.download=true"):
+    with pytest.raises(MelaError, match=r"images_evaluation\.zip: expected the MD5 checksum .*run `mela download`"):
         omniglot(tmp_path)
 
 
@@ -186,14 +186,14 @@ def test_omniglot_download_that_fails(tmp_path: Path, monkeypatch: pytest.Monkey
         raise URLError("no\nroute")
 
     monkeypatch.setattr("torchvision.datasets.utils.download_url", fetch)
-    with pytest.raises(MelaError, match=r"^data\.download: .*images_background\.zip, received URLError: .*by hand$"):
+    with pytest.raises(MelaError, match=r"^download: .*images_background\.zip, received URLError: .*by hand$"):
         omniglot(tmp_path, download=True)
 
 
 @pytest.mark.parametrize(
     ("remove", "expected"),
     [
-        ("", r"data\.root: expected images_background and images_evaluation .*data\.download=true$"),
+        ("", r"data\.root: expected images_background and images_evaluation .*run `mela download`$"),
         ("images_evaluation", r"data\.root: expected the folder images_evaluation or images_evaluation\.zip in "),
         ("images_evaluation/Tengwar/character02", r"class 'evaluation/Tengwar/character02', received 0; "),
         ("images_evaluation/Tengwar/character02/01.png", r"data\.root: expected 2 images .*, received 1; "),
@@ -247,14 +247,14 @@ def test_cifar_archive_that_is_not_the_published_one(tmp_path: Path, monkeypatch
 
     write_cifar_archive(tmp_path, monkeypatch)
     monkeypatch.setattr(CIFAR100, "test_list", [["test", "0" * 32]])
-    with pytest.raises(MelaError, match=r"data\.download: .*cifar-100-python.*not found or corrupted"):
+    with pytest.raises(MelaError, match=r"download: .*cifar-100-python.*not found or corrupted"):
         cifar_fs(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("remove", "expected"),
     [
-        ("", r"data\.root: expected the folders train and test, or cifar-100-python.*data\.download=true$"),
+        ("", r"data\.root: expected the folders train and test, or cifar-100-python.*run `mela download`$"),
         ("test", r"data\.root: expected 3 images in .*'apple'.*, received 2; "),
         ("train/bee", r"'bee'.*, received 1; "),
         ("train/cat/001.png", r"'cat'.*, received 2; "),

@@ -27,7 +27,8 @@ class ImageSource:
     sources : sequence of str, length n_images
         Where image i came from, unique and the same on every machine (a path below the root, with ``/``).
     load : callable (int) -> PIL.Image.Image
-        Decodes image i. Any size; any mode that Pillow converts to ``L`` or ``RGB``. Raises MelaError that names the file.
+        Decodes image i. Any size; any mode that Pillow converts to ``L`` or ``RGB``. Raises MelaError
+        that names the file.
     classes : sequence of str, length n_images, or None
         The true global class, unique over all splits; None where nobody knows it.
     tasks : DataFrame or None
