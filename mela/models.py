@@ -53,7 +53,8 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
 def save_model(path: Path, backbone: Backbone, configuration: dict[str, Any]) -> None:
     """Write a backbone; `configuration` holds the arguments of `build_backbone` but for the seed."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in backbone.state_dict().items()}
-    header = {"kind": KIND, "configuration": json.dumps(configuration, sort_keys=True)}
+    # one key only: safetensors writes several in random order
+    header = {"mela": json.dumps({"kind": KIND, "configuration": configuration}, sort_keys=True)}
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata=header)
 
@@ -70,12 +71,12 @@ def load_model(path: Path, device: torch.device) -> tuple[Backbone, dict[str, An
         raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first")
     try:
         with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
+            header = json.loads((file.metadata() or {}).get("mela", "{}"))
             if header.get("kind") != KIND:
                 raise MelaError(f"{path}: expected a model of kind {KIND}, found {header.get('kind')}; train it again")
-            configuration: dict[str, Any] = json.loads(header["configuration"])
+            configuration: dict[str, Any] = header["configuration"]
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, json.JSONDecodeError) as error:
         raise MelaError(f"{path}: expected a safetensors file, got {error}; train it again") from None
     backbone = build_backbone(**configuration, seed=0)
     try:

@@ -1,0 +1,65 @@
+import os
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[1]
+# small problems: threads would only wait for each other
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+TINY = {
+    "data.images_per_class": 20,
+    "data.size": 16,
+    "tasks.train": 80,
+    "tasks.val": 4,
+    "tasks.test": 12,
+    "model.width": 8,
+    "augment.crop_padding": 1,
+    "augment.flip": True,
+    "augment.jitter": 0.2,
+    "embed.epochs": 2,
+    "embed.tasks_per_epoch": 20,
+    "embed.milestones": [1],
+    "labeler.n_clusters": 120,
+    "labeler.q": 6.5,
+    "kmeans.n_clusters": 20,
+    "pretrain.epochs": 2,
+    "pretrain.milestones": [1],
+    "evaluate.support_copies": 2,
+    "runtime.device": "cpu",
+}
+STAGES = (
+    "images manifest embed extract label label_kmeans label_oracle score_labels pretrain evaluate report"  # fmt: skip
+).split()
+
+WriteParams = Callable[..., Path]
+
+
+def change(params: Path, changes: Mapping[str, Any]) -> None:
+    """Set dotted keys of a params file."""
+    yaml = YAML()
+    document = yaml.load(params.read_text(encoding="utf-8"))
+    for key, value in changes.items():
+        block, name = key.split(".")
+        document[block][name] = value
+    with params.open("w", encoding="utf-8") as file:
+        yaml.dump(document, file)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with the parameters of a tiny run, as the current directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text((ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    change(tmp_path / "params.yaml", TINY)
+    return tmp_path
+
+
+def run_stages(*names: str) -> None:
+    """Run stages in this process, in the current directory; all of them when none is named."""
+    for name in names or STAGES:
+        import_module(f"stages.{name}").main()

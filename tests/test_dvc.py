@@ -1,0 +1,126 @@
+"""The pipeline under real DVC, on tiny data: what runs, what does not run again, and what users are shown."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, STAGES, TINY, change
+from test_pipeline_definition import listed
+
+AFTER_LABEL = ["label", "score_labels", "pretrain", "evaluate", "report"]
+
+
+class Project:
+    """A clone of the project with tiny parameters."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, *command: str, succeeds: bool = True) -> str:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))}
+        environment |= {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
+            "GIT_AUTHOR_NAME": "test",
+            "GIT_AUTHOR_EMAIL": "test@example.org",
+            "GIT_COMMITTER_NAME": "test",
+            "GIT_COMMITTER_EMAIL": "test@example.org",
+            "COLUMNS": "200",
+        }
+        environment.pop("PYTHONPATH", None)
+        ended = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        assert (ended.returncode == 0) == succeeds, ended.stdout + ended.stderr
+        return ended.stdout + ended.stderr
+
+    def dvc(self, *arguments: str, succeeds: bool = True) -> str:
+        return self.run(sys.executable, "-m", "dvc", *arguments, succeeds=succeeds)
+
+    def lock(self) -> bytes:
+        return (self.folder / "dvc.lock").read_bytes()
+
+
+def ran(output: str) -> list[str]:
+    return re.findall(r"^Running stage '(\w+)'", output, flags=re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A clone in which `dvc repro` has run and is committed. Slow: eleven processes that import torch."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("mela", "stages", "presets"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "data/raw/glyphs", folder / "data/raw/glyphs")
+    for name in ("dvc.yaml", ".dvcignore", ".gitignore"):
+        shutil.copy(ROOT / name, folder / name)
+    shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
+    change(folder / "params.yaml", TINY)
+    project = Project(folder)
+    project.run("git", "init", "--quiet")
+    project.dvc("init", "--quiet")
+    shutil.copy(ROOT / ".dvc/config", folder / ".dvc/config")
+    assert set(ran(project.dvc("repro"))) == set(STAGES)
+    project.run("git", "add", "--all")
+    project.run("git", "commit", "--quiet", "--message", "run")
+    return project
+
+
+def test_a_second_run_does_nothing(project: Project) -> None:
+    assert ran(project.dvc("repro")) == []
+    assert project.run("git", "status", "--porcelain") == ""
+    assert "up to date" in project.dvc("repro", "--allow-missing", "--dry")
+
+
+def test_what_is_committed_is_small(project: Project) -> None:
+    committed = project.run("git", "ls-files", "data", "models", "results").split()
+    assert {"results/evaluate/metrics.json", "results/label/metrics.json", "results/embed/curve.csv"} <= set(committed)
+    assert not [name for name in committed if name.endswith((".npy", ".parquet", ".safetensors", ".png"))]
+
+
+def test_an_experiment_reruns_what_follows_only(project: Project) -> None:
+    output = project.dvc("exp", "run", "--name", "small-q", "--set-param", "labeler.q=2.0")
+    assert ran(output) == AFTER_LABEL
+    assert re.search(r"labeler\.q\s+6\.5\s+2\.0", project.dvc("params", "diff"))
+    difference = json.loads(project.dvc("metrics", "diff", "--json"))
+    assert difference["results/label/metrics.json"]["clusters"]["diff"] < 0
+    shown = json.loads(project.dvc("exp", "show", "--json"))
+    assert "small-q" in json.dumps(shown)
+    project.dvc("plots", "diff", "--out", "plots", "HEAD")
+    assert "clusters per pass" in (project.folder / "plots/index.html").read_text(encoding="utf-8")
+    shutil.rmtree(project.folder / "plots")
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
+    assert ran(project.dvc("repro")) == []
+
+
+def test_other_labels_rerun_the_training_only(project: Project) -> None:
+    output = project.dvc("exp", "run", "--set-param", "pretrain.labels=oracle")
+    assert ran(output) == ["pretrain", "evaluate", "report"]
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
+
+
+def test_a_failing_stage_says_why_and_keeps_what_was_there(project: Project) -> None:
+    change(project.folder / "params.yaml", {"labeler.q": -1.0})
+    output = project.dvc("repro", succeeds=False)
+    assert "error: params.yaml: labeler.q: input should be greater than or equal to 0, got -1.0" in output
+    assert "Traceback" not in output
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
+    assert ran(project.dvc("repro")) == []
+
+
+def test_from_nothing_the_same_lock_again(project: Project) -> None:
+    before = project.lock()
+    for stage in STAGES:
+        for output in listed(stage, "outs", "metrics", "plots"):
+            path = project.folder / output
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(project.folder / ".dvc/cache")
+    output = project.dvc("repro")
+    assert set(ran(output)) == set(STAGES)
+    assert project.lock() == before

@@ -1,0 +1,83 @@
+"""Tasks of a manifest as arrays."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mela.episodes import Episode, Episodes
+
+ROWS = [
+    (7, 30, 1, "query"),
+    (2, 11, 0, "support"),
+    (7, 12, 0, "support"),
+    (2, 10, 1, "support"),
+    (7, 11, 1, "support"),
+    (2, 13, 0, "query"),
+    (7, 31, 2, "support"),
+    (40, 10, 0, "query"),
+]
+IMAGES = {2: [11, 10, 13], 7: [30, 12, 11, 31], 40: [10]}
+LABELS = {2: [0, 1, 0], 7: [1, 0, 1, 2], 40: [0]}
+SUPPORT = {2: [True, True, False], 7: [False, True, True, True], 40: [False]}
+
+
+@pytest.fixture
+def episodes() -> Episodes:
+    return Episodes(pd.DataFrame(ROWS, columns=["task_id", "image_id", "local_label", "role"]))
+
+
+def check(episode: Episode, task: int) -> None:
+    assert episode.task_id == task
+    assert episode.image_ids.tolist() == IMAGES[task]
+    assert episode.labels.tolist() == LABELS[task]
+    assert episode.is_support.tolist() == SUPPORT[task]
+    assert (episode.image_ids.dtype, episode.labels.dtype) == (np.int64, np.int64)
+
+
+def test_tasks_come_in_the_order_of_their_ids_and_rows_keep_theirs(episodes: Episodes) -> None:
+    assert len(episodes) == 3
+    assert episodes.task_ids.tolist() == [2, 7, 40]
+    for episode, task in zip(episodes, [2, 7, 40], strict=True):
+        check(episode, task)
+
+
+@pytest.mark.parametrize(("index", "task"), [(0, 2), (1, 7), (2, 40), (-1, 40), (-3, 2)])
+def test_tasks_by_position(episodes: Episodes, index: int, task: int) -> None:
+    check(episodes[index], task)
+    check(episodes[np.int64(index)], task)
+
+
+@pytest.mark.parametrize("index", [3, -4])
+def test_no_task_beyond_the_last(episodes: Episodes, index: int) -> None:
+    with pytest.raises(IndexError, match=f"expected a position below 3, the number of tasks, got {index}"):
+        episodes[index]
+
+
+@pytest.mark.parametrize(
+    ("part", "tasks"),
+    [
+        (slice(None), [2, 7, 40]),
+        (slice(1, None), [7, 40]),
+        (slice(None, None, -1), [40, 7, 2]),
+        (slice(-2, -1), [7]),
+        (slice(5, 9), []),
+    ],
+)
+def test_a_slice_is_a_list_of_tasks(episodes: Episodes, part: slice, tasks: list[int]) -> None:
+    found = episodes[part]
+    assert isinstance(found, list)
+    for episode, task in zip(found, tasks, strict=True):
+        check(episode, task)
+
+
+def test_images_that_occur(episodes: Episodes) -> None:
+    assert episodes.image_ids().tolist() == [10, 11, 12, 13, 30, 31]
+    assert episodes.support_ids().tolist() == [10, 11, 12, 31]
+
+
+def test_no_tasks() -> None:
+    empty = Episodes(pd.DataFrame(ROWS[:0], columns=["task_id", "image_id", "local_label", "role"]))
+    assert (len(empty), list(empty), empty[:]) == (0, [], [])
+    assert empty.image_ids().tolist() == []
+    with pytest.raises(IndexError, match="got 0"):
+        empty[0]

@@ -1,0 +1,113 @@
+"""dvc.yaml held against the code: a missing dependency gives stale results, a needless one reruns for nothing."""
+
+import ast
+import inspect
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from mela.params import BLOCKS
+
+ROOT = Path(__file__).parents[1]
+STAGES: dict[str, dict[str, Any]] = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
+MAY_SEE_SOURCES = {"images", "manifest"}
+
+
+def imported_modules(path: Path) -> set[Path]:
+    """Files of this project that a module imports, at its top or inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            file = ROOT.joinpath(*name.split(".")).with_suffix(".py")
+            if name.split(".")[0] in ("mela", "stages") and file.is_file():
+                found.add(file)
+    return found
+
+
+def all_imports(path: Path) -> set[str]:
+    seen, waiting = {path}, [path]
+    while waiting:
+        new = imported_modules(waiting.pop()) - seen
+        seen |= new
+        waiting += new
+    return {file.relative_to(ROOT).as_posix() for file in seen}
+
+
+def listed(stage: str, *kinds: str) -> list[str]:
+    entries = [entry for kind in kinds for entry in STAGES[stage].get(kind, [])]
+    return [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
+
+
+def test_every_script_is_a_stage() -> None:
+    scripts = {path.stem for path in (ROOT / "stages").glob("*.py")} - {"__init__", "paths", "run"}
+    assert scripts == set(STAGES)
+    assert all(STAGES[name]["cmd"] == f"python -m stages.{name}" for name in STAGES)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_dependencies_are_the_imports(stage: str) -> None:
+    code = [entry for entry in listed(stage, "deps") if entry.endswith(".py")]
+    assert sorted(code) == sorted(all_imports(ROOT / "stages" / f"{stage}.py"))
+
+
+@pytest.mark.parametrize("path", [*ROOT.glob("mela/**/__init__.py"), ROOT / "stages/__init__.py"], ids=str)
+def test_packages_hold_no_code(path: Path) -> None:
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    assert [type(node) for node in body] == [ast.Expr], "no stage lists this file, so only a docstring may stand here"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_paths_of_the_script_are_listed(stage: str) -> None:
+    parameters = inspect.signature(import_module(f"stages.{stage}").main).parameters.values()
+    defaults = {p.default.as_posix() for p in parameters if isinstance(p.default, Path)} - {"params.yaml"}
+    files = [f for f in listed(stage, "deps", "outs", "metrics", "plots") if not f.endswith(".py") and "${" not in f]
+    assert sorted(files) == sorted(defaults)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_truth_is_seen_only_where_it_belongs(stage: str) -> None:
+    uses = "data/truth.parquet" in listed(stage, "deps", "outs")
+    assert uses == (stage in MAY_SEE_TRUTH)
+    if stage not in MAY_SEE_TRUTH:
+        assert "TRUTH" not in (ROOT / "stages" / f"{stage}.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_names_of_raw_files_are_seen_only_where_tasks_are_made(stage: str) -> None:
+    assert ("data/images/index.parquet" in listed(stage, "deps", "outs")) == (stage in MAY_SEE_SOURCES)
+
+
+def test_no_stage_depends_on_the_machine() -> None:
+    assert not any("runtime" in key for stage in STAGES for key in listed(stage, "params"))
+
+
+def test_every_block_is_declared() -> None:
+    declared = {key.split(".")[0] for stage in STAGES for key in listed(stage, "params")}
+    assert declared == {block.block for block in BLOCKS} - {"runtime"}
+
+
+def test_metrics_and_plots_are_kept_in_git() -> None:
+    for stage in STAGES:
+        for entry in [*STAGES[stage].get("metrics", []), *STAGES[stage].get("plots", [])]:
+            assert next(iter(entry.values())) == {"cache": False}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "stages").glob("*.py")), ids=lambda path: path.stem)
+def test_stages_are_thin(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 80
+
+
+def test_library_imports_no_stage() -> None:
+    for path in ROOT.glob("mela/**/*.py"):
+        assert not any("stages" in file.parts for file in imported_modules(path)), path

@@ -1,0 +1,161 @@
+"""Ridge regression: the closed form against other routes to the same minimum."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from scipy import optimize
+from sklearn.linear_model import Ridge
+from torch import Tensor
+from torch.nn import functional as F
+
+from mela.ridge import ridge, ridge_query_loss, with_intercept
+
+
+def problem(n: int, m: int, k: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Features (n, m) and one-hot targets (n, k) in float64, every class at least once."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.cat([torch.arange(k), torch.randint(k, (n - k,), generator=generator)])
+    features = torch.randn(n, m, generator=generator, dtype=torch.float64)
+    return features, F.one_hot(labels, k).to(torch.float64)
+
+
+def objective(design: np.ndarray, targets: np.ndarray, weights: np.ndarray, regularizer: float) -> float:
+    return float(((design @ weights - targets) ** 2).sum() + regularizer * (weights**2).sum())
+
+
+@pytest.mark.parametrize("regularizer", [1e-3, 0.5, 30.0])
+@pytest.mark.parametrize(("n", "m", "k"), [(5, 12, 5), (40, 3, 2), (25, 24, 4)])
+def test_equals_the_primal_form_and_scikit_learn(n: int, m: int, k: int, regularizer: float) -> None:
+    features, targets = problem(n, m, k)
+    design = np.hstack([features.numpy(), np.ones((n, 1))])
+    primal = np.linalg.solve(design.T @ design + regularizer * np.eye(m + 1), design.T @ targets.numpy())
+    library = Ridge(alpha=regularizer, fit_intercept=False).fit(design, targets.numpy()).coef_.T
+
+    weights = ridge(features, targets, regularizer).numpy()
+
+    assert weights.dtype == np.float64
+    assert weights.shape == (m + 1, k)
+    np.testing.assert_allclose(weights, primal, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(weights, library, rtol=1e-9, atol=1e-11)
+
+
+def test_equals_what_an_optimiser_finds() -> None:
+    features, targets = problem(8, 5, 3)
+    design = with_intercept(features).numpy()
+    found = optimize.minimize(
+        lambda flat: objective(design, targets.numpy(), flat.reshape(6, 3), 0.3), np.zeros(18), options={"gtol": 1e-6}
+    )
+
+    weights = ridge(features, targets, 0.3).numpy()
+
+    np.testing.assert_allclose(weights, found.x.reshape(6, 3), atol=1e-5)
+    assert objective(design, targets.numpy(), weights, 0.3) <= found.fun
+
+
+def test_intercept_column_is_last() -> None:
+    torch.testing.assert_close(with_intercept(torch.zeros(2, 3)), torch.tensor([[0.0, 0, 0, 1]] * 2))
+
+
+def test_normalize_multiplies_the_regularizer_by_n() -> None:
+    features, targets = problem(7, 4, 3)
+    weights = ridge(features, targets, 0.2, normalize=True)
+    assert torch.equal(weights, ridge(features, targets, 0.2 * 7))
+
+    weights.requires_grad_()
+    mean_error = (with_intercept(features) @ weights - targets).square().sum(1).mean()
+    (gradient,) = torch.autograd.grad(mean_error + 0.2 * weights.square().sum(), weights)
+    torch.testing.assert_close(gradient, torch.zeros_like(gradient), rtol=0, atol=1e-12)
+
+
+def test_gradients() -> None:
+    features, targets = problem(5, 3, 2)
+    features.requires_grad_()
+    targets.requires_grad_()
+    assert torch.autograd.gradcheck(lambda z, y: ridge(z, y, 0.1), (features, targets))
+    assert torch.autograd.gradcheck(lambda z, y: ridge(z, y, 0.1, normalize=True), (features, targets))
+
+
+def test_query_loss_differentiates_support_and_query() -> None:
+    features, targets = problem(9, 3, 3)
+    labels, is_support = targets.argmax(1), torch.arange(9) < 5
+    features.requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: ridge_query_loss(z, labels, is_support, 0.1)[0], (features,))
+    (gradient,) = torch.autograd.grad(ridge_query_loss(features, labels, is_support, 0.1)[0], features)
+    assert (gradient.abs().sum(1) > 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_autocast_does_not_degrade_the_solution(dtype: torch.dtype) -> None:
+    features, targets = problem(25, 64, 5)
+    features = features.to(dtype)
+    plain = ridge(features.float(), targets.float(), 1e-3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        weights = ridge(features, targets.to(dtype), 1e-3)
+    assert weights.dtype == torch.float32
+    assert torch.equal(weights, plain)
+    torch.testing.assert_close(weights.double(), ridge(features.double(), targets, 1e-3), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("broken", "largest"), [(float("nan"), "nan"), (float("inf"), "inf"), (1e30, r"1e\+30")], ids=str
+)
+def test_unsolvable_features_are_an_error(broken: float, largest: str) -> None:
+    features, targets = problem(6, 4, 2)
+    features = features.float()
+    features[3, 1] = broken
+    message = rf"ridge: expected a positive definite system of 6 samples.*feature {largest}, regularizer 0\.001"
+    with pytest.raises(ValueError, match=message):
+        ridge(features, targets, 1e-3)
+
+
+def test_query_loss_by_hand() -> None:
+    """Z = [[1, 1], [-1, 1]] gives Z Z' + I = 3 I, so that W = Z' / 3; query outputs are (1, -1/3) and (0, 2/3)."""
+    features = torch.tensor([[2.0], [1.0], [-1.0], [-1.0]])
+    labels = torch.tensor([0, 0, 0, 1])
+    is_support = torch.tensor([False, True, False, True])
+    loss, accuracy = ridge_query_loss(features, labels, is_support, 1.0)
+    assert loss.item() == pytest.approx((0 + 1 / 9 + 1 + 4 / 9) / 4)
+    assert accuracy.item() == 0.5
+    assert not accuracy.requires_grad
+
+
+def test_query_loss_passes_normalize_on() -> None:
+    features, targets = problem(9, 3, 3)
+    labels, is_support = targets.argmax(1), torch.arange(9) < 5
+    normalized, _ = ridge_query_loss(features, labels, is_support, 0.1, normalize=True)
+    scaled, _ = ridge_query_loss(features, labels, is_support, 0.5)
+    torch.testing.assert_close(normalized, scaled)
+
+
+@hypothesis_settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32 - 1), ways=st.integers(2, 6))
+def test_query_loss_ignores_the_names_of_classes_and_the_order_of_images(seed: int, ways: int) -> None:
+    features, targets = problem(5 * ways, 7, ways, seed)
+    labels = targets.argmax(1)
+    is_support = torch.arange(5 * ways) < 3 * ways
+    generator = torch.Generator().manual_seed(seed)
+    names, order = torch.randperm(ways, generator=generator), torch.randperm(5 * ways, generator=generator)
+
+    loss, accuracy = ridge_query_loss(features, labels, is_support, 0.1)
+    changed, same = ridge_query_loss(features[order], names[labels[order]], is_support[order], 0.1)
+
+    torch.testing.assert_close(changed, loss)
+    assert same == accuracy
+
+
+def test_unequal_shots() -> None:
+    """Classes of 1, 2 and 4 support images, 3, 1 and 2 query images, against the normal equations."""
+    labels = torch.tensor([0, 1, 1, 2, 2, 2, 2, 0, 0, 0, 1, 2, 2])
+    is_support = torch.arange(13) < 7
+    features = torch.randn(13, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    design, targets = np.hstack([features.numpy(), np.ones((13, 1))]), np.eye(3)[labels.numpy()]
+    z, y = design[:7], targets[:7]
+    outputs = design[7:] @ np.linalg.solve(z.T @ z + 0.1 * np.eye(5), z.T @ y)
+
+    loss, accuracy = ridge_query_loss(features, labels, is_support, 0.1)
+
+    assert loss.item() == pytest.approx(((outputs - targets[7:]) ** 2).mean(), rel=1e-10)
+    assert accuracy.item() == pytest.approx((outputs.argmax(1) == labels[7:].numpy()).mean())

@@ -1,0 +1,327 @@
+"""The stages one by one, on tiny data, without DVC."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import ROOT, STAGES, change, run_stages
+from PIL import Image
+from test_pipeline_definition import listed
+
+from mela import store
+from mela.errors import MelaError
+from mela.params import BLOCKS, Block, RuntimeParams
+
+
+def metrics(stage: str) -> dict[str, Any]:
+    return json.loads(Path(f"results/{stage}/metrics.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which all stages have run on tiny glyphs, to be copied or read."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        from conftest import TINY
+
+        shutil.copy(ROOT / "presets/glyphs.yaml", "params.yaml")
+        change(Path("params.yaml"), TINY)
+        run_stages()
+    return folder
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(finished, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def stage_process(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"stages.{name}", *arguments]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_metrics_have_the_promised_keys(copied: Path) -> None:
+    assert set(metrics("label")) == {"clusters", "tasks_clustered", "passes"}
+    scores = metrics("score_labels")
+    expected = {"clusters", "true_classes", "accuracy", "accuracy_all_tasks", "purity", "ari", "nmi", "kmeans"}
+    assert set(scores) == expected
+    assert scores["true_classes"] == 80
+    assert set(metrics("pretrain")) == {"labels", "loss", "proposition1"}
+    assert metrics("pretrain")["proposition1"]["task_loss"] <= metrics("pretrain")["proposition1"]["global_loss"]
+    evaluation = metrics("evaluate")
+    for name in ("initial", "mela", "gain"):
+        for results in (evaluation[name], evaluation["validation"][name]):
+            assert set(results) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
+            assert all(set(interval) == {"mean", "ci95"} for interval in results.values())
+    per_task = store.read_table(Path("results/evaluate/per_task.parquet"), store.ACCURACIES)
+    test = per_task[(per_task["split"] == "test") & (per_task["model"] == "mela") & (per_task["setting"] == "5_shot")]
+    assert len(test) == 12
+    assert test["accuracy"].mean() == pytest.approx(evaluation["mela"]["5_shot"]["mean"])
+
+
+def test_report_shows_the_run(copied: Path) -> None:
+    summary = Path("results/report/summary.md").read_text(encoding="utf-8")
+    for name in ("clusters found", "tasks clustered", "clustering accuracy", "1-shot: gain", "5-shot: MeLa"):
+        assert name in summary
+    for name in ("accuracy", "clusters", "curves", "sizes"):
+        with Image.open(f"results/report/{name}.png") as picture:
+            assert min(picture.size) > 300
+
+
+def test_images_do_not_betray_their_class(copied: Path) -> None:
+    """Sources list classes one after the other; the ids that stages see must not."""
+    truth = store.read_table(Path("data/truth.parquet"), store.TRUTH).sort_values("image_id")["class"]
+    same = (truth.to_numpy()[1:] == truth.to_numpy()[:-1]).mean()
+    assert same < 0.05
+
+
+def test_splits_share_no_image(copied: Path) -> None:
+    split_of = store.read_table(Path("data/images/index.parquet"), store.INDEX).set_index("image_id")["split"]
+    for split in ("train", "val", "test"):
+        images = store.read_table(Path(f"data/manifest/{split}.parquet"), store.MANIFEST)["image_id"]
+        assert set(split_of[images]) == {split}
+
+
+def test_the_same_again_gives_the_same_bytes(copied: Path) -> None:
+    before = {path: path.read_bytes() for path in [*Path("data").rglob("*.*"), *Path("results").rglob("*.*")]}
+    before |= {path: path.read_bytes() for path in Path("models").rglob("*.*")}
+    for folder in ("data", "models", "results"):
+        shutil.rmtree(folder)
+    run_stages()
+    changed = [path for path, content in before.items() if path.read_bytes() != content]
+    assert not changed
+
+
+def test_no_other_stage_needs_the_truth(copied: Path) -> None:
+    """Without the truth at hand, all stages that may not see it give the same as before."""
+    others = [stage for stage in STAGES if "data/truth.parquet" not in listed(stage, "deps", "outs")]
+    Path("data/truth.parquet").unlink()
+    Path("data/images/index.parquet").unlink()
+    before = Path("models/final.safetensors").read_bytes()
+    run_stages(*others)
+    assert Path("models/final.safetensors").read_bytes() == before
+
+
+def test_parameters_read_are_the_ones_declared(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every stage reads what dvc.yaml lists for it and nothing else, and some stage reads every key."""
+    read: dict[str, set[str]] = defaultdict(set)
+    stage = ""
+    plain_get: Callable[[Any, str], Any] = Block.__getattribute__
+    plain_dump = Block.model_dump
+
+    def get(self: Block, name: str) -> Any:
+        if name in type(self).model_fields:
+            read[stage].add(f"{type(self).block}.{name}")
+        return plain_get(self, name)
+
+    def dump(self: Block, **options: Any) -> dict[str, Any]:
+        if options.get("mode") != "json":  # a note in a file's metadata is no use of a parameter
+            read[stage].update(f"{self.block}.{name}" for name in type(self).model_fields)
+        return plain_dump(self, **options)
+
+    monkeypatch.setattr(Block, "model_dump", dump)
+    for block in BLOCKS:  # validation has its own look at the fields, which is no use of them either
+        plain_read = block.read.__func__  # type: ignore[attr-defined]
+
+        def quiet_read(cls: type[Block], *arguments: Any, plain_read: Any = plain_read) -> Block:
+            with monkeypatch.context() as patch:
+                patch.setattr(Block, "__getattribute__", plain_get)
+                return plain_read(cls, *arguments)
+
+        monkeypatch.setattr(block, "read", classmethod(quiet_read))
+    monkeypatch.setattr(Block, "__getattribute__", get)
+
+    for stage in STAGES:  # noqa: B007
+        run_stages(stage)
+    stage = "images"
+    for name in ("omniglot", "cifar_fs", "fc100", "folder", "tasks"):
+        change(project / "params.yaml", {"data.name": name, "data.root": "nowhere"})
+        with pytest.raises(MelaError):
+            run_stages("images")
+
+    runtime = {f"runtime.{name}" for name in RuntimeParams.model_fields}
+    everything = {f"{block.block}.{name}" for block in BLOCKS for name in block.model_fields}
+    assert set().union(*read.values()) == everything
+    for name in STAGES:
+        declared = listed(name, "params")
+        unknown = [k for k in read[name] - runtime if not any(k == d or k.startswith(f"{d}.") for d in declared)]
+        assert not unknown, f"{name} reads what it does not declare"
+        unread = [d for d in declared if not any(k == d or k.startswith(f"{d}.") for k in read[name])]
+        assert not unread, f"{name} declares what it does not read"
+
+
+def test_seeds_matter(copied: Path) -> None:
+    before = Path("models/initial.safetensors").read_bytes()
+    change(Path("params.yaml"), {"embed.seed": 1})
+    run_stages("embed")
+    assert Path("models/initial.safetensors").read_bytes() != before
+
+
+@pytest.mark.parametrize("labels", ["kmeans", "oracle"])
+def test_other_labels(copied: Path, labels: str) -> None:
+    before = Path("models/final.safetensors").read_bytes()
+    change(Path("params.yaml"), {"pretrain.labels": labels})
+    run_stages("pretrain", "evaluate", "report")
+    assert Path("models/final.safetensors").read_bytes() != before
+    assert metrics("pretrain")["labels"] == metrics("evaluate")["labels"] == labels
+    assert {"kmeans": "K-means", "oracle": "true labels"}[labels] in Path("results/report/summary.md").read_text()
+
+
+def test_resnet12_without_replacement(project: Path) -> None:
+    change(
+        project / "params.yaml",
+        {"model.backbone": "resnet12", "model.width": 4, "tasks.replacement": False, "tasks.train": None}
+        | {"embed.tasks_per_epoch": 3, "labeler.n_clusters": 40},
+    )
+    run_stages()
+    train = store.read_table(Path("data/manifest/train.parquet"), store.MANIFEST)
+    assert train["image_id"].is_unique
+    assert train["task_id"].nunique() == 16
+
+
+def draw_tasks(root: Path, *, with_split: bool) -> None:
+    """Tasks of mixed ways and shots over hidden classes, which the table does not name."""
+    generator = np.random.default_rng(0)
+    rows = []
+    for task in range(30):
+        ways = int(generator.integers(2, 5))
+        for label, hidden in enumerate(generator.choice(6, size=ways, replace=False)):
+            for drawing in range(int(generator.integers(3, 8))):
+                image = generator.integers(0, 60, (20, 24), dtype=np.uint8)
+                image[3 * hidden : 3 * hidden + 3] = 220
+                path = Path("pictures") / f"{task}-{label}-{drawing}.png"
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(image).save(root / path)
+                split = "test" if task >= 24 else "train"
+                rows.append((f"annotator {task}", "abcd"[label], path.as_posix(), split))
+    table = pd.DataFrame(rows, columns=["task_id", "local_label", "path", "split"])
+    (table if with_split else table.drop(columns="split")).to_csv(root / "tasks.csv", index=False)
+
+
+@pytest.mark.parametrize("with_split", [True, False])
+def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[str], with_split: bool) -> None:
+    draw_tasks(project / "mine", with_split=with_split)
+    change(
+        project / "params.yaml",
+        {"data.name": "tasks", "data.root": "mine", "data.table": "tasks.csv", "tasks.shots": 2}
+        | {"embed.tasks_per_epoch": None, "labeler.n_clusters": 12, "kmeans.n_clusters": 6, "evaluate.shots": [1]},
+    )
+    run_stages()
+    labels = store.read_table(Path("data/labels/mela.parquet"), store.LABELS)
+    assert labels["label"].nunique() == metrics("score_labels")["clusters"] > 1
+    assert set(metrics("score_labels")) == {"clusters"}
+    assert set(metrics("evaluate")["mela"]) >= {"1_shot", "all_shots"}
+    printed = capsys.readouterr().out
+    assert "no ground truth" in printed
+    assert "true classes not known" in printed
+    assert Path("models/final.safetensors").is_file()
+    change(project / "params.yaml", {"pretrain.labels": "oracle"})
+    with pytest.raises(MelaError, match=r"^pretrain\.labels: expected at least 2 global labels"):
+        run_stages("pretrain")
+
+
+def test_own_tasks_that_are_all_for_training(project: Path) -> None:
+    draw_tasks(project / "mine", with_split=False)
+    change(
+        project / "params.yaml",
+        {"data.name": "tasks", "data.root": "mine", "data.table": "tasks.csv", "data.split_fractions": [1.0, 0.0, 0.0]}
+        | {"tasks.shots": 2, "embed.tasks_per_epoch": None, "labeler.n_clusters": 12, "kmeans.n_clusters": 6},
+    )
+    run_stages()
+    assert metrics("evaluate")["mela"] == {}
+    assert "not measured" in Path("results/report/summary.md").read_text(encoding="utf-8")
+
+
+BAD = {
+    "unknown key": ("label", lambda: change(Path("params.yaml"), {"labeler.kew": 1}), "params.yaml: labeler.kew: unknown"),
+    "out of range": ("label", lambda: change(Path("params.yaml"), {"labeler.q": -1.0}), "params.yaml: labeler.q: input"),
+    "too many clusters": (
+        "label",
+        lambda: change(Path("params.yaml"), {"labeler.n_clusters": 500}),
+        "labeler.n_clusters: expected at most 400, the number of task classes, got 500",
+    ),
+    "pruned away": (
+        "label",
+        lambda: change(Path("params.yaml"), {"labeler.min_count": 1000}),
+        "labeler.q: pass 1 would remove all 120 clusters",
+    ),
+    "too many ways": (
+        "manifest",
+        lambda: change(Path("params.yaml"), {"tasks.ways": 81}),
+        "tasks.ways: expected at most 80, the number of train classes, got 81",
+    ),
+    "too many queries": (
+        "manifest",
+        lambda: change(Path("params.yaml"), {"tasks.queries": 16}),
+        "tasks.shots + tasks.queries: expected at most 20",
+    ),
+    "no params": ("embed", lambda: Path("params.yaml").unlink(), "params.yaml: no such file; run from the project's root"),
+    "no features": ("label", lambda: Path("data/features.parquet").unlink(), "data/features.parquet: no such file"),
+    "truncated table": (
+        "label",
+        lambda: Path("data/features.parquet").write_bytes(Path("data/features.parquet").read_bytes()[:1000]),
+        "data/features.parquet: expected a parquet file",
+    ),
+    "another table": (
+        "pretrain",
+        lambda: shutil.copy("data/truth.parquet", "data/labels/mela.parquet"),
+        "data/labels/mela.parquet: expected columns (image_id: int64, label: int64), found",
+    ),
+    "truncated model": (
+        "extract",
+        lambda: Path("models/initial.safetensors").write_bytes(b"short"),
+        "models/initial.safetensors: expected a safetensors file",
+    ),
+    "truncated images": (
+        "embed",
+        lambda: Path("data/images/images.npy").write_bytes(Path("data/images/images.npy").read_bytes()[:1000]),
+        "data/images/images.npy: expected packed images",
+    ),
+    "exploding loss": (
+        "pretrain",
+        lambda: change(Path("params.yaml"), {"pretrain.learning_rate": 1e30}),
+        "pretrain: epoch 1, step",
+    ),
+    "no GPU": (
+        "extract",
+        lambda: change(Path("params.yaml"), {"runtime.device": "cuda:99"}),
+        "runtime.device: expected a device of this machine",
+    ),
+    "no such folder": (
+        "images",
+        lambda: change(Path("params.yaml"), {"data.name": "cifar_fs", "data.root": "nowhere"}),
+        "data.root: expected",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_bad_ends_in_one_line(copied: Path, name: str) -> None:
+    stage, spoil, message = BAD[name]
+    spoil()
+    before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+    ended = stage_process(stage)
+    assert ended.returncode == 1
+    lines = ended.stderr.strip().splitlines()
+    assert len(lines) == 1, ended.stderr
+    assert lines[0].startswith(f"error: {message}")
+    assert {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()} == before
+
+
+def test_stage_takes_paths_as_arguments(copied: Path) -> None:
+    shutil.move("data/truth.parquet", "elsewhere.parquet")
+    ended = stage_process("label_oracle", "--truth", "elsewhere.parquet", "--labels", "mine.parquet")
+    assert ended.returncode == 0, ended.stderr
+    assert Path("mine.parquet").read_bytes() == Path("data/labels/oracle.parquet").read_bytes()
