@@ -68,7 +68,7 @@ def class_means(
         )
     keys = manifest[["task_id", "local_label"]].to_numpy(dtype=np.int64)
     classes, inverse, sizes = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
-    order = np.argsort(inverse, kind="stable")
+    order = np.argsort(inverse.reshape(-1), kind="stable")
     bounds = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     means = np.empty((len(classes), features.shape[1]), dtype=np.float64)
     for index, (start, size) in enumerate(zip(bounds, sizes, strict=True)):

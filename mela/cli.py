@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from mela.errors import MelaError
 from mela.params import PARAMS, check_document
-from mela.store import write_text
+from mela.store import read_json, write_text
+from mela.summary import summary_rows
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -35,6 +38,18 @@ def preset(
     check_document(source)
     write_text(params, source.read_text(encoding="utf-8"))
     print(f"{params} is now the preset {name}; `dvc repro` runs it")
+
+
+@app.command()
+def summary(
+    results: Annotated[Path, typer.Option(help="Where the stages left their metrics.")] = Path("results"),
+) -> None:
+    """Print the last run in one table."""
+    table = Table(show_header=False, title="MeLa")
+    stages = ("label", "score_labels", "pretrain", "evaluate")
+    for row in summary_rows(*(read_json(results / stage / "metrics.json") for stage in stages)):
+        table.add_row(*row)
+    Console().print(table)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """LearnLabeler: global labels for independently labelled tasks (Algorithm 2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -157,29 +157,36 @@ def assign(classes: ClassMeans, centroids: Floats) -> tuple[Ints, npt.NDArray[np
     return nearest, clustered
 
 
-def image_labels(
-    image_ids: Ints, class_rows: Ints, assignments: Ints, clustered: npt.NDArray[np.bool_]
-) -> tuple[Ints, Ints]:
+def label_images(found: GlobalLabels, image_ids: Ints, class_rows: Ints) -> tuple[GlobalLabels, Ints, Ints]:
     """One label per image: the cluster that most of its clustered task classes have, the smallest one at a tie.
 
     Parameters
     ----------
+    found : GlobalLabels
     image_ids, class_rows : int64 (n_samples,)
         Each sample's image and task class (a row of the class means).
-    assignments, clustered
-        Of the task classes, as in `GlobalLabels`.
 
     Returns
     -------
+    found : GlobalLabels
+        The same clusters, renumbered: those that are the label of some image come first.
     image_ids, labels : int64 (n_labelled,)
-        Images that occur in a clustered task, in rising order, with labels 0 to n_labels - 1 in the order of the
-        clusters; clusters without an image have no label.
+        Images that occur in a clustered task, in rising order. The labels are 0 to n_labels - 1, and label v is
+        centroid v of the renumbered clusters.
     """
-    votes = np.stack([image_ids, assignments[class_rows]], axis=1)[clustered[class_rows]]
+    votes = np.stack([image_ids, found.assignments[class_rows]], axis=1)[found.clustered[class_rows]]
     pairs, counts = np.unique(votes, axis=0, return_counts=True)
     winners = pairs[np.lexsort((pairs[:, 1], -counts, pairs[:, 0]))]
     images, first = np.unique(winners[:, 0], return_index=True)
-    return images, np.unique(winners[first, 1], return_inverse=True)[1].astype(np.int64)
+    used, labels = np.unique(winners[first, 1], return_inverse=True)
+    order = np.concatenate([used, np.setdiff1d(np.arange(len(found.centroids)), used)])
+    renumbered = replace(
+        found,
+        centroids=found.centroids[order],
+        counts=found.counts[order],
+        assignments=np.argsort(order)[found.assignments],
+    )
+    return renumbered, images, labels.astype(np.int64)
 
 
 def _validate(classes: ClassMeans, n_clusters: int, ways: Ints) -> None:

@@ -39,7 +39,9 @@ def head_accuracy(
     RuntimeError
         The solver did not converge within `max_iter` iterations.
     """
-    head = LogisticRegression(C=C, max_iter=max_iter)
+    # for two labels scikit-learn penalises the difference of their weights, whose square is twice |W|^2
+    penalty = 2 * C if len(np.unique(support_labels)) == 2 else C
+    head = LogisticRegression(C=penalty, max_iter=max_iter)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         try:

@@ -54,7 +54,7 @@ def read_document(path: Path) -> dict[str, object]:
         raise MelaError(
             f"{path}: no such file; run from the project's root, or write it with `mela preset glyphs`"
         ) from None
-    except (YAMLError, UnicodeDecodeError) as error:
+    except (YAMLError, ValueError) as error:
         raise MelaError(f"{path}: expected YAML, got {' '.join(str(error).split())}") from None
     if not isinstance(document, dict):
         raise MelaError(f"{path}: expected blocks such as `labeler:`, got {type(document).__name__}")

@@ -141,7 +141,7 @@ def open_images(path: Path) -> npt.NDArray[np.uint8]:
     """The packed images (N, H, W, C) uint8, memory-mapped."""
     _require(path)
     try:
-        images = np.load(path, mmap_mode="r", allow_pickle=False)
+        images = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, OSError, EOFError) as error:
         raise MelaError(
             f"{path}: expected packed images (.npy), got {_one_line(error)}; rerun the stage images"

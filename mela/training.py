@@ -115,6 +115,8 @@ def print_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
 def shuffled_batches(count: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
     """Positions 0 to count - 1 in random order, in ceil(count / batch_size) batches whose sizes differ by one at most.
 
-    Nothing is dropped and no batch is left with a single image, which BatchNorm could not take.
+    Nothing is dropped and no batch is left with a single image, which BatchNorm could not take: an odd count in batches
+    of two has one of three.
     """
-    return iter(torch.tensor_split(torch.randperm(count, generator=generator), -(-count // batch_size)))
+    n_batches = max(1, min(-(-count // batch_size), count // 2))
+    return iter(torch.tensor_split(torch.randperm(count, generator=generator), n_batches))

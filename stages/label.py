@@ -7,7 +7,7 @@ import pandas as pd
 
 from mela import store
 from mela.class_means import class_means
-from mela.labeler import image_labels, learn_labels
+from mela.labeler import label_images, learn_labels
 from mela.params import PARAMS, LabelerParams
 from stages import paths
 from stages.run import run
@@ -28,10 +28,8 @@ def main(
     settings = LabelerParams.read(params)
     manifest = store.read_table(train, store.MANIFEST)
     classes = class_means(manifest, *store.read_features(features))
-    found = learn_labels(classes, **settings.model_dump())
-
-    image_ids, image_clusters = image_labels(
-        manifest["image_id"].to_numpy(), classes.rows_of(manifest), found.assignments, found.clustered
+    found, image_ids, image_clusters = label_images(
+        learn_labels(classes, **settings.model_dump()), manifest["image_id"].to_numpy(), classes.rows_of(manifest)
     )
     made_from = settings.model_dump(mode="json")
     flat = pd.DataFrame({"image_id": image_ids, "label": image_clusters})
@@ -48,7 +46,7 @@ def main(
     store.write_array(centroids, found.centroids.astype(np.float32))
 
     result = {
-        "clusters": len(found.centroids),
+        "clusters": len(np.unique(image_clusters)),
         "tasks_clustered": 100 * float(by_task.groupby("task_id")["clustered"].first().mean()),
         "passes": len(found.path),
     }

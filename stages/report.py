@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from mela import figures, store
 from mela.summary import NAMES, markdown, summary_rows
 from stages import paths
@@ -21,14 +18,10 @@ def main(
     embed_curve: Path = paths.EMBED_CURVE,
     pretrain_curve: Path = paths.PRETRAIN_CURVE,
     report: Path = paths.REPORT,
-    print_only: bool = False,
 ) -> None:
-    """Read all metrics and curves; write summary.md and the figures, and print the table."""
+    """Read all metrics and curves; write summary.md and the figures."""
     scored, pretrained, evaluated = store.read_json(scores), store.read_json(pretrain), store.read_json(evaluate)
     rows = summary_rows(store.read_json(label), scored, pretrained, evaluated)
-    show(rows)
-    if print_only:
-        return
     store.write_text(report / "summary.md", markdown(rows))
 
     pictures = {
@@ -41,14 +34,7 @@ def main(
     for name, figure in pictures.items():
         with store.replacing(report / f"{name}.png") as temporary:
             figure.savefig(temporary, format="png")
-
-
-def show(rows: list[tuple[str, str]]) -> None:
-    """Print the table."""
-    table = Table(show_header=False, title="MeLa")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    print(f"report: {report}/summary.md; `mela summary` prints it")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,19 @@ TINY = {
     "evaluate.support_copies": 2,
     "runtime.device": "cpu",
 }
-STAGES = (
-    "images manifest embed extract label label_kmeans label_oracle score_labels pretrain evaluate report"  # fmt: skip
-).split()
-
-WriteParams = Callable[..., Path]
+STAGES = [
+    "images",
+    "manifest",
+    "embed",
+    "extract",
+    "label",
+    "label_kmeans",
+    "label_oracle",
+    "score_labels",
+    "pretrain",
+    "evaluate",
+    "report",
+]
 
 
 def change(params: Path, changes: Mapping[str, Any]) -> None:

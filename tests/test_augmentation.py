@@ -64,7 +64,7 @@ def test_jitter_is_torchvisions_in_any_order(monkeypatch: pytest.MonkeyPatch) ->
 
     uniform = augmentation._uniform
     monkeypatch.setattr(augmentation, "_uniform", recorded)
-    batch = images(600, 3, 4, 4)
+    batch = images(1200, 3, 4, 4) * 0.9
     changed = color_jitter(batch, 0.4, seeded())
 
     changes = [reference.adjust_brightness, reference.adjust_contrast, reference.adjust_saturation]
@@ -77,16 +77,15 @@ def test_jitter_is_torchvisions_in_any_order(monkeypatch: pytest.MonkeyPatch) ->
             expected = image
             for change in order:
                 expected = changes[change](expected, factors[change][row].item())
-            fits.append(torch.allclose(changed[row], expected, rtol=0, atol=1e-6))
+            fits.append(torch.allclose(changed[row], expected, rtol=0, atol=5e-7))
         assert any(fits)
         if sum(fits) == 1:
             counts[fits.index(True)] += 1
-    assert sum(counts) > 500
-    assert stats.chisquare(counts).pvalue > SIGNIFICANT
+    assert min(counts) > 30
     for drawn in factors:
         assert stats.kstest(drawn.flatten().numpy(), stats.uniform(0.6, 0.8).cdf).pvalue > SIGNIFICANT
     for one, two in itertools.combinations(factors, 2):
-        assert abs(stats.pearsonr(one.flatten(), two.flatten()).statistic) < 4 / 600**0.5
+        assert abs(stats.pearsonr(one.flatten(), two.flatten()).statistic) < 4 / 1200**0.5
 
 
 def test_brightness_factors_as_seen_in_the_result() -> None:
@@ -97,8 +96,9 @@ def test_brightness_factors_as_seen_in_the_result() -> None:
 
 
 def test_one_channel_has_no_saturation() -> None:
-    batch = images(3, 1)
-    assert torch.equal(augmentation._saturation(batch, torch.zeros(3, 1, 1, 1)), batch)
+    batch = images(9, 1)
+    factors = torch.linspace(0.6, 1.4, 9).view(-1, 1, 1, 1)
+    assert torch.equal(augmentation._saturation(batch, factors), batch)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

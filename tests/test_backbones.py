@@ -1,6 +1,7 @@
 """Shapes, initial weights and dropout of the backbones."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def test_resnet12_shapes(resnet12: Backbone, size: int, sides: list[int]) -> Non
 def test_resnet12_parameters(resnet12: Backbone) -> None:
     """Per block: 3x3 convolutions 9 c_in c + 2 * 9 c^2, the 1x1 shortcut c_in c, four BatchNorms 2 c each."""
     widths = [3, 64, 160, 320, 640]
-    blocks = zip(widths[:-1], widths[1:], strict=True)
+    blocks = pairwise(widths)
     expected = sum(9 * c_in * c + 2 * 9 * c * c + c_in * c + 4 * 2 * c for c_in, c in blocks)
     assert n_parameters(resnet12) == expected == 12_424_320
 

@@ -186,7 +186,7 @@ def test_omniglot_download_that_fails(tmp_path: Path, monkeypatch: pytest.Monkey
         raise URLError("no\nroute")
 
     monkeypatch.setattr("torchvision.datasets.utils.download_url", fetch)
-    with pytest.raises(MelaError, match=r"^download: .*images_background\.zip, received URLError: .*by hand$"):
+    with pytest.raises(MelaError, match=r"^download: .*images_background\.zip, got URLError: .*by hand$"):
         omniglot(tmp_path, download=True)
 
 
@@ -195,8 +195,8 @@ def test_omniglot_download_that_fails(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         ("", r"data\.root: expected images_background and images_evaluation .*run `mela download`$"),
         ("images_evaluation", r"data\.root: expected the folder images_evaluation or images_evaluation\.zip in "),
-        ("images_evaluation/Tengwar/character02", r"class 'evaluation/Tengwar/character02', received 0; "),
-        ("images_evaluation/Tengwar/character02/01.png", r"data\.root: expected 2 images .*, received 1; "),
+        ("images_evaluation/Tengwar/character02", r"class 'evaluation/Tengwar/character02', got 0; "),
+        ("images_evaluation/Tengwar/character02/01.png", r"data\.root: expected 2 images .*, got 1; "),
     ],
 )
 @pytest.mark.usefixtures("small_omniglot")
@@ -255,9 +255,9 @@ def test_cifar_archive_that_is_not_the_published_one(tmp_path: Path, monkeypatch
     ("remove", "expected"),
     [
         ("", r"data\.root: expected the folders train and test, or cifar-100-python.*run `mela download`$"),
-        ("test", r"data\.root: expected 3 images in .*'apple'.*, received 2; "),
-        ("train/bee", r"'bee'.*, received 1; "),
-        ("train/cat/001.png", r"'cat'.*, received 2; "),
+        ("test", r"data\.root: expected 3 images in .*'apple'.*, got 2; "),
+        ("train/bee", r"'bee'.*, got 1; "),
+        ("train/cat/001.png", r"'cat'.*, got 2; "),
     ],
 )
 @pytest.mark.usefixtures("small_cifar")

@@ -61,17 +61,17 @@ def test_split_table_chooses_the_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("", r"splits\.csv: expected the column 'split', received no header"),
-        ("split;class\n", r"expected the column 'split', received 'split;class'"),
+        ("", r"splits\.csv: expected the column 'split', got no header"),
+        ("split;class\n", r"expected the column 'split', got 'split;class'"),
         ("split,class,split\n", r"expected every column once"),
-        ("split,class\ntrain,a\n\nholdout,b\n", r"line 4: expected the split train or val or test, received 'holdout'"),
-        ("split,class\ntrain,a\ntrain, \n", r"line 3: expected a class, received an empty cell"),
-        ("split,class\ntrain,a\ntest,a\n", r"line 3: expected every class once, received 'a' again"),
+        ("split,class\ntrain,a\n\nholdout,b\n", r"line 4: expected the split train or val or test, got 'holdout'"),
+        ("split,class\ntrain,a\ntrain, \n", r"line 3: expected a class, got an empty cell"),
+        ("split,class\ntrain,a\ntest,a\n", r"line 3: expected every class once, got 'a' again"),
         ('split,class\ntrain,"a\nb"\n\nholdout,b\n', r"line 5: expected the split train or val or test"),
-        ("split,class\ntrain,a,b\n", r"line 2: expected 2 cells as in the header, received 3"),
+        ("split,class\ntrain,a,b\n", r"line 2: expected 2 cells as in the header, got 3"),
         ('split,class\ntrain,"a\n', r"line 2: expected comma-separated values"),
-        ("split,class\ntest,a\n", r"expected classes in the split 'train', received none"),
-        ("split,class\ntrain,z\n", r"expected the folder 'z' with images in .*, received none"),
+        ("split,class\ntest,a\n", r"expected classes in the split 'train', got none"),
+        ("split,class\ntrain,z\n", r"expected the folder 'z' with images in .*, got none"),
         (b"split,class\ntrain,\xff\n", r"expected text in UTF-8"),
         (None, r"data\.table: expected a readable file at .*splits\.csv"),
     ],
@@ -88,7 +88,7 @@ def test_bad_split_table(tmp_path: Path, content: str | bytes | None, expected: 
 
 
 def test_missing_root(tmp_path: Path) -> None:
-    with pytest.raises(MelaError, match=r"data\.root: expected a folder at .*nowhere, received nothing"):
+    with pytest.raises(MelaError, match=r"data\.root: expected a folder at .*nowhere, got nothing"):
         folder(tmp_path / "nowhere", split_table=None, split_fractions=FRACTIONS, seed=0)
 
 
@@ -96,14 +96,14 @@ def test_folder_without_images(tmp_path: Path) -> None:
     write_classes(tmp_path, "a/b")
     (tmp_path / "a" / "c").mkdir()
     (tmp_path / "a" / "c" / "readme.txt").touch()
-    with pytest.raises(MelaError, match=r"expected at least one image .* in folder 'a/c', received none"):
+    with pytest.raises(MelaError, match=r"expected at least one image .* in folder 'a/c', got none"):
         folder(tmp_path, split_table=None, split_fractions=FRACTIONS, seed=0)
 
 
 def test_image_outside_any_class(tmp_path: Path) -> None:
     write_classes(tmp_path, "a", "b")
     save(tmp_path / "stray.png")
-    with pytest.raises(MelaError, match=r"received the image 'stray\.png' in no folder"):
+    with pytest.raises(MelaError, match=r"got the image 'stray\.png' in no folder"):
         folder(tmp_path, split_table=None, split_fractions=FRACTIONS, seed=0)
 
 
@@ -116,11 +116,11 @@ def test_links_must_stay_below_the_root(tmp_path: Path) -> None:
     assert len(folder(root, split_table=None, split_fractions=FRACTIONS, seed=0)) == 5
     inside.unlink()
     inside.symlink_to(tmp_path / "outside.png")
-    with pytest.raises(MelaError, match=r"stay below this folder, received 'a/9\.png' -> "):
+    with pytest.raises(MelaError, match=r"stay below this folder, got 'a/9\.png' -> "):
         folder(root, split_table=None, split_fractions=FRACTIONS, seed=0)
     inside.unlink()
     inside.symlink_to(root, target_is_directory=True)
-    with pytest.raises(MelaError, match=r"expected real folders, received the symbolic link 'a/9\.png'"):
+    with pytest.raises(MelaError, match=r"expected real folders, got the symbolic link 'a/9\.png'"):
         folder(root, split_table=None, split_fractions=FRACTIONS, seed=0)
 
 
@@ -146,10 +146,10 @@ def test_root_may_be_a_link(tmp_path: Path) -> None:
 def test_split_by_fractions(sizes: list[int], fractions: tuple[float, ...], expected: list[int]) -> None:
     named = {f"item{i}": size for i, size in enumerate(sizes)}
     split_of = split_by_fractions(named, fractions, seed=0)
-    received = Counter[str]()
+    got = Counter[str]()
     for name, split in split_of.items():
-        received[split] += named[name]
-    assert [received[split] for split in ("train", "val", "test")] == expected
+        got[split] += named[name]
+    assert [got[split] for split in ("train", "val", "test")] == expected
     assert split_by_fractions(dict(reversed(named.items())), fractions, seed=0) == split_of
 
 
@@ -157,7 +157,7 @@ def test_split_by_fractions(sizes: list[int], fractions: tuple[float, ...], expe
     "fractions", [(1.0,), (0.5, 0.5, 0.5), (0.0, 0.5, 0.5), (1.2, -0.1, -0.1), (float("nan"), 0.5, 0.5)]
 )
 def test_bad_fractions(fractions: tuple[float, ...]) -> None:
-    with pytest.raises(MelaError, match=r"data\.split_fractions: expected three numbers .*received \["):
+    with pytest.raises(MelaError, match=r"data\.split_fractions: expected three numbers .*got \["):
         split_by_fractions({"a": 1}, fractions, seed=0)
 
 
@@ -223,10 +223,10 @@ def animated(path: Path) -> None:
         ("a.png", lambda path: path.mkdir(), "IsADirectoryError"),
         ("a.png", truncated, "truncated"),
         ("a.jpg", truncated, "truncated"),
-        ("a.gif", animated, "expected a still image, received 2 frames"),
-        ("a.tif", animated, "expected a still image, received 2 frames"),
-        ("a.tif", lambda path: Image.new("F", (2, 2)).save(path), "8 or 16 bits per channel, received 32"),
-        ("a.tif", lambda path: Image.new("I", (2, 2)).save(path), "8 or 16 bits per channel, received 32"),
+        ("a.gif", animated, "expected a still image, got 2 frames"),
+        ("a.tif", animated, "expected a still image, got 2 frames"),
+        ("a.tif", lambda path: Image.new("F", (2, 2)).save(path), "8 or 16 bits per channel, got 32"),
+        ("a.tif", lambda path: Image.new("I", (2, 2)).save(path), "8 or 16 bits per channel, got 32"),
     ],
 )
 def test_bad_image(tmp_path: Path, name: str, write: object, expected: str) -> None:

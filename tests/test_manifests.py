@@ -87,6 +87,7 @@ def test_no_tasks_make_an_empty_manifest(images: pd.DataFrame, tmp_path: Path) -
     manifest = draw_split(images, task_params(val=0), "val")
     assert list(manifest.columns) == COLUMNS
     assert manifest.empty
+    assert manifest.dtypes.iloc[:3].tolist() == [np.int64] * 3
     store.write_table(tmp_path / "val.parquet", manifest, store.MANIFEST, stage="manifest", params={})
     assert store.read_table(tmp_path / "val.parquet", store.MANIFEST).empty
 

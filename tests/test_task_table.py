@@ -195,12 +195,12 @@ def test_folders_of_tasks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("remove", "add", "expected"),
     [
-        ("t/b", "t/c.png", r"expected <task>/<local label>/<image>, received 't/c\.png'"),
-        ("t/b", "t/b/deeper/0.png", r"received 't/b/deeper/0\.png'"),
-        ("t/b", "0.png", r"received '0\.png'"),
+        ("t/b", "t/c.png", r"expected <task>/<local label>/<image>, got 't/c\.png'"),
+        ("t/b", "t/b/deeper/0.png", r"got 't/b/deeper/0\.png'"),
+        ("t/b", "0.png", r"got '0\.png'"),
         ("t/b", "t/c/notes.txt", r"at least one image .*folder 't/c'"),
-        ("t/b", None, r"folder 't/a': expected at least two local labels in task 't', received only 'a'"),
-        ("t/b/0.png", None, r"folder 't/b': expected at least two images of local label 'b' in task 't', received one"),
+        ("t/b", None, r"folder 't/a': expected at least two local labels in task 't', got only 'a'"),
+        ("t/b/0.png", None, r"folder 't/b': expected at least two images of local label 'b' in task 't', got one"),
     ],
 )
 def test_bad_folders(tmp_path: Path, remove: str, add: str | None, expected: str) -> None:
@@ -228,36 +228,36 @@ GOOD: dict[str, list[str]] = {
 @pytest.mark.parametrize(
     ("column", "row", "value", "expected"),
     [
-        ("role", 1, "suport", r"line 3: expected the role support or query, received 'suport'"),
-        ("split", 1, "dev", r"line 3: expected the split train or val or test, received 'dev'"),
-        ("task_id", 2, "", r"line 4: expected a task_id, received an empty cell"),
-        ("local_label", 2, " ", r"line 4: expected a local_label, received an empty cell"),
-        ("path", 2, "", r"line 4: expected a path, received an empty cell"),
-        ("role", 2, "", r"line 4: expected a role, received an empty cell"),
-        ("split", 3, "val", r"line 5: expected task 't' in one split, received 'val' after 'train'"),
-        ("path", 4, "0.png", r"line 6: expected image '0\.png' in one split, received 'test' after 'train'"),
-        ("path", 1, "./0.png", r"line 3: expected an image once in task 't', received '\./0\.png' again"),
+        ("role", 1, "suport", r"line 3: expected the role support or query, got 'suport'"),
+        ("split", 1, "dev", r"line 3: expected the split train or val or test, got 'dev'"),
+        ("task_id", 2, "", r"line 4: expected a task_id, got an empty cell"),
+        ("local_label", 2, " ", r"line 4: expected a local_label, got an empty cell"),
+        ("path", 2, "", r"line 4: expected a path, got an empty cell"),
+        ("role", 2, "", r"line 4: expected a role, got an empty cell"),
+        ("split", 3, "val", r"line 5: expected task 't' in one split, got 'val' after 'train'"),
+        ("path", 4, "0.png", r"line 6: expected image '0\.png' in one split, got 'test' after 'train'"),
+        ("path", 1, "./0.png", r"line 3: expected an image once in task 't', got '\./0\.png' again"),
         (
             "role",
             3,
             "support",
-            r"line 4: expected at least one query image of local label 'b' in task 't', received none",
+            r"line 4: expected at least one query image of local label 'b' in task 't', got none",
         ),
         (
             "role",
             4,
             "query",
-            r"line 6: expected at least one support image of local label 'a' in task 'u', received none",
+            r"line 6: expected at least one support image of local label 'a' in task 'u', got none",
         ),
-        ("local_label", 3, "c", r"line 4: expected at least two images of local label 'b' in task 't', received one"),
-        ("path", 7, "/etc/x.png", r"line 9: expected a path below data\.root \(.*\), received '/etc/x\.png'"),
+        ("local_label", 3, "c", r"line 4: expected at least two images of local label 'b' in task 't', got one"),
+        ("path", 7, "/etc/x.png", r"line 9: expected a path below data\.root \(.*\), got '/etc/x\.png'"),
         ("path", 7, "C:/x.png", r"line 9: expected a path below data\.root"),
         ("path", 7, "a/../7.png", r"line 9: expected a path below data\.root"),
-        ("path", 7, "outside.png", r"line 9: expected a file below data\.root .*, received 'outside\.png', a link to "),
-        ("path", 7, "nowhere.png", r"line 9: expected the file 'nowhere\.png' in .*, received no such file"),
-        ("path", 7, "nul\0.png", r"line 9: expected the file 'nul\\x00\.png' in .*, received no such file"),
-        ("path", 7, "folder.png", r"line 9: expected a file, received the folder 'folder\.png'"),
-        ("path", 7, "7.txt", r"line 9: expected the path of an image \(\.bmp .*\), received '7\.txt'"),
+        ("path", 7, "outside.png", r"line 9: expected a file below data\.root .*, got 'outside\.png', a link to "),
+        ("path", 7, "nowhere.png", r"line 9: expected the file 'nowhere\.png' in .*, got no such file"),
+        ("path", 7, "nul\0.png", r"line 9: expected the file 'nul\\x00\.png' in .*, got no such file"),
+        ("path", 7, "folder.png", r"line 9: expected a file, got the folder 'folder\.png'"),
+        ("path", 7, "7.txt", r"line 9: expected the path of an image \(\.bmp .*\), got '7\.txt'"),
     ],
 )
 def test_bad_cell(root: Path, column: str, row: int, value: str, expected: str) -> None:
@@ -279,17 +279,17 @@ def test_bad_cell(root: Path, column: str, row: int, value: str, expected: str) 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("", r"expected the column 'task_id', received no header"),
-        ("task_id,path\n", r"expected the column 'local_label', received 'task_id', 'path'"),
-        ("task_id,local_label,path\n", r"expected one row per task and image, received an empty table"),
-        ("task_id,local_label,path\nt,a,0.png\nt,a\n", r"line 3: expected 3 cells as in the header, received 2"),
+        ("", r"expected the column 'task_id', got no header"),
+        ("task_id,path\n", r"expected the column 'local_label', got 'task_id', 'path'"),
+        ("task_id,local_label,path\n", r"expected one row per task and image, got an empty table"),
+        ("task_id,local_label,path\nt,a,0.png\nt,a\n", r"line 3: expected 3 cells as in the header, got 2"),
         (
             "task_id,local_label,path\nt,a,0.png\n\nt,a,1.png\n",
             r"line 2: expected at least two local labels in task 't'",
         ),
         (
             "task_id,local_label,path,split\nt,a,0.png,val\nt,a,1.png,val\nt,b,2.png,val\nt,b,3.png,val\n",
-            r"expected tasks in the split 'train', received none",
+            r"expected tasks in the split 'train', got none",
         ),
     ],
 )
@@ -305,7 +305,7 @@ def test_bad_table(root: Path, content: str, expected: str) -> None:
     ("frame", "expected"),
     [
         (pd.DataFrame({"task_id": [1], "path": ["0.png"]}), r"expected the column 'local_label'"),
-        (pd.DataFrame({"task_id": [1, None], "local_label": [0, 0], "path": ["0.png"] * 2}), r"row 1: .*received 1\.0"),
+        (pd.DataFrame({"task_id": [1, None], "local_label": [0, 0], "path": ["0.png"] * 2}), r"row 1: .*got 1\.0"),
         (
             pd.DataFrame({"task_id": ["1", None], "local_label": [0, 0], "path": ["0.png"] * 2}),
             r"row 2: .*an empty cell",
@@ -338,9 +338,9 @@ def test_unreadable_table(root: Path, name: str, content: str | None, expected: 
 
 
 def test_bad_shots_and_root(root: Path) -> None:
-    with pytest.raises(MelaError, match=r"tasks\.shots: expected at least 1, received 0"):
+    with pytest.raises(MelaError, match=r"tasks\.shots: expected at least 1, got 0"):
         tasks(root, table=None, shots=0, split_fractions=FRACTIONS, seed=0)
-    with pytest.raises(MelaError, match=r"data\.root: expected a folder at .*0\.png, received a file"):
+    with pytest.raises(MelaError, match=r"data\.root: expected a folder at .*0\.png, got a file"):
         tasks(root / "0.png", table=None, shots=1, split_fractions=FRACTIONS, seed=0)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -90,7 +91,7 @@ def test_reported_rate_is_the_one_that_moves_the_weights() -> None:
         seed=0,
         on_epoch=lambda _: weights.append(model.weight.item()),
     )
-    moves = [before - after for before, after in zip(weights[:-1], weights[1:], strict=True)]
+    moves = [before - after for before, after in pairwise(weights)]
     assert moves == pytest.approx([epoch.learning_rate for epoch in curve], rel=1e-5)
     assert moves == pytest.approx([0.5, 0.25, 0.25, 0.125], rel=1e-5)
 
@@ -111,7 +112,9 @@ def test_an_infinite_loss_is_an_error_and_moves_nothing(value: float) -> None:
 
     torch.manual_seed(3)
     state = torch.get_rng_state()
-    message = rf"^pretrain: epoch 2, step 2: expected a finite loss, got {value}; lower pretrain.learning_rate \(now 0.2\)$"
+    message = (
+        rf"^pretrain: epoch 2, step 2: expected a finite loss, got {value}; lower pretrain.learning_rate \(now 0.2\)$"
+    )
     with pytest.raises(MelaError, match=message):
         fit(model, losses, Schedule(**SCHEDULE), stage="pretrain", seed=0)
     for name, parameter in model.named_parameters():

@@ -99,7 +99,7 @@ def _omniglot_home(root: Path, *, download: bool) -> Path:
     )
     if home is None and not download:
         raise MelaError(
-            f"data.root: expected {' and '.join(OMNIGLOT_PARTS)} (folders or zip files) in {root}, received neither; "
+            f"data.root: expected {' and '.join(OMNIGLOT_PARTS)} (folders or zip files) in {root}, got neither; "
             "set data.root to the Omniglot folder, or run `mela download`"
         )
     home = home or homes[-1]
@@ -117,7 +117,7 @@ def _unpack_omniglot(home: Path, part: str, *, download: bool) -> None:
     archive = _zip_of(home, part)
     if not download and not archive.is_file():
         raise MelaError(
-            f"data.root: expected the folder {part} or {archive.name} in {home}, received neither; "
+            f"data.root: expected the folder {part} or {archive.name} in {home}, got neither; "
             "add it, or run `mela download`"
         )
     from torchvision.datasets import Omniglot
@@ -125,7 +125,7 @@ def _unpack_omniglot(home: Path, part: str, *, download: bool) -> None:
 
     checksum = Omniglot.zips_md5[part]
     if not check_integrity(archive, checksum) and not download:
-        raise MelaError(f"{archive}: expected the MD5 checksum {checksum}, received another; run `mela download`")
+        raise MelaError(f"{archive}: expected the MD5 checksum {checksum}, got another; run `mela download`")
     try:
         home.mkdir(parents=True, exist_ok=True)
         download_url(f"{Omniglot.download_url_prefix}/{archive.name}", home, archive.name, checksum)
@@ -188,7 +188,7 @@ def _cifar_arrays(root: Path, *, download: bool) -> dict[str, dict[str, np.ndarr
     """Images of torchvision's archive, ``{class: {source: (32, 32, 3)}}``, train before test, in archive order."""
     if not download and not (root / "cifar-100-python").is_dir() and not (root / "cifar-100-python.tar.gz").is_file():
         raise MelaError(
-            f"data.root: expected the folders train and test, or cifar-100-python.tar.gz, in {root}, received neither; "
+            f"data.root: expected the folders train and test, or cifar-100-python.tar.gz, in {root}, got neither; "
             "set data.root to the CIFAR-100 folder, or run `mela download`"
         )
     from torchvision.datasets import CIFAR100
@@ -221,14 +221,14 @@ def _open_array(arrays: Mapping[str, np.ndarray], source: str) -> Image.Image:
 def _fetch_failed(archive: Path, error: Exception) -> MelaError:
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     return MelaError(
-        f"download: expected to read or fetch {archive}, received {reason}; "
+        f"download: expected to read or fetch {archive}, got {reason}; "
         "check the connection and the disk, or put the file there by hand"
     )
 
 
-def _require_count(where: str, received: int, expected: int) -> None:
-    if received != expected:
+def _require_count(where: str, got: int, expected: int) -> None:
+    if got != expected:
         raise MelaError(
-            f"data.root: expected {expected} images in {where}, received {received}; "
+            f"data.root: expected {expected} images in {where}, got {got}; "
             "point data.root at the complete data set, or remove it and run `mela download`"
         )

@@ -20,8 +20,8 @@ def is_image_name(name: str) -> bool:
 def require_folder(root: Path, key: str) -> None:
     """Raise MelaError unless `root`, the value of the parameter `key`, is a folder."""
     if not root.is_dir():
-        received = "a file" if root.is_file() else "nothing"
-        raise MelaError(f"{key}: expected a folder at {root}, received {received}; set {key} to the folder of images")
+        got = "a file" if root.is_file() else "nothing"
+        raise MelaError(f"{key}: expected a folder at {root}, got {got}; set {key} to the folder of images")
 
 
 def list_images(folder: Path) -> list[str]:
@@ -74,7 +74,7 @@ def _walk(root: Path, folder: str) -> Iterator[tuple[str, list[str]]]:
     elif not folders:
         raise MelaError(
             f"{root}: expected at least one image ({' '.join(sorted(IMAGE_SUFFIXES))}) in folder {folder or '.'!r}, "
-            "received none; add images or remove the folder"
+            "got none; add images or remove the folder"
         )
     for path in sorted(folders):
         yield from _walk(root, path)
@@ -84,16 +84,16 @@ def _require_unicode(root: Path, path: str) -> None:
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise MelaError(f"{root}: expected file names in UTF-8, received {path!r}; rename it") from None
+        raise MelaError(f"{root}: expected file names in UTF-8, got {path!r}; rename it") from None
 
 
 def _check_link(root: Path, path: str, is_folder: bool) -> None:
     if is_folder:
-        raise MelaError(f"{root}: expected real folders, received the symbolic link {path!r}; put a copy in its place")
+        raise MelaError(f"{root}: expected real folders, got the symbolic link {path!r}; put a copy in its place")
     target = (root / path).resolve()
     if not target.is_relative_to(root):
         raise MelaError(
-            f"{root}: expected links that stay below this folder, received {path!r} -> {str(target)!r}; "
+            f"{root}: expected links that stay below this folder, got {path!r} -> {str(target)!r}; "
             "put a copy in its place"
         )
 
@@ -138,7 +138,7 @@ def open_image(path: Path, name: str) -> Image.Image:
     # Given damaged bytes, decoders raise almost anything: OSError, SyntaxError, struct.error, zlib.error, EOFError...
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise MelaError(f"image {name!r}: expected a readable image, received {reason}; replace the file") from error
+        raise MelaError(f"image {name!r}: expected a readable image, got {reason}; replace the file") from error
     raise MelaError(f"image {name!r}: {fault}")
 
 
@@ -146,13 +146,13 @@ def _fault(image: Image.Image) -> str | None:
     """What makes a file unfit though Pillow can open it."""
     limit = Image.MAX_IMAGE_PIXELS
     if limit is not None and image.width * image.height > limit:
-        return f"expected at most {limit} pixels, received {image.width} x {image.height}; make it smaller"
+        return f"expected at most {limit} pixels, got {image.width} x {image.height}; make it smaller"
     frames = getattr(image, "n_frames", 1)
     if frames > 1 and image.format != "MPO":
-        return f"expected a still image, received {frames} frames; keep one of them"
+        return f"expected a still image, got {frames} frames; keep one of them"
     # Pillow before 11.3 opens a 16-bit grey PNG in the 32-bit mode "I", whose levels are then known to be 16-bit ones.
     if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
-        return "expected 8 or 16 bits per channel, received 32; save it with 8"
+        return "expected 8 or 16 bits per channel, got 32; save it with 8"
     return None
 
 

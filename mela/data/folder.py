@@ -35,7 +35,7 @@ def folder(root: Path, *, split_table: Path | None, split_fractions: Sequence[fl
     names_of = dict(sorted(walk_images(root)))
     if "" in names_of:
         raise MelaError(
-            f"{root}: expected one folder per class, received the image {names_of[''][0]!r} in no folder; "
+            f"{root}: expected one folder per class, got the image {names_of[''][0]!r} in no folder; "
             "move it into the folder of its class"
         )
     if split_table is None:
@@ -53,10 +53,10 @@ def folder(root: Path, *, split_table: Path | None, split_fractions: Sequence[fl
     )
 
 
-def _require_classes(root: Path, expected: Iterable[str], received: Container[str], split_table: Path) -> None:
+def _require_classes(root: Path, expected: Iterable[str], got: Container[str], split_table: Path) -> None:
     for label in expected:
-        if label not in received:
+        if label not in got:
             raise MelaError(
-                f"{split_table}: expected the folder {label!r} with images in {root}, received none; "
+                f"{split_table}: expected the folder {label!r} with images in {root}, got none; "
                 "add the images, or remove the class from the table"
             )

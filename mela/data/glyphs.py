@@ -108,9 +108,9 @@ def glyphs(*, images_per_class: int, size: int = 28, seed: int) -> ImageSource:
         If `images_per_class` or `size` is too small, or, on loading, if matplotlib's fonts are not installed.
     """
     if images_per_class < 1:
-        raise MelaError(f"data.images_per_class: expected at least 1, received {images_per_class}")
+        raise MelaError(f"data.images_per_class: expected at least 1, got {images_per_class}")
     if size < _SMALLEST_SIZE:
-        raise MelaError(f"data.size: expected at least {_SMALLEST_SIZE} pixels, received {size}")
+        raise MelaError(f"data.size: expected at least {_SMALLEST_SIZE} pixels, got {size}")
 
     drawings = [
         (split, script, character, drawing)
@@ -221,6 +221,6 @@ def _font(face: str, size: int) -> ImageFont.FreeTypeFont:
         return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
     except OSError as error:
         raise MelaError(
-            f"{path}: expected a font that matplotlib ships, received {error}; "
+            f"{path}: expected a font that matplotlib ships, got {error}; "
             "reinstall matplotlib from the package index, or choose another data set"
         ) from error

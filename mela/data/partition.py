@@ -39,7 +39,7 @@ def split_by_fractions(sizes: Mapping[str, int], fractions: Sequence[float], *, 
     if not (len(fractions) == len(SPLITS) and min(fractions) >= 0 and fractions[0] > 0 and sums_to_1):
         raise MelaError(
             "data.split_fractions: expected three numbers (train above 0, val, test) that sum to 1, "
-            f"received {list(fractions)}; correct them"
+            f"got {list(fractions)}; correct them"
         )
     total = sum(sizes.values())
     lacking: dict[str, float] = {

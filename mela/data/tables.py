@@ -24,9 +24,9 @@ def read_text(path: Path, key: str) -> str:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return file.read()
     except UnicodeDecodeError as error:
-        raise MelaError(f"{path}: expected text in UTF-8, received {error.reason}; save it as UTF-8") from error
+        raise MelaError(f"{path}: expected text in UTF-8, got {error.reason}; save it as UTF-8") from error
     except OSError as error:
-        raise MelaError(f"{key}: expected a readable file at {path}, received {error.strerror}; set {key}") from error
+        raise MelaError(f"{key}: expected a readable file at {path}, got {error.strerror}; set {key}") from error
 
 
 def parse_csv(text: str, *, where: str, required: Sequence[str]) -> TextTable:
@@ -56,15 +56,13 @@ def parse_csv(text: str, *, where: str, required: Sequence[str]) -> TextTable:
                 lines.append(before + 1)
             before = reader.line_num
     except csv.Error as error:
-        raise MelaError(
-            f"{where}, line {before + 1}: expected comma-separated values, received {error}; fix it"
-        ) from error
+        raise MelaError(f"{where}, line {before + 1}: expected comma-separated values, got {error}; fix it") from error
     header, rows, lines = (rows[0], rows[1:], lines[1:]) if rows else ([], [], [])
     require_columns(header, where=where, required=required)
     for line, cells in zip(lines, rows, strict=True):
         if len(cells) != len(header):
             raise MelaError(
-                f"{where}, line {line}: expected {len(header)} cells as in the header, received {len(cells)}; "
+                f"{where}, line {line}: expected {len(header)} cells as in the header, got {len(cells)}; "
                 "complete the row, or quote cells that hold a comma"
             )
     return TextTable(columns={name: [cells[i] for cells in rows] for i, name in enumerate(header)}, lines=lines)
@@ -72,13 +70,13 @@ def parse_csv(text: str, *, where: str, required: Sequence[str]) -> TextTable:
 
 def require_columns(header: Sequence[str], *, where: str, required: Sequence[str]) -> None:
     """Raise MelaError unless every required column is in `header`, and none twice."""
-    received = ", ".join(map(repr, header)) or "no header"
+    got = ", ".join(map(repr, header)) or "no header"
     for name in required:
         if name not in header:
-            raise MelaError(f"{where}: expected the column {name!r}, received {received}; add the column")
+            raise MelaError(f"{where}: expected the column {name!r}, got {got}; add the column")
     for name in header:
         if header.count(name) > 1:
-            raise MelaError(f"{where}: expected every column once, received {received}; remove one {name!r}")
+            raise MelaError(f"{where}: expected every column once, got {got}; remove one {name!r}")
 
 
 def parse_split_table(text: str, *, where: str) -> dict[str, str]:
@@ -94,17 +92,13 @@ def parse_split_table(text: str, *, where: str) -> dict[str, str]:
     for line, split, label in zip(table.lines, table.columns["split"], table.columns["class"], strict=True):
         if split not in SPLITS:
             raise MelaError(
-                f"{where}, line {line}: expected the split {' or '.join(SPLITS)}, received {split!r}; correct it"
+                f"{where}, line {line}: expected the split {' or '.join(SPLITS)}, got {split!r}; correct it"
             )
         if not label.strip():
-            raise MelaError(
-                f"{where}, line {line}: expected a class, received an empty cell; fill it or remove the row"
-            )
+            raise MelaError(f"{where}, line {line}: expected a class, got an empty cell; fill it or remove the row")
         if label in split_of:
-            raise MelaError(
-                f"{where}, line {line}: expected every class once, received {label!r} again; remove the row"
-            )
+            raise MelaError(f"{where}, line {line}: expected every class once, got {label!r} again; remove the row")
         split_of[label] = split
     if "train" not in split_of.values():
-        raise MelaError(f"{where}: expected classes in the split 'train', received none; add them")
+        raise MelaError(f"{where}: expected classes in the split 'train', got none; add them")
     return dict(sorted(split_of.items()))

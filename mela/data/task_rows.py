@@ -37,9 +37,9 @@ def read_table(table: Path, root: Path) -> pd.DataFrame:
     elif suffix == ".parquet":
         rows = _read_parquet(table)
     else:
-        raise MelaError(f"data.table: expected a file .csv or .parquet, received {str(table)!r}; set data.table")
+        raise MelaError(f"data.table: expected a file .csv or .parquet, got {str(table)!r}; set data.table")
     if rows.empty:
-        raise MelaError(f"{table}: expected one row per task and image, received an empty table; add rows")
+        raise MelaError(f"{table}: expected one row per task and image, got an empty table; add rows")
     _check_cells(rows)
     real = root.resolve()
     paths = rows.drop_duplicates("path")
@@ -61,7 +61,7 @@ def _read_parquet(table: Path) -> pd.DataFrame:
         content = pq.read_table(table, columns=[name for name in (*REQUIRED, *OPTIONAL) if name in header])
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
-        raise MelaError(f"data.table: expected a Parquet file at {table}, received {reason}; set data.table") from error
+        raise MelaError(f"data.table: expected a Parquet file at {table}, got {reason}; set data.table") from error
     columns = {
         name: [_as_text(cell, f"{table}, row {i}", name) for i, cell in enumerate(content[name].to_pylist(), start=1)]
         for name in content.column_names
@@ -74,17 +74,17 @@ def _as_text(cell: object, place: str, column: str) -> str:
         return ""
     if isinstance(cell, str | int) and not isinstance(cell, bool):
         return str(cell)
-    raise MelaError(f"{place}: expected text or an integer as {column}, received {cell!r}; convert the column")
+    raise MelaError(f"{place}: expected text or an integer as {column}, got {cell!r}; convert the column")
 
 
 def _check_cells(rows: pd.DataFrame) -> None:
     for column in rows.columns.drop("place"):
         if (row := _first(rows, rows[column].str.strip() == "")) is not None:
-            raise MelaError(f"{row['place']}: expected a {column}, received an empty cell; fill it or remove the row")
+            raise MelaError(f"{row['place']}: expected a {column}, got an empty cell; fill it or remove the row")
     for column, known in (("role", ROLES), ("split", SPLITS)):
         if column in rows and (row := _first(rows, ~rows[column].isin(known))) is not None:
             choices = " or ".join(known)
-            raise MelaError(f"{row['place']}: expected the {column} {choices}, received {row[column]!r}; correct it")
+            raise MelaError(f"{row['place']}: expected the {column} {choices}, got {row[column]!r}; correct it")
 
 
 def _first(rows: pd.DataFrame, wrong: "pd.Series[bool]") -> "pd.Series[Any] | None":
@@ -97,27 +97,27 @@ def _locate(root: Path, path: str, place: str) -> str:
     relative = PurePosixPath(path)
     if relative.suffix.lower() not in IMAGE_SUFFIXES:
         suffixes = " ".join(sorted(IMAGE_SUFFIXES))
-        raise MelaError(f"{place}: expected the path of an image ({suffixes}), received {path!r}; convert the file")
+        raise MelaError(f"{place}: expected the path of an image ({suffixes}), got {path!r}; convert the file")
     absolute = relative.is_absolute() or PureWindowsPath(path).is_absolute()
     if absolute or ".." in relative.parts:
         raise MelaError(
-            f"{place}: expected a path below data.root ({root}), received {path!r}; write it relative to data.root"
+            f"{place}: expected a path below data.root ({root}), got {path!r}; write it relative to data.root"
         )
     try:
         real = (root / path).resolve(strict=True)
     # ValueError: a path with a null byte. RuntimeError: links in a circle, before Python 3.13.
     except (OSError, ValueError, RuntimeError):
         raise MelaError(
-            f"{place}: expected the file {path!r} in {root}, received no such file; "
+            f"{place}: expected the file {path!r} in {root}, got no such file; "
             "correct the path (relative to data.root, with '/'), or add the file"
         ) from None
     if not real.is_relative_to(root):
         raise MelaError(
-            f"{place}: expected a file below data.root ({root}), received {path!r}, a link to {str(real)!r}; "
+            f"{place}: expected a file below data.root ({root}), got {path!r}, a link to {str(real)!r}; "
             "put a copy in its place"
         )
     if not real.is_file():
-        raise MelaError(f"{place}: expected a file, received the folder {path!r}; write the path of an image")
+        raise MelaError(f"{place}: expected a file, got the folder {path!r}; write the path of an image")
     return real.relative_to(root).as_posix()
 
 
@@ -127,9 +127,9 @@ def list_folders(root: Path) -> pd.DataFrame:
     cells = []
     for folder, names in walk_images(root):
         if folder.count("/") != 1:
-            received = f"{folder}/{names[0]}" if folder else names[0]
+            got = f"{folder}/{names[0]}" if folder else names[0]
             raise MelaError(
-                f"{root}: expected <task>/<local label>/<image>, received {received!r}; "
+                f"{root}: expected <task>/<local label>/<image>, got {got!r}; "
                 "move the file, or describe the tasks in a table and set data.table"
             )
         task, label = folder.split("/")
@@ -149,7 +149,7 @@ def check_tasks(rows: pd.DataFrame) -> None:
     """
     if (row := _first(rows, rows.duplicated(["task_id", "image"]))) is not None:
         raise MelaError(
-            f"{row['place']}: expected an image once in task {row['task_id']!r}, received {row['path']!r} again; "
+            f"{row['place']}: expected an image once in task {row['task_id']!r}, got {row['path']!r} again; "
             "remove one of the rows"
         )
     if "split" in rows:
@@ -159,19 +159,19 @@ def check_tasks(rows: pd.DataFrame) -> None:
     if (row := _first(rows, labels < 2)) is not None:
         raise MelaError(
             f"{row['place']}: expected at least two local labels in task {row['task_id']!r}, "
-            f"received only {row['local_label']!r}; add another, or remove the task"
+            f"got only {row['local_label']!r}; add another, or remove the task"
         )
     keys = ["task_id", "local_label"]
     if (row := _first(rows, rows.groupby(keys, sort=False)["image"].transform("size") < 2)) is not None:
         raise MelaError(
-            f"{row['place']}: expected at least two images of {_class_of(row)}, received one; "
+            f"{row['place']}: expected at least two images of {_class_of(row)}, got one; "
             "add images, or remove the label"
         )
     for role in ROLES if "role" in rows else ():
         count = (rows["role"] == role).groupby([rows[key] for key in keys], sort=False).transform("sum")
         if (row := _first(rows, count == 0)) is not None:
             raise MelaError(
-                f"{row['place']}: expected at least one {role} image of {_class_of(row)}, received none; "
+                f"{row['place']}: expected at least one {role} image of {_class_of(row)}, got none; "
                 "change a role, or remove that column to have roles drawn"
             )
 
@@ -180,7 +180,7 @@ def _check_one_split(rows: pd.DataFrame, column: str, name: str) -> None:
     first = rows.groupby(column, sort=False)["split"].transform("first")
     if (row := _first(rows.assign(first=first), rows["split"] != first)) is not None:
         raise MelaError(
-            f"{row['place']}: expected {name} {row[column]!r} in one split, received {row['split']!r} "
+            f"{row['place']}: expected {name} {row[column]!r} in one split, got {row['split']!r} "
             f"after {row['first']!r}; use one split for all of its rows"
         )
 

@@ -46,14 +46,14 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
         below that, they keep the table's order where roles are given, and are shuffled where they are drawn.
     """
     if shots < 1:
-        raise MelaError(f"tasks.shots: expected at least 1, received {shots}; set tasks.shots")
+        raise MelaError(f"tasks.shots: expected at least 1, got {shots}; set tasks.shots")
     require_folder(root, "data.root")
     rows = list_folders(root) if table is None else read_table(table, root)
     check_tasks(rows)
     if "split" not in rows:
         rows["split"] = _draw_splits(rows, split_fractions, seed=seed)
     elif "train" not in set(rows["split"]):
-        raise MelaError(f"{table}: expected tasks in the split 'train', received none; add them")
+        raise MelaError(f"{table}: expected tasks in the split 'train', got none; add them")
     rows = _number_tasks(rows)
     rows = _order_by_role(rows) if "role" in rows else _draw_roles(rows, shots, seed=seed)
     sources = sorted(rows["image"].unique())

@@ -1,0 +1,162 @@
+"""Meta-learning the initial embedding on tiny tasks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+from mela.augmentation import Augmentation
+from mela.backbones import Backbone, build_backbone
+from mela.embedding import train_embedding
+from mela.episodes import Episodes
+from mela.errors import MelaError
+from mela.ridge import ridge_query_loss
+from mela.training import Epoch, Schedule
+
+NONE = Augmentation(crop_padding=0, flip=False, jitter=0)
+SOME = Augmentation(crop_padding=1, flip=True, jitter=0.2)
+N_CLASSES, PER_CLASS = 6, 12
+
+
+def patterns() -> npt.NDArray[np.uint8]:
+    """Image i shows the coarse 4 x 4 pattern of class i // PER_CLASS at random brightness, with noise."""
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(2, size=(N_CLASSES, 4, 4)).repeat(4, axis=1).repeat(4, axis=2)
+    shown = coarse.repeat(PER_CLASS, axis=0) * rng.uniform(60, 160, size=(N_CLASSES * PER_CLASS, 1, 1))
+    noisy = 40 + shown + rng.normal(scale=25, size=shown.shape)
+    return noisy.clip(0, 255).astype(np.uint8)[..., None]
+
+
+IMAGES = patterns()
+
+
+def episodes(shapes: Sequence[tuple[Sequence[int], int]]) -> Episodes:
+    """A task per (support images of each class, query images of every class)."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for task, (shots, queries) in enumerate(shapes):
+        for local, name in enumerate(rng.choice(N_CLASSES, len(shots), replace=False)):
+            images = name * PER_CLASS + rng.permutation(PER_CLASS)[: shots[local] + queries]
+            rows += [(task, i, local, "support" if k < shots[local] else "query") for k, i in enumerate(images)]
+    return Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
+
+
+def backbone(name: str = "conv4") -> Backbone:
+    return build_backbone(
+        name=name, channels=1, size=16, width=4, drop_rate=0.1, drop_block=2, mean=[0.5], std=[0.25], seed=0
+    )
+
+
+def schedule(epochs: int, learning_rate: float = 0.05) -> Schedule:
+    return Schedule(
+        epochs=epochs, learning_rate=learning_rate, momentum=0.9, weight_decay=5e-4, milestones=[], decay=0.1
+    )
+
+
+def train(model: Backbone, tasks: Episodes, **changes: Any) -> list[Epoch]:
+    arguments: dict[str, Any] = {
+        "augmentation": SOME,
+        "schedule": schedule(2),
+        "tasks_per_epoch": None,
+        "ridge": 0.1,
+        "normalize": False,
+        "seed": 0,
+    }
+    return train_embedding(model, IMAGES, tasks, **arguments | changes)
+
+
+def test_loss_falls() -> None:
+    model = backbone()
+    curve = train(model, episodes([([3] * 3, 5)] * 12), augmentation=NONE, schedule=schedule(6))
+    assert [epoch.epoch for epoch in curve] == [1, 2, 3, 4, 5, 6]
+    assert curve[-1].loss < 0.5 * curve[0].loss
+    assert curve[-1].accuracy > curve[0].accuracy
+    assert not model.training
+
+
+def test_a_step_is_the_ridge_loss_of_one_task() -> None:
+    tasks = episodes([([2, 3], 4)])
+    task = tasks[0]
+    model, plain = backbone(), backbone()
+    curve = train(model, tasks, augmentation=NONE, schedule=schedule(1, 0.05), normalize=True)
+
+    batch = torch.from_numpy(IMAGES[task.image_ids]).permute(0, 3, 1, 2) / 255
+    loss, accuracy = ridge_query_loss(
+        plain.train()(batch), torch.tensor(task.labels), torch.tensor(task.is_support), 0.1, normalize=True
+    )
+    loss.backward()
+    assert curve[0].loss == pytest.approx(loss.item(), rel=1e-5)
+    assert curve[0].accuracy == pytest.approx(100 * accuracy.item())
+    for updated, initial in zip(model.parameters(), plain.parameters(), strict=True):
+        assert initial.grad is not None
+        expected = initial.detach() - 0.05 * (initial.grad + 5e-4 * initial.detach())
+        torch.testing.assert_close(updated.detach(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["conv4", "resnet12"])
+def test_the_seed_alone_decides(name: str) -> None:
+    tasks = episodes([([2] * 3, 3)] * 4)
+    models = []
+    for number, seed in enumerate([3, 3, 4]):
+        torch.manual_seed(number)
+        state = torch.get_rng_state()
+        models.append(backbone(name))
+        train(models[-1], tasks, seed=seed, tasks_per_epoch=3)
+        assert torch.equal(torch.get_rng_state(), state)
+    first, again, other = (model.state_dict() for model in models)
+    assert all(torch.equal(value, again[key]) for key, value in first.items())
+    assert not all(torch.equal(value, other[key]) for key, value in first.items())
+
+
+def test_ways_and_shots_may_differ() -> None:
+    tasks = episodes([([1, 1], 2), ([5, 1, 2], 4), ([2] * 6, 1), ([3, 4], 3)] * 3)
+    curve = train(backbone(), tasks, augmentation=NONE, schedule=schedule(6))
+    assert np.isfinite([epoch.loss for epoch in curve]).all()
+    assert curve[-1].loss < curve[0].loss
+
+
+class Recorder:
+    """Takes the place of an augmentation and remembers the batch sizes."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        self.sizes.append(len(images))
+        return images
+
+
+@pytest.mark.parametrize("tasks_per_epoch", [None, 2, 5])
+def test_an_epoch_draws_tasks_without_repetition(tasks_per_epoch: int | None) -> None:
+    tasks = episodes([([1 + extra, 1], 2) for extra in range(5)])
+    recorder = Recorder()
+    train(backbone(), tasks, augmentation=recorder, tasks_per_epoch=tasks_per_epoch, schedule=schedule(8, 1e-4))
+    steps = tasks_per_epoch or 5
+    assert len(recorder.sizes) == 8 * steps
+    drawn = [recorder.sizes[start : start + steps] for start in range(0, 8 * steps, steps)]
+    assert all(len(set(epoch)) == steps for epoch in drawn)
+    assert {size for epoch in drawn for size in epoch} == {6, 7, 8, 9, 10}
+    assert len({tuple(epoch) for epoch in drawn}) > 1
+
+
+def test_more_tasks_per_epoch_than_tasks() -> None:
+    with pytest.raises(MelaError, match=r"^embed.tasks_per_epoch: expected at most 3, .* got 4$"):
+        train(backbone(), episodes([([1, 1], 1)] * 3), tasks_per_epoch=4)
+
+
+def test_no_tasks() -> None:
+    with pytest.raises(MelaError, match=r"^train manifest: expected at least one task, found none$"):
+        train(backbone(), episodes([]))
+
+
+def test_divergence_names_the_task() -> None:
+    model = backbone()
+    with torch.no_grad():
+        model.body[0].weight[0] = torch.nan
+    with pytest.raises(MelaError, match=r"^embed: task 0: ridge: .* lower embed.learning_rate$"):
+        train(model, episodes([([1, 1], 1)]))

@@ -1,0 +1,269 @@
+"""The meta-test: which images count, what is averaged, and how sure the averages are."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+
+from mela.augmentation import Augmentation
+from mela.backbones import Backbone, build_backbone
+from mela.episodes import Episodes
+from mela.errors import MelaError
+from mela.evaluation import Lookup, evaluate_model, evaluate_tasks, first_shots, settings, summarize
+from mela.extraction import extract_features
+from mela.logistic import head_accuracy
+from mela.scores import Interval
+
+SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
+N_IMAGES = 60
+
+
+def episodes(shapes: Sequence[tuple[Sequence[int], int]], *, first_id: int = 0, seed: int = 0) -> Episodes:
+    """A task per (support images of each class, query images of every class); rows in random order."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for task, (shots, queries) in enumerate(shapes):
+        labels = [label for label, k in enumerate(shots) for _ in range(k + queries)]
+        roles = [role for k in shots for role in ["support"] * k + ["query"] * queries]
+        images = rng.choice(N_IMAGES, len(labels), replace=False).tolist()
+        drawn = [(first_id + task, *row) for row in zip(images, labels, roles, strict=True)]
+        rows += [drawn[i] for i in rng.permutation(len(drawn))]
+    return Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
+
+
+def features(seed: int, count: int = N_IMAGES) -> npt.NDArray[np.float32]:
+    return np.random.default_rng(seed).normal(size=(count, 8)).astype(np.float32)
+
+
+def lookup(table: npt.NDArray[np.float32]) -> Lookup:
+    return lambda ids: table[ids]
+
+
+def test_one_shot_is_the_first_support_image_of_each_class() -> None:
+    for task in episodes([([5] * 5, 3)] * 4):
+        one, two, five = (first_shots(task, shots) for shots in (1, 2, 5))
+        assert one is not None
+        assert two is not None
+        assert five is not None
+        expected = [
+            next(i for i in range(len(task.labels)) if task.is_support[i] and task.labels[i] == k) for k in range(5)
+        ]
+        assert one.tolist() == expected
+        assert two[::2].tolist() == expected
+        assert sorted(five) == np.flatnonzero(task.is_support).tolist()
+        assert task.labels[two].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+        assert task.is_support[two].all()
+
+
+def test_shots_that_a_task_lacks() -> None:
+    task = episodes([([3, 2, 4], 2)])[0]
+    assert first_shots(task, 3) is None
+    chosen = first_shots(task, 2)
+    assert chosen is not None
+    assert task.labels[chosen].tolist() == [0, 0, 1, 1, 2, 2]
+    whole = first_shots(task, None)
+    assert whole is not None
+    assert np.bincount(task.labels[whole]).tolist() == [3, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "shots", "expected"),
+    [
+        ([([5, 5], 2)] * 2, [1, 5], {"1_shot": 1, "5_shot": 5}),
+        ([([5, 5], 2)] * 2, [5, 1], {"5_shot": 5, "1_shot": 1}),
+        ([([5, 5], 2), ([5, 4], 2)], [1, 5], {"1_shot": 1, "5_shot": 5, "all_shots": None}),
+        ([([6, 6], 2)], [1, 5], {"1_shot": 1, "5_shot": 5, "all_shots": None}),
+        ([([2, 2], 2)], [1], {"1_shot": 1, "all_shots": None}),
+    ],
+)
+def test_settings(shapes: list[tuple[list[int], int]], shots: list[int], expected: dict[str, int | None]) -> None:
+    assert settings(episodes(shapes), shots) == expected
+
+
+def test_every_task_and_setting_equals_a_plain_loop() -> None:
+    tasks = episodes([([5, 5, 5], 4), ([1, 3, 6], 4), ([5, 5], 7)], first_id=10)
+    table, copy, another = features(0), features(1), features(2)
+    found = evaluate_tasks(
+        lookup(table), tasks, shots=[1, 5], C=2.0, max_iter=500, copies=[lookup(copy), lookup(another)]
+    )
+
+    expected = []
+    for task in tasks:
+        query = ~task.is_support
+        for name, k in [("1_shot", 1), ("5_shot", 5), ("all_shots", 10**6)]:
+            rows: list[int] = []
+            for label in range(task.labels.max() + 1):
+                own = [i for i in range(len(query)) if task.is_support[i] and task.labels[i] == label]
+                rows += own[:k]
+                if len(own) < k and name != "all_shots":
+                    break
+            else:
+                rows.sort()
+                ids, labels = task.image_ids[rows], task.labels[rows]
+                for suffix, tables in [("", [table]), ("_3x", [table, copy, another])]:
+                    accuracy = head_accuracy(
+                        np.vstack([t[ids] for t in tables]),
+                        np.tile(labels, len(tables)),
+                        table[task.image_ids[query]],
+                        task.labels[query],
+                        C=2.0,
+                        max_iter=500,
+                    )
+                    expected.append((task.task_id, name + suffix, 100 * accuracy))
+    assert found.columns.tolist() == ["task_id", "setting", "accuracy"]
+    assert list(found.itertuples(index=False, name=None)) == expected
+    assert len(found) == 3 * 3 * 2 - 2
+    assert set(found.loc[found.task_id == 11, "setting"]) == {"1_shot", "1_shot_3x", "all_shots", "all_shots_3x"}
+
+
+def test_perfect_features_score_100_percent() -> None:
+    tasks = episodes([([2, 2, 2], 3)])
+    table = np.zeros((N_IMAGES, 8), dtype=np.float32)
+    table[tasks[0].image_ids, tasks[0].labels] = 1
+    found = evaluate_tasks(lookup(table), tasks, shots=[1, 2], C=1.0, max_iter=100)
+    assert found.to_dict("list") == {
+        "task_id": [0, 0],
+        "setting": ["1_shot", "2_shot"],
+        "accuracy": [100.0, 100.0],
+    }
+
+
+def test_no_convergence_names_the_key_and_the_task() -> None:
+    with pytest.raises(MelaError, match=r"^evaluate.max_iter: task 7, 1_shot: .* in 1 iterations \(C=50\); raise it$"):
+        evaluate_tasks(lookup(features(0)), episodes([([2] * 3, 2)], first_id=7), shots=[1], C=50.0, max_iter=1)
+
+
+def backbone() -> Backbone:
+    model = build_backbone(
+        name="resnet12",
+        channels=3,
+        size=16,
+        width=2,
+        drop_rate=0.3,
+        drop_block=2,
+        mean=[0.5] * 3,
+        std=[0.3] * 3,
+        seed=0,
+    )
+    with torch.no_grad():
+        model.train()(torch.rand(64, 3, 16, 16, generator=torch.Generator().manual_seed(0)))
+    return model
+
+
+def pictures(count: int = N_IMAGES) -> npt.NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(256, size=(count, 16, 16, 3)).astype(np.uint8)
+
+
+def test_evaluating_a_model_looks_up_the_features_of_its_images() -> None:
+    tasks, images, model = episodes([([3, 3, 3], 4)] * 3), pictures(), backbone()
+    arguments = {"shots": [1, 3], "C": 1.0, "max_iter": 1000}
+    found = evaluate_model(model, images, tasks, **arguments, copies=3, augmentation=SOME, seed=5)
+
+    generator = torch.Generator().manual_seed(5)
+    tables = [extract_features(model, images, np.arange(N_IMAGES))]
+    for _ in range(2):
+        tables.append(np.full_like(tables[0], np.nan))
+        support = tasks.support_ids()
+        tables[-1][support] = extract_features(model, images, support, lambda batch: SOME(batch, generator))
+    expected = evaluate_tasks(lookup(tables[0]), tasks, **arguments, copies=[lookup(t) for t in tables[1:]])
+    pd.testing.assert_frame_equal(found, expected)
+    assert set(found["setting"]) == {"1_shot", "3_shot", "1_shot_3x", "3_shot_3x"}
+
+    plain = evaluate_model(model, images, tasks, **arguments, copies=1, augmentation=SOME, seed=5)
+    unaugmented = found[~found["setting"].str.endswith("_3x")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(plain, unaugmented)
+
+
+def test_features_do_not_depend_on_the_batch() -> None:
+    model, images = backbone(), pictures(520)
+    model.train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    together = extract_features(model, images, np.arange(520))
+    assert together.shape == (520, 20)
+    assert together.dtype == np.float32
+    assert not model.training
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    ids = np.array([519, 3, 515])
+    np.testing.assert_allclose(extract_features(model, images, ids), together[ids], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(extract_features(model, images, ids[:1]), together[ids[:1]], rtol=1e-4, atol=1e-5)
+    assert together.std(axis=0).max() > 0.01
+
+
+def test_changed_features() -> None:
+    model, images = backbone(), pictures(4)
+    mirrored = extract_features(model, images, np.arange(4), lambda batch: batch.flip(3))
+    np.testing.assert_allclose(
+        mirrored, extract_features(model, images[:, :, ::-1], np.arange(4)), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_features_that_are_not_finite_are_an_error() -> None:
+    model, images = backbone(), pictures(8)
+    with torch.no_grad():
+        model.body[0].body[0].weight[0, 0, 0, 0] = torch.nan
+    with pytest.raises(MelaError, match=r"^features: image 6: expected finite values"):
+        extract_features(model, images, np.array([6, 2]))
+
+
+def test_only_the_image_that_is_not_finite_is_named() -> None:
+    def spoil(batch: torch.Tensor) -> torch.Tensor:
+        batch[1] = torch.inf
+        return batch
+
+    with pytest.raises(MelaError, match=r"^features: image 2: expected finite values"):
+        extract_features(backbone(), pictures(8), np.array([6, 2, 3]), spoil)
+
+
+def accuracies(initial: Sequence[float], mela: Sequence[float], setting: str) -> pd.DataFrame:
+    rows = [(task, "mela", setting, value) for task, value in enumerate(mela)]
+    rows += [(task, "initial", setting, value) for task, value in reversed(list(enumerate(initial)))]
+    return pd.DataFrame(rows, columns=["task_id", "model", "setting", "accuracy"])
+
+
+def test_summary() -> None:
+    rng = np.random.default_rng(0)
+    initial = rng.normal(60, 10, 30)
+    gains = rng.normal(3, 1, 30)
+    summary = summarize(accuracies(initial, initial + gains, "5_shot"))
+    for name, values in {"initial": initial, "mela": initial + gains, "gain": gains}.items():
+        low, high = stats.t.interval(0.95, 29, loc=values.mean(), scale=stats.sem(values))
+        assert summary[name]["5_shot"]["mean"] == pytest.approx(values.mean())
+        assert summary[name]["5_shot"]["ci95"] == pytest.approx((high - low) / 2)
+    assert summary["gain"]["5_shot"]["ci95"] < 0.2 * summary["mela"]["5_shot"]["ci95"]
+
+
+def test_gain_is_paired_by_task() -> None:
+    """Gains 1, 2, 6: mean 3, standard deviation sqrt(7), t(0.975, 2) = 4.3027."""
+    summary = summarize(accuracies([10, 50, 90], [11, 52, 96], "1_shot"))
+    assert summary["gain"] == {
+        "1_shot": {"mean": pytest.approx(3), "ci95": pytest.approx(4.302653 * math.sqrt(7 / 3), rel=1e-6)}
+    }
+
+
+def test_settings_with_fewer_than_two_tasks_are_left_out() -> None:
+    table = pd.concat([accuracies([1, 2], [3, 5], "1_shot"), accuracies([1], [3], "5_shot")])
+    summary = summarize(table)
+    assert {name: list(found) for name, found in summary.items()} == {
+        "initial": ["1_shot"],
+        "mela": ["1_shot"],
+        "gain": ["1_shot"],
+    }
+
+
+def test_an_interval_needs_two_values() -> None:
+    with pytest.raises(ValueError, match=r"at least 2 values, got 1"):
+        Interval.of(np.array([3.0]))
+
+
+@pytest.mark.parametrize("count", [3, 6, 40])
+def test_intervals_cover_the_truth_in_95_percent_of_samples(count: int) -> None:
+    rng = np.random.default_rng(count)
+    intervals = [Interval.of(rng.normal(61, 8, count)) for _ in range(2000)]
+    covered = sum(abs(interval.mean - 61) <= interval.ci95 for interval in intervals)
+    assert stats.binomtest(covered, 2000, 0.95).pvalue > 1e-3

@@ -1,0 +1,253 @@
+"""Parameters: the files that come with the project are valid, and a wrong value is explained in one line."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from mela.errors import MelaError
+from mela.params import (
+    BLOCKS,
+    DataParams,
+    EmbedParams,
+    EvaluateParams,
+    LabelerParams,
+    ModelParams,
+    PretrainParams,
+    RuntimeParams,
+    TaskParams,
+    check_document,
+    read_document,
+)
+
+ROOT = Path(__file__).parents[1]
+PRESETS = sorted((ROOT / "presets").glob("*.yaml"))
+GLYPHS = ROOT / "presets" / "glyphs.yaml"
+MISSING = object()
+
+
+def edited(tmp_path: Path, block: str, key: str | None, value: Any) -> Path:
+    """A copy of the glyphs preset with one key (or, with key None, one block) set to `value`."""
+    yaml = YAML()
+    document = yaml.load(GLYPHS)
+    inside, name = (document, block) if key is None else (document[block], key)
+    if value is MISSING:
+        del inside[name]
+    else:
+        inside[name] = value
+    path = tmp_path / "params.yaml"
+    yaml.dump(document, path)
+    return path
+
+
+def replaced(tmp_path: Path, old: str, new: str) -> Path:
+    """A copy of the glyphs preset with one piece of text replaced."""
+    text = GLYPHS.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path = tmp_path / "params.yaml"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    return path
+
+
+def refusal(path: Path, check: Callable[[Path], object] = check_document) -> str:
+    """The message without the file's name, which it must begin with."""
+    with pytest.raises(MelaError) as caught:
+        check(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{path}: ")
+    return message.removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize("path", [ROOT / "params.yaml", *PRESETS], ids=lambda path: path.stem)
+def test_files_of_the_project_are_valid(path: Path) -> None:
+    check_document(path)
+
+
+def test_the_glyphs_preset_is_active() -> None:
+    assert (ROOT / "params.yaml").read_bytes() == GLYPHS.read_bytes()
+
+
+def test_every_preset_sets_every_block_in_the_same_order() -> None:
+    for path in PRESETS:
+        document = read_document(path)
+        assert list(document) == [block.block for block in BLOCKS]
+        for block in BLOCKS:
+            assert list(document[block.block]) == list(read_document(GLYPHS)[block.block])
+
+
+BAD = [
+    ("labeler", "clusters", 3, "labeler.clusters: unknown key; remove it or correct its name"),
+    ("labler", None, {"q": 1}, "labler: unknown block; expected one of augment, data, embed,"),
+    ("labeler", None, MISSING, "labeler: expected this block, found only data, tasks, model,"),
+    ("labeler", None, None, "labeler.n_clusters: missing; expected a value (and 5 more in this block)"),
+    ("labeler", None, 3, "labeler: input should be a valid dictionary or instance of LabelerParams, got 3"),
+    ("labeler", None, [1], "labeler: input should be a valid dictionary or instance of LabelerParams, got [1]"),
+    ("labeler", "q", MISSING, "labeler.q: missing; expected a value"),
+    ("labeler", "q", "4.5", "labeler.q: input should be a valid number, got '4.5'"),
+    ("labeler", "q", None, "labeler.q: input should be a valid number, got None"),
+    ("labeler", "q", True, "labeler.q: input should be a valid number, got True"),
+    ("labeler", "q", -0.1, "labeler.q: input should be greater than or equal to 0, got -0.1"),
+    ("labeler", "q", float("nan"), "labeler.q: input should be a finite number, got nan"),
+    ("labeler", "q", float("inf"), "labeler.q: input should be a finite number, got inf"),
+    ("labeler", "n_clusters", 1, "labeler.n_clusters: input should be greater than or equal to 2, got 1"),
+    ("labeler", "n_clusters", 300.0, "labeler.n_clusters: input should be a valid integer, got 300.0"),
+    ("labeler", "n_clusters", True, "labeler.n_clusters: input should be a valid integer, got True"),
+    ("labeler", "min_count", 0, "labeler.min_count: input should be greater than or equal to 1, got 0"),
+    ("labeler", "max_passes", 0, "labeler.max_passes: input should be greater than or equal to 1, got 0"),
+    ("labeler", "cumulative_counts", "yes", "labeler.cumulative_counts: input should be a valid boolean, got 'yes'"),
+    ("labeler", "cumulative_counts", 1, "labeler.cumulative_counts: input should be a valid boolean, got 1"),
+    ("labeler", "seed", -1, "labeler.seed: input should be greater than or equal to 0, got -1"),
+    ("labeler", "seed", 2**63, f"labeler.seed: input should be less than {2**63}, got {2**63}"),
+    ("data", "name", "imagenet", "data.name: input should be 'glyphs', 'omniglot', 'cifar_fs', 'fc100', 'folder' or"),
+    ("data", "root", 7, "data.root: input should be a valid string, got 7"),
+    ("data", "size", 15, "data.size: input should be greater than or equal to 16, got 15"),
+    ("data", "size", 513, "data.size: input should be less than or equal to 512, got 513"),
+    ("data", "channels", 2, "data.channels: input should be 1 or 3, got 2"),
+    ("data", "images_per_class", 0, "data.images_per_class: input should be greater than or equal to 1, got 0"),
+    (
+        "data",
+        "split_fractions",
+        [0.5, 0.5],
+        "data: split_fractions: expected three numbers (train, val, test) that sum",
+    ),
+    ("data", "split_fractions", [0.6, 0.3, 0.2], "data: split_fractions: expected three numbers (train, val, test)"),
+    ("data", "split_fractions", [0.0, 0.5, 0.5], "data: split_fractions: expected a training share above 0, got [0.0"),
+    ("data", "split_fractions", [1.2, -0.2, 0.0], "data.split_fractions.0: input should be less than or equal to 1"),
+    ("data", "split_fractions", 0.5, "data.split_fractions: input should be a valid list, got 0.5"),
+    ("tasks", "ways", 1, "tasks.ways: input should be greater than or equal to 2, got 1"),
+    ("tasks", "shots", 0, "tasks.shots: input should be greater than or equal to 1, got 0"),
+    ("tasks", "queries", 0, "tasks.queries: input should be greater than or equal to 1, got 0"),
+    ("tasks", "train", 0, "tasks.train: input should be greater than or equal to 1, got 0"),
+    ("tasks", "val", -1, "tasks.val: input should be greater than or equal to 0, got -1"),
+    ("tasks", "test", None, "tasks.test: input should be a valid integer, got None"),
+    ("tasks", "train", None, "tasks: train: expected a number of tasks, got null; null means all that `replacement: f"),
+    ("model", "backbone", "resnet18", "model.backbone: input should be 'conv4' or 'resnet12', got 'resnet18'"),
+    ("model", "drop_rate", 1, "model.drop_rate: input should be less than 1, got 1"),
+    ("model", "mean", [0.5], "model: mean, std: expected both or neither to be null"),
+    ("model", "std", [0.5], "model: mean, std: expected both or neither to be null"),
+    ("augment", "crop_padding", -1, "augment.crop_padding: input should be greater than or equal to 0, got -1"),
+    ("augment", "jitter", 1.0, "augment.jitter: input should be less than 1, got 1.0"),
+    ("embed", "epochs", 0, "embed.epochs: input should be greater than or equal to 1, got 0"),
+    ("embed", "learning_rate", 0, "embed.learning_rate: input should be greater than 0, got 0"),
+    ("embed", "momentum", 1, "embed.momentum: input should be less than 1, got 1"),
+    ("embed", "weight_decay", -1e-4, "embed.weight_decay: input should be greater than or equal to 0, got -0.0001"),
+    ("embed", "decay", 0, "embed.decay: input should be greater than 0, got 0"),
+    ("embed", "milestones", [4], "embed: milestones: expected epochs below epochs=4, got [4]"),
+    ("embed", "milestones", [3, 2], "embed: milestones: expected rising epochs, got [3, 2]"),
+    ("embed", "milestones", [2, 2], "embed: milestones: expected rising epochs, got [2, 2]"),
+    ("embed", "milestones", [0], "embed.milestones.0: input should be greater than or equal to 1, got 0"),
+    ("embed", "ridge", 0, "embed.ridge: input should be greater than 0, got 0"),
+    ("embed", "tasks_per_epoch", 0, "embed.tasks_per_epoch: input should be greater than or equal to 1, got 0"),
+    ("kmeans", "n_clusters", 1, "kmeans.n_clusters: input should be greater than or equal to 2, got 1"),
+    ("pretrain", "labels", "true", "pretrain.labels: input should be 'mela', 'kmeans' or 'oracle', got 'true'"),
+    ("pretrain", "batch_size", 1, "pretrain.batch_size: input should be greater than or equal to 2, got 1"),
+    ("pretrain", "epochs", 8, "pretrain: milestones: expected epochs below epochs=8, got [6, 8]"),
+    ("evaluate", "shots", [], "evaluate.shots: list should have at least 1 item after validation, not 0, got []"),
+    ("evaluate", "shots", [1, 0], "evaluate.shots.1: input should be greater than or equal to 1, got 0"),
+    ("evaluate", "C", 0.0, "evaluate.C: input should be greater than 0, got 0.0"),
+    ("evaluate", "support_copies", 0, "evaluate.support_copies: input should be greater than or equal to 1, got 0"),
+    ("runtime", "device", "gpu", "runtime.device: string should match pattern"),
+    ("runtime", "device", "cuda:x", "runtime.device: string should match pattern"),
+]
+
+
+@pytest.mark.parametrize(("block", "key", "value", "message"), BAD)
+def test_a_wrong_value_is_explained(tmp_path: Path, block: str, key: str | None, value: Any, message: str) -> None:
+    assert refusal(edited(tmp_path, block, key, value)).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("  q: 4.5  ", "  q: 4.5\n  q: 5.5", 'found duplicate key "q" with value "5.5"'),
+        ("kmeans:  ", "labeler:\n  q: 1\nkmeans:", 'found duplicate key "labeler"'),
+        ("  q: 4.5  ", "  q: [4.5", "expected YAML, got "),
+        ("  q: 4.5  ", "\tq: 4.5", "expected YAML, got "),
+        ("  q: 4.5  ", "  q: 2024-13-45", "expected YAML, got "),
+        ("  q: 4.5  ", "  q: !!int four", "expected YAML, got "),
+        ("  q: 4.5  ", "  q: !!python/object/apply:os.getcwd []", "expected YAML, got "),
+        ("  q: 4.5  ", "  q: 4,5", "labeler.q: input should be a valid number, got '4,5'"),
+        ("  q: 4.5  ", "  3: 4.5", "labeler."),
+        ("labeler:  ", "3:\n  q: 1\nlabeler:", "3: unknown block; expected one of "),
+    ],
+)
+def test_wrong_text_is_explained(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert message in refusal(replaced(tmp_path, old, new))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "expected blocks such as `labeler:`, got NoneType"),
+        (b"- a\n- b\n", "expected blocks such as `labeler:`, got list"),
+        (b"just text\n", "expected blocks such as `labeler:`, got str"),
+        (b"{}", "data: expected this block, found only nothing"),
+        (b"\xff\xfe\xfa", "expected YAML, got "),
+        (b"a: 1\n---\nb: 2\n", "expected YAML, got "),
+    ],
+)
+def test_a_file_that_is_no_mapping(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_bytes(content)
+    assert refusal(path).startswith(message)
+
+
+@pytest.mark.parametrize("check", [check_document, LabelerParams.read, read_document])
+def test_a_missing_file(tmp_path: Path, check: Callable[[Path], object]) -> None:
+    message = refusal(tmp_path / "none.yaml", check)
+    assert message == "no such file; run from the project's root, or write it with `mela preset glyphs`"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1e-3", 0.001), ("1.5E-3", 0.0015), ("2", 2.0), ("0.5", 0.5), ("+1.0e+1", 10.0)]
+)
+def test_numbers_are_read_as_numbers(tmp_path: Path, text: str, value: float) -> None:
+    found = EmbedParams.read(replaced(tmp_path, "ridge: 0.001  ", f"ridge: {text}  ")).ridge
+    assert isinstance(found, float)
+    assert found == value
+
+
+@pytest.mark.parametrize(
+    ("block", "key", "value", "model"),
+    [
+        ("tasks", "val", 0, TaskParams),
+        ("model", "drop_rate", 0, ModelParams),
+        ("data", "split_fractions", [1.0, 0, 0], DataParams),
+        ("embed", "milestones", [], EmbedParams),
+        ("embed", "milestones", [1, 3], EmbedParams),
+        ("embed", "tasks_per_epoch", None, EmbedParams),
+        ("labeler", "q", 0, LabelerParams),
+        ("labeler", "seed", 2**63 - 1, LabelerParams),
+        ("pretrain", "decay", 1, PretrainParams),
+        ("evaluate", "shots", [1], EvaluateParams),
+        ("runtime", "device", "cuda:12", RuntimeParams),
+    ],
+)
+def test_values_at_the_limits_are_allowed(tmp_path: Path, block: str, key: str, value: Any, model: Any) -> None:
+    assert getattr(model.read(edited(tmp_path, block, key, value)), key) == value
+
+
+def test_null_training_tasks_need_no_replacement(tmp_path: Path) -> None:
+    path = replaced(tmp_path, "replacement: true", "replacement: false")
+    path.write_text(path.read_text(encoding="utf-8").replace("train: 3000 ", "train: null "), encoding="utf-8")
+    assert TaskParams.read(path).train is None
+
+
+def test_a_stage_reads_its_own_block_only(tmp_path: Path) -> None:
+    path = edited(tmp_path, "pretrain", "epochs", -1)
+    assert LabelerParams.read(path).n_clusters == 300
+    assert refusal(path, PretrainParams.read).startswith("pretrain.epochs: ")
+
+
+def test_the_schedule_is_the_arguments_of_the_optimiser() -> None:
+    assert EmbedParams.read(GLYPHS).schedule() == {
+        "epochs": 4,
+        "learning_rate": 0.05,
+        "momentum": 0.9,
+        "weight_decay": 0.0005,
+        "milestones": [3],
+        "decay": 0.1,
+    }

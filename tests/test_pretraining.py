@@ -1,0 +1,237 @@
+"""Pre-training on global labels, and Proposition 1."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from mela.augmentation import Augmentation
+from mela.backbones import Backbone, build_backbone
+from mela.episodes import Episodes
+from mela.errors import MelaError
+from mela.pretraining import both_losses, pretrain, proposition1
+from mela.training import Schedule
+
+NONE = Augmentation(crop_padding=0, flip=False, jitter=0)
+SOME = Augmentation(crop_padding=1, flip=True, jitter=0.2)
+SCHEDULE = Schedule(epochs=6, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[4], decay=0.1)
+Rows = list[tuple[int, int, int, str]]
+
+
+def episodes(rows: Rows) -> Episodes:
+    return Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
+
+
+def query_tasks(queries: Sequence[Sequence[int]]) -> Episodes:
+    """Tasks with the given query images, and image 0 as support."""
+    rows: Rows = [(task, 0, 0, "support") for task in range(len(queries))]
+    rows += [(task, image, 0, "query") for task, images in enumerate(queries) for image in images]
+    return episodes(rows)
+
+
+def lookup(logits: npt.NDArray[np.float64]) -> Callable[[npt.NDArray[np.int64]], Tensor]:
+    return lambda ids: torch.from_numpy(logits[ids])
+
+
+def losses_by_hand(
+    logits: npt.NDArray[np.float64], queries: Sequence[Sequence[int]], label_of: dict[int, int]
+) -> tuple[float, float]:
+    """Both sides of Eq. 9 with plain loops."""
+    restricted, unrestricted = [], []
+    for images in queries:
+        labelled = [image for image in images if image in label_of]
+        if not labelled:
+            continue
+        own = {label_of[image] for image in labelled}
+        sums = [0.0, 0.0]
+        for image in labelled:
+            row = logits[image]
+            sums[0] += math.log(sum(math.exp(row[label]) for label in own)) - row[label_of[image]]
+            sums[1] += math.log(sum(math.exp(value) for value in row)) - row[label_of[image]]
+        restricted.append(sums[0] / len(labelled))
+        unrestricted.append(sums[1] / len(labelled))
+    return sum(restricted) / len(restricted), sum(unrestricted) / len(unrestricted)
+
+
+@hypothesis_settings(deadline=None, max_examples=150)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_labels=st.integers(2, 8),
+    scale=st.floats(0.01, 8),
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    unlabelled=st.integers(0, 15),
+)
+def test_proposition_1(seed: int, n_labels: int, scale: float, sizes: list[int], unlabelled: int) -> None:
+    rng = np.random.default_rng(seed)
+    logits = scale * (rng.normal(size=(40, 5)) @ rng.normal(size=(5, n_labels)) + rng.normal(size=n_labels))
+    labelled = np.sort(rng.choice(40, 40 - unlabelled, replace=False))
+    labels = rng.integers(n_labels, size=len(labelled))
+    queries = [labelled[:1].tolist(), *(rng.choice(40, size, replace=False).tolist() for size in sizes)]
+
+    both = proposition1(lookup(logits), query_tasks(queries), labelled, labels)
+
+    assert both.task_loss <= both.global_loss + 1e-12 * (1 + both.global_loss)
+    expected = losses_by_hand(logits, queries, dict(zip(labelled.tolist(), labels.tolist(), strict=True)))
+    assert (both.task_loss, both.global_loss) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@hypothesis_settings(deadline=None, max_examples=50)
+@given(seed=st.integers(0, 2**32 - 1), n_labels=st.integers(2, 6), n_tasks=st.integers(1, 4))
+def test_both_sides_agree_exactly_when_tasks_hold_all_classes(seed: int, n_labels: int, n_tasks: int) -> None:
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(20, n_labels))
+    labels = np.arange(20) % n_labels
+    everywhere = [rng.permutation(20).tolist() for _ in range(n_tasks)]
+    full = proposition1(lookup(logits), query_tasks(everywhere), np.arange(20), labels)
+    assert full.task_loss == pytest.approx(full.global_loss, rel=1e-12)
+
+    without_last_class = [[image for image in images if labels[image] < n_labels - 1] for images in everywhere]
+    fewer = proposition1(lookup(logits), query_tasks(without_last_class), np.arange(20), labels)
+    assert fewer.task_loss < fewer.global_loss
+
+
+def test_images_without_a_label_are_left_out() -> None:
+    logits = np.random.default_rng(0).normal(size=(10, 3))
+    image_ids, labels = np.array([2, 3, 5]), np.array([0, 2, 1])
+    with_others = proposition1(lookup(logits), query_tasks([[2, 3, 7, 8], [9, 6], [5, 3, 1]]), image_ids, labels)
+    without = proposition1(lookup(logits), query_tasks([[2, 3], [5, 3]]), image_ids, labels)
+    assert with_others == without
+
+
+def test_support_images_do_not_count() -> None:
+    logits = np.random.default_rng(0).normal(size=(10, 3))
+    rows: Rows = [(0, 1, 0, "query"), (0, 2, 1, "query")]
+    more: Rows = [(0, 3, 0, "support"), (0, 4, 1, "support")]
+    arguments = np.arange(10), np.arange(10) % 3
+    expected = proposition1(lookup(logits), episodes(rows), *arguments)
+    assert proposition1(lookup(logits), episodes(more + rows), *arguments) == expected
+
+
+def test_no_labels_at_all() -> None:
+    with pytest.raises(MelaError, match=r"expected labels for some query images of the training tasks, found none"):
+        proposition1(lookup(np.zeros((5, 2))), query_tasks([[1, 2]]), np.array([3]), np.array([0]))
+
+
+def stripes(count: int, n_labels: int = 3) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Noisy 16 x 16 images with horizontal, vertical or diagonal stripes, and which they have."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(count) % n_labels
+    row, column = np.mgrid[:16, :16]
+    phases = rng.integers(6, size=count)
+    waves = np.stack([row, column, row + column])[labels] + phases[:, None, None]
+    images = 110 + 80 * (waves % 6 < 3) + rng.normal(scale=20, size=(count, 16, 16))
+    return images.clip(0, 255).astype(np.uint8)[..., None], labels
+
+
+def backbone(seed: int = 0, name: str = "conv4") -> Backbone:
+    return build_backbone(
+        name=name,
+        channels=1,
+        size=16,
+        width=4,
+        drop_rate=0.2,
+        drop_block=2,
+        mean=[0.5],
+        std=[0.25],
+        seed=seed,
+    )
+
+
+def run(seed: int = 0, **changes: Any) -> tuple[Backbone, nn.Linear, list[float]]:
+    images, labels = stripes(90)
+    model = backbone()
+    arguments = {"augmentation": SOME, "schedule": SCHEDULE, "batch_size": 16, "seed": seed} | changes
+    classifier, curve = pretrain(model, images, np.arange(90), labels, **arguments)
+    return model, classifier, [epoch.loss for epoch in curve]
+
+
+def test_training_learns() -> None:
+    images, labels = stripes(90)
+    model, classifier, losses = run(augmentation=NONE)
+    assert len(losses) == 6
+    assert losses[-1] < 0.5 * losses[0]
+    assert not model.training
+    with torch.inference_mode():
+        logits = classifier(model(torch.from_numpy(images).permute(0, 3, 1, 2) / 255))
+    assert logits.shape == (90, 3)
+    assert (logits.argmax(1).numpy() == labels).mean() > 0.9
+
+
+def test_only_the_given_images_and_labels_are_learnt() -> None:
+    """Rows of other images hold another truth; the classifier has to find the labels that go with `image_ids`."""
+    images, labels = stripes(180)
+    image_ids = np.arange(179, 90, -1)
+    names = np.array([2, 0, 1])[labels[image_ids]]
+    model = backbone()
+    classifier, _ = pretrain(
+        model, images, image_ids, names, augmentation=NONE, schedule=SCHEDULE, batch_size=16, seed=0
+    )
+    with torch.inference_mode():
+        logits = classifier(model(torch.from_numpy(images[image_ids]).permute(0, 3, 1, 2) / 255))
+    assert (logits.argmax(1).numpy() == names).mean() > 0.9
+
+
+def test_the_seed_alone_decides() -> None:
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    first, classifier, losses = run(seed=3)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.manual_seed(2)
+    again, same_classifier, same_losses = run(seed=3)
+    _, other_classifier, other_losses = run(seed=4)
+    assert losses == same_losses
+    assert losses != other_losses
+    assert torch.equal(classifier.weight, same_classifier.weight)
+    assert not torch.equal(classifier.weight, other_classifier.weight)
+    for name, value in first.state_dict().items():
+        assert torch.equal(value, again.state_dict()[name]), name
+
+
+@pytest.mark.parametrize(("labels", "found"), [([0] * 9, 1), ([], 0)])
+def test_fewer_than_two_labels(labels: list[int], found: int) -> None:
+    images, _ = stripes(9)
+    with pytest.raises(MelaError, match=rf"expected at least 2 global labels to tell apart, got {found}$"):
+        pretrain(
+            backbone(),
+            images,
+            np.arange(len(labels)),
+            np.array(labels, dtype=np.int64),
+            augmentation=NONE,
+            schedule=SCHEDULE,
+            batch_size=4,
+            seed=0,
+        )
+
+
+@pytest.mark.parametrize("name", ["conv4", "resnet12"])
+def test_both_losses_use_the_model_in_evaluation_mode(name: str) -> None:
+    images, labels = stripes(30)
+    model = backbone(name=name)
+    with torch.no_grad():
+        model.train()(torch.rand(8, 1, 16, 16, generator=torch.Generator().manual_seed(0)))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        classifier = nn.Linear(model.dimensions, 3)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    image_ids = np.array([4, 20, 7, 11, 3, 28, 14])
+    queries = [[4, 7, 11], [28, 3, 9, 20, 14]]
+
+    both = both_losses(model, classifier, images, query_tasks(queries), image_ids, labels[image_ids])
+
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, before[key]), key
+    model.eval()
+    with torch.inference_mode():
+        logits = classifier(model(torch.from_numpy(images).permute(0, 3, 1, 2) / 255)).double().numpy()
+    expected = losses_by_hand(logits, queries, dict(zip(image_ids.tolist(), labels[image_ids].tolist(), strict=True)))
+    assert (both.task_loss, both.global_loss) == pytest.approx(expected, rel=1e-5)
+    assert both.task_loss < both.global_loss

@@ -1,0 +1,123 @@
+"""Scores of labels against the truth, and confidence intervals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn import metrics
+
+from mela.label_scores import score_images, score_tasks
+from mela.scores import Interval, majority_accuracy, partition_scores
+
+pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=60)
+
+
+def test_majority_accuracy_by_hand() -> None:
+    clusters = np.array([0, 0, 0, 1, 1, 3])
+    truth = np.array([2, 2, 0, 0, 1, 1])
+    assert majority_accuracy(clusters, truth) == pytest.approx((2 + 1 + 1) / 6)
+
+
+def test_weights_decide_the_majority() -> None:
+    clusters, truth = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
+    assert majority_accuracy(clusters, truth) == pytest.approx(3 / 4)
+    assert majority_accuracy(clusters, truth, np.array([1.0, 1.0, 5.0, 2.0])) == pytest.approx(7 / 9)
+
+
+@given(samples=pairs, seed=st.integers(0, 1000))
+@settings(deadline=None, max_examples=50)
+def test_integer_weights_are_repetitions(samples: list[tuple[int, int]], seed: int) -> None:
+    clusters, truth = np.array(samples).T
+    weights = np.random.default_rng(seed).integers(1, 5, size=len(samples))
+    repeated = majority_accuracy(np.repeat(clusters, weights), np.repeat(truth, weights))
+    assert majority_accuracy(clusters, truth, weights.astype(np.float64)) == pytest.approx(repeated)
+
+
+@given(samples=pairs)
+@settings(deadline=None, max_examples=50)
+def test_partition_scores_are_those_of_scikit_learn(samples: list[tuple[int, int]]) -> None:
+    labels, truth = np.array(samples).T
+    found = partition_scores(labels, truth)
+    table = metrics.cluster.contingency_matrix(truth, labels)
+    assert found["purity"] == pytest.approx(100 * table.max(axis=0).sum() / len(samples))
+    assert found["ari"] == pytest.approx(metrics.adjusted_rand_score(truth, labels))
+    assert found["nmi"] == pytest.approx(metrics.normalized_mutual_info_score(truth, labels))
+
+
+@given(samples=pairs, seed=st.integers(0, 1000))
+@settings(deadline=None, max_examples=50)
+def test_names_of_clusters_and_classes_do_not_matter(samples: list[tuple[int, int]], seed: int) -> None:
+    labels, truth = np.array(samples).T
+    generator = np.random.default_rng(seed)
+    renamed = partition_scores(generator.permutation(9)[labels], generator.permutation(9)[truth])
+    assert renamed == pytest.approx(partition_scores(labels, truth))
+
+
+@pytest.mark.parametrize("n", [2, 5, 600])
+def test_interval_is_that_of_students_t(n: int) -> None:
+    values = np.random.default_rng(n).normal(50, 10, size=n)
+    found = Interval.of(values)
+    low, high = stats.t.interval(0.95, n - 1, loc=values.mean(), scale=stats.sem(values))
+    assert found.mean - found.ci95 == pytest.approx(low)
+    assert found.mean + found.ci95 == pytest.approx(high)
+
+
+def test_interval_of_equal_values_is_a_point() -> None:
+    assert Interval.of(np.full(5, 20.0)) == Interval(20.0, 0.0)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_an_interval_needs_two_values(n: int) -> None:
+    with pytest.raises(ValueError, match=f"an interval needs at least 2 values, got {n}"):
+        Interval.of(np.ones(n))
+
+
+TRUTH = pd.DataFrame({"image_id": [0, 1, 2, 3, 4, 5], "class": ["a", "a", "a", "b", "b", "c"]})
+MANIFEST = pd.DataFrame(
+    {
+        "task_id": [0, 0, 0, 1, 1, 2, 2, 2],
+        "image_id": [0, 1, 3, 0, 4, 2, 5, 4],
+        "local_label": [0, 0, 1, 0, 1, 1, 0, 0],
+        "role": "support",
+    }
+)
+ASSIGNMENTS = pd.DataFrame(
+    {
+        "task_id": [0, 0, 1, 1, 2, 2],
+        "local_label": [0, 1, 0, 1, 0, 1],
+        "cluster": [7, 2, 2, 7, 7, 7],
+        "clustered": [True, True, True, True, False, False],
+    }
+)
+
+
+def test_tasks_by_hand() -> None:
+    """Clustered samples: 7 has a, a, b and 2 has b, a (3 of 5 right); with task 2, 7 also has c, b, a (4 of 8)."""
+    assert score_tasks(ASSIGNMENTS, MANIFEST, TRUTH) == pytest.approx({"accuracy": 60, "accuracy_all_tasks": 50})
+
+
+def test_majorities_are_those_of_the_samples_counted() -> None:
+    """All of cluster 7's clustered samples are b; the larger number of a's came from the task left out."""
+    assignments = ASSIGNMENTS.assign(clustered=[False, False, True, True, False, False])
+    assert score_tasks(assignments, MANIFEST, TRUTH)["accuracy"] == 100
+
+
+def test_rows_may_come_in_any_order() -> None:
+    shuffled = [table.sample(frac=1, random_state=1) for table in (ASSIGNMENTS, MANIFEST, TRUTH)]
+    assert score_tasks(*shuffled) == score_tasks(ASSIGNMENTS, MANIFEST, TRUTH)
+
+
+def test_images_by_hand() -> None:
+    labels = pd.DataFrame({"image_id": [5, 0, 1, 3, 4], "label": [1, 0, 0, 0, 1]})
+    found = score_images(labels, TRUTH)
+    true = ["c", "a", "a", "b", "b"]
+    assert found["purity"] == pytest.approx(60)
+    assert found["ari"] == pytest.approx(metrics.adjusted_rand_score(true, labels["label"]))
+    assert found["nmi"] == pytest.approx(metrics.normalized_mutual_info_score(true, labels["label"]))
+
+
+def test_perfect_labels() -> None:
+    labels = pd.DataFrame({"image_id": range(6), "label": [2, 2, 2, 0, 0, 1]})
+    assert score_images(labels, TRUTH) == pytest.approx({"purity": 100, "ari": 1, "nmi": 1})

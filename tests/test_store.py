@@ -1,0 +1,332 @@
+"""Files between stages: round trips, refusals, and no half-written file."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mela import store
+from mela.errors import MelaError
+
+TABLES = {
+    "index": (store.INDEX, {"image_id": [0, 1], "split": ["train", "test"], "source": ["é/1.png", "2.png"]}),
+    "truth": (store.TRUTH, {"image_id": [2**40, 1], "class": ["a", "b"]}),
+    "tasks": (
+        store.TASKS,
+        {"split": ["val"], "task_id": [3], "image_id": [1], "local_label": [0], "role": ["query"]},
+    ),
+    "manifest": (store.MANIFEST, {"task_id": [3], "image_id": [1], "local_label": [0], "role": ["support"]}),
+    "labels": (store.LABELS, {"image_id": [1, 2], "label": [0, 5]}),
+    "assignments": (
+        store.ASSIGNMENTS,
+        {"task_id": [0, 0], "local_label": [0, 1], "cluster": [4, 4], "clustered": [True, False]},
+    ),
+    "accuracies": (
+        store.ACCURACIES,
+        {"split": ["test"], "task_id": [0], "model": ["mela"], "setting": ["1_shot"], "accuracy": [1 / 3]},
+    ),
+}
+LABELS = pd.DataFrame({"image_id": [1, 2], "label": [0, 5]})
+
+
+def write_labels(path: Path) -> None:
+    store.write_table(path, LABELS, store.LABELS, stage="label", params={"q": 4.5})
+
+
+def write_features(path: Path) -> None:
+    store.write_features(path, np.array([4, 2]), np.ones((2, 3), dtype=np.float32), stage="extract", params={})
+
+
+def read_labels(path: Path) -> pd.DataFrame:
+    return store.read_table(path, store.LABELS)
+
+
+def one_line(error: pytest.ExceptionInfo[MelaError], path: Path) -> str:
+    message = str(error.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    return message.removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("rows", [None, 0], ids=["rows", "empty"])
+def test_tables_return_as_written(tmp_path: Path, name: str, rows: int | None) -> None:
+    schema, content = TABLES[name]
+    table = pd.DataFrame(content).head(rows) if rows == 0 else pd.DataFrame(content)
+    shuffled = table[table.columns[::-1]].assign(extra=1)
+    path = tmp_path / "new" / "folder" / f"{name}.parquet"
+    store.write_table(path, shuffled, schema, stage="stage", params={})
+    pd.testing.assert_frame_equal(store.read_table(path, schema), table, check_dtype=rows is None)
+
+
+def test_a_table_says_which_stage_made_it_from_what(tmp_path: Path) -> None:
+    write_labels(tmp_path / "labels.parquet")
+    metadata = pq.read_schema(tmp_path / "labels.parquet").metadata
+    assert json.loads(metadata[b"mela"]) == {"stage": "label", "params": {"q": 4.5}}
+
+
+@pytest.mark.parametrize("n", [3, 0])
+def test_features_return_as_written(tmp_path: Path, n: int) -> None:
+    features = np.random.default_rng(0).normal(size=(7, n)).astype(np.float32).T
+    ids = np.arange(n)[::-1]
+    store.write_features(tmp_path / "f.parquet", ids, features, stage="extract", params={"a": 1})
+    found_ids, found = store.read_features(tmp_path / "f.parquet")
+    np.testing.assert_array_equal(found_ids, ids)
+    np.testing.assert_array_equal(found, features)
+    assert found.dtype == np.float32
+    schema = pq.read_schema(tmp_path / "f.parquet")
+    assert schema.equals(store.features_schema(7), check_metadata=False)
+    assert json.loads(schema.metadata[b"mela"]) == {"stage": "extract", "params": {"a": 1}}
+
+
+def test_images_return_as_written(tmp_path: Path) -> None:
+    images = np.random.default_rng(0).integers(0, 256, size=(3, 4, 4, 1), dtype=np.uint8)
+    store.write_array(tmp_path / "images.npy", images)
+    found = store.open_images(tmp_path / "images.npy")
+    assert isinstance(found, np.memmap)
+    np.testing.assert_array_equal(found, images)
+
+
+def test_text_json_and_csv_return_as_written(tmp_path: Path) -> None:
+    content = {"clusters": 3, "share": 0.1, "nested": {"name": "é"}}
+    store.write_json(tmp_path / "m.json", content)
+    assert store.read_json(tmp_path / "m.json") == content
+    store.write_text(tmp_path / "s.md", "± one\ntwo\n")
+    assert (tmp_path / "s.md").read_bytes() == "± one\ntwo\n".encode()
+    points = pd.DataFrame({"pass": [1, 2], "threshold": [0.5, -1.25]})
+    store.write_csv(tmp_path / "p.csv", points)
+    assert (tmp_path / "p.csv").read_bytes() == b"pass,threshold\n1,0.5\n2,-1.25\n"
+    pd.testing.assert_frame_equal(store.read_csv(tmp_path / "p.csv"), points)
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "table": write_labels,
+    "features": write_features,
+    "json": lambda path: store.write_json(path, {"b": 1, "a": 2.5}),
+    "text": lambda path: store.write_text(path, "text\n"),
+    "array": lambda path: store.write_array(path, np.arange(6)),
+    "csv": lambda path: store.write_csv(path, LABELS),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_the_same_content_gives_the_same_bytes_and_no_other_file(tmp_path: Path, write: Callable[[Path], None]) -> None:
+    write(tmp_path / "first")
+    write(tmp_path / "second")
+    write(tmp_path / "second")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [read_labels, store.read_features, store.open_images, store.read_json, store.read_csv],
+    ids=["table", "features", "images", "json", "csv"],
+)
+@pytest.mark.parametrize("kind", ["missing", "folder"])
+def test_a_missing_file_is_named(tmp_path: Path, read: Callable[[Path], Any], kind: str) -> None:
+    path = tmp_path / "file"
+    if kind == "folder":
+        path.mkdir()
+    with pytest.raises(MelaError) as caught:
+        read(path)
+    assert one_line(caught, path) == "no such file; run `dvc repro`, or the stage that makes it, first"
+
+
+@pytest.mark.parametrize("read", [read_labels, store.read_features], ids=["table", "features"])
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"image_id,label\n1,2\n", bytes(200)])
+def test_a_file_that_is_no_parquet(tmp_path: Path, read: Callable[[Path], Any], content: bytes) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(content)
+    with pytest.raises(MelaError) as caught:
+        read(path)
+    message = one_line(caught, path)
+    assert message.startswith("expected a parquet file, got ")
+    assert message.endswith("; rerun the stage that makes it")
+
+
+@pytest.mark.parametrize(
+    ("write", "read"), [(write_labels, read_labels), (write_features, store.read_features)], ids=["table", "features"]
+)
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
+def test_a_truncated_table(
+    tmp_path: Path, write: Callable[[Path], None], read: Callable[[Path], Any], share: float
+) -> None:
+    path = tmp_path / "t.parquet"
+    write(path)
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(MelaError) as caught:
+        read(path)
+    assert one_line(caught, path).startswith("expected a parquet file, got ")
+
+
+@pytest.mark.parametrize("read", [read_labels, store.read_features], ids=["table", "features"])
+def test_a_table_that_no_stage_wrote(tmp_path: Path, read: Callable[[Path], Any]) -> None:
+    path = tmp_path / "t.parquet"
+    LABELS.to_parquet(path)
+    with pytest.raises(MelaError) as caught:
+        read(path)
+    assert one_line(caught, path).startswith("expected a table written by a stage (metadata key `mela`), found none")
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ([("image_id", pa.int64()), ("label", pa.int32())], "image_id: int64, label: int32"),
+        ([("image_id", pa.int64())], "image_id: int64"),
+        ([("label", pa.int64()), ("image_id", pa.int64())], "label: int64, image_id: int64"),
+        (
+            [("image_id", pa.int64()), ("label", pa.int64()), ("split", pa.string())],
+            "image_id: int64, label: int64, split: string",
+        ),
+        ([("image_id", pa.int64()), ("cluster", pa.int64())], "image_id: int64, cluster: int64"),
+    ],
+)
+def test_a_table_of_another_schema(tmp_path: Path, columns: list[tuple[str, pa.DataType]], found: str) -> None:
+    path, schema = tmp_path / "t.parquet", pa.schema(columns)
+    store.write_table(path, schema.empty_table(), schema, stage="other", params={})
+    with pytest.raises(MelaError) as caught:
+        read_labels(path)
+    assert one_line(caught, path) == (
+        f"expected columns (image_id: int64, label: int64), found ({found}); rerun the stage that makes it"
+    )
+
+
+def test_a_table_that_holds_no_features(tmp_path: Path) -> None:
+    path = tmp_path / "labels.parquet"
+    write_labels(path)
+    with pytest.raises(MelaError) as caught:
+        store.read_features(path)
+    assert one_line(caught, path).startswith("expected columns image_id and feature (fixed-size list), found ")
+    lists = pa.schema([("image_id", pa.int64()), ("feature", pa.list_(pa.float32()))])
+    store.write_table(path, lists.empty_table(), lists, stage="extract", params={})
+    with pytest.raises(MelaError, match=r"expected columns image_id and feature \(fixed-size list\)"):
+        store.read_features(path)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_feature_that_is_not_finite_is_named_by_its_row(tmp_path: Path, value: float) -> None:
+    features = np.ones((5, 3), dtype=np.float32)
+    features[3, 1] = features[4, 0] = value
+    path = tmp_path / "f.parquet"
+    store.write_features(path, np.arange(5), features, stage="extract", params={})
+    with pytest.raises(MelaError) as caught:
+        store.read_features(path)
+    assert one_line(caught, path) == ("row 3: expected finite features, found NaN or infinity; rerun embed and extract")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.nan])
+def test_json_refuses_what_is_no_number(tmp_path: Path, value: float) -> None:
+    path = tmp_path / "m.json"
+    store.write_json(path, {"accuracy": 1.0})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        store.write_json(path, {"accuracy": value})
+    assert store.read_json(path) == {"accuracy": 1.0}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"a": 1', "expected JSON, got "),
+        (b"", "expected JSON, got "),
+        (b"\xff\xfe", "expected JSON, got "),
+        (b"[1, 2]", "expected a JSON object, got list"),
+        (b"3", "expected a JSON object, got int"),
+    ],
+)
+def test_a_file_that_is_no_json_object(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "m.json"
+    path.write_bytes(content)
+    with pytest.raises(MelaError) as caught:
+        store.read_json(path)
+    assert one_line(caught, path).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("array", "found"),
+    [
+        (np.zeros((2, 4, 4, 1), dtype=np.float32), "shape (2, 4, 4, 1) of float32"),
+        (np.zeros((2, 4, 4), dtype=np.uint8), "shape (2, 4, 4) of uint8"),
+    ],
+)
+def test_images_of_another_type_or_shape(tmp_path: Path, array: np.ndarray, found: str) -> None:
+    path = tmp_path / "images.npy"
+    store.write_array(path, array)
+    with pytest.raises(MelaError) as caught:
+        store.open_images(path)
+    assert one_line(caught, path) == (f"expected images (N, H, W, C) of uint8, found {found}; rerun the stage images")
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "text", "pickle", "npz"])
+def test_images_that_are_no_array(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "images.npy"
+    np.save(path, np.zeros((2, 4, 4, 1), dtype=np.uint8))
+    if damage == "pickle":
+        np.save(path, np.array([{}], dtype=object), allow_pickle=True)
+    elif damage == "npz":
+        np.savez(tmp_path / "a.npz", images=np.zeros((2, 4, 4, 1), dtype=np.uint8))
+        (tmp_path / "a.npz").replace(path)
+    else:
+        path.write_bytes({"empty": b"", "truncated": path.read_bytes()[:-5], "text": b"no array"}[damage])
+    with pytest.raises(MelaError) as caught:
+        store.open_images(path)
+    assert re.match("expected (packed images|images)", one_line(caught, path))
+
+
+def test_replacing_leaves_the_old_file_when_the_block_raises(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail() -> None:
+        with store.replacing(path) as temporary:
+            assert temporary.parent == path.parent
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_replacing_shows_the_new_file_only_when_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    with store.replacing(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_full_disk_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], None]
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError("no space left on device")
+
+    path = tmp_path / "file"
+    path.write_text("old")
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="no space left"):
+        write(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "labels.parquet"
+    write_labels(path)
+    with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError)):
+        store.write_table(path, LABELS.assign(label="x"), store.LABELS, stage="label", params={})
+    pd.testing.assert_frame_equal(read_labels(path), LABELS)
+    assert list(tmp_path.iterdir()) == [path]
