@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mela.seeding import seeded
+
 DROP_BLOCK_STEPS = 40_000
 
 
@@ -158,8 +160,7 @@ def build_backbone(
     seed : int
         Of the initial weights; torch's global generator is left as it was.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         if name == "conv4":
             body, dimensions = conv4(channels, size, width)
         elif name == "resnet12":

@@ -63,11 +63,13 @@ def curves_figure(embed: pd.DataFrame, pretrain: pd.DataFrame) -> Figure:
         figure.subplots(1, 2), [embed, pretrain], ["initial embedding", "pre-training"], strict=True
     ):
         axes.plot(curve["epoch"], curve["loss"], color=BLUE, marker=".", label="loss")
-        axes.set(title=title, xlabel="epoch", ylabel="training loss", ylim=(0, None))
+        axes.set(title=title, xlabel="epoch", ylim=(0, None))
+        axes.set_ylabel("training loss", color=BLUE)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         right = axes.twinx()
         right.plot(curve["epoch"], curve["accuracy"], color=ORANGE, marker=".", label="accuracy")
-        right.set(ylabel="training accuracy (%)", ylim=(0, 105))
+        right.set_ylabel("training accuracy (%)", color=ORANGE)
+        right.set_ylim(0, 105)
         axes.spines["top"].set_visible(False)
         right.spines["top"].set_visible(False)
     return figure

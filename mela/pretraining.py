@@ -15,6 +15,7 @@ from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.extraction import extract_features
 from mela.images import load_batch
+from mela.seeding import seeded
 from mela.training import Epoch, Schedule, fit, shuffled_batches
 
 Ids = npt.NDArray[np.int64]
@@ -53,8 +54,7 @@ def pretrain(
         raise MelaError(f"pretrain.labels: expected at least 2 global labels to tell apart, got {n_labels}")
     generator = torch.Generator().manual_seed(seed)
     device = next(backbone.parameters()).device
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         classifier = nn.Linear(backbone.dimensions, n_labels).to(device)
     targets = torch.tensor(labels)
 

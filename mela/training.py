@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mela.errors import MelaError
+from mela.seeding import seeded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +71,7 @@ def fit(
     )
     decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
     curve = []
-    device = next(model.parameters()).device
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        # dropout knows no generator but torch's global one
-        torch.manual_seed(seed)
+    with seeded(seed):
         model.train()
         for epoch in range(1, schedule.epochs + 1):
             learning_rate = float(optimizer.param_groups[0]["lr"])

@@ -113,6 +113,15 @@ def test_the_seed_alone_decides(name: str) -> None:
     assert not all(torch.equal(value, other[key]) for key, value in first.items())
 
 
+def test_the_seed_decides_dropout() -> None:
+    """A single task without augmentation leaves nothing else to chance."""
+    first, again, other = (
+        train(backbone("resnet12"), episodes([([2] * 3, 3)]), augmentation=NONE, seed=seed) for seed in (3, 3, 4)
+    )
+    assert first == again
+    assert first != other
+
+
 def test_ways_and_shots_may_differ() -> None:
     tasks = episodes([([1, 1], 2), ([5, 1, 2], 4), ([2] * 6, 1), ([3, 4], 3)] * 3)
     curve = train(backbone(), tasks, augmentation=NONE, schedule=schedule(6))
