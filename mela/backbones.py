@@ -144,8 +144,7 @@ def build_backbone(
 ) -> Backbone:
     """A freshly initialised backbone.
 
-    Convolutions are Kaiming normal (fan-out, leaky ReLU with torch's slope 0.01, as in RFS); BatchNorm starts as the
-    identity.
+    Convolutions are Kaiming normal with fan-out and gain sqrt(2), as in RFS; BatchNorm starts as the identity.
 
     Parameters
     ----------

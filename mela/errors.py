@@ -5,5 +5,10 @@ class MelaError(ValueError):
     """Something the user can put right.
 
     The message is one line: where (key, file, row or task), what was expected, what came, and what to do.
-    Stage scripts and the command line print it and exit with status 1; nothing else is caught there.
+    Stage scripts and the command line print it and exit with status 1.
     """
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__

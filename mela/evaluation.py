@@ -62,8 +62,8 @@ def evaluate_tasks(
     C, max_iter
         See `mela.logistic.head_accuracy`.
     copies : sequence of callable
-        Features of further, augmented copies of the images; with r - 1 of them, each setting is evaluated a second time
-        as ``k_shot_rx``, with a support set of r times the size.
+        Features of augmented copies of the images; with r of them, each setting is evaluated a second time as
+        ``k_shot_rx``, where these copies take the place of the support images, as in RFS.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def _accuracies(
             if support is None:
                 continue
             ids, labels = task.image_ids[support], task.labels[support]
-            for suffix, lookups in [("", [lookup]), (f"_{1 + len(copies)}x", [lookup, *copies])][: 1 + bool(copies)]:
+            for suffix, lookups in [("", [lookup]), (f"_{len(copies)}x", copies)][: 1 + bool(copies)]:
                 features = np.concatenate([features_of(ids) for features_of in lookups])
                 try:
                     accuracy = head_accuracy(
@@ -112,7 +112,7 @@ def evaluate_model(
     augmentation: Augmentation,
     seed: int,
 ) -> pd.DataFrame:
-    """`evaluate_tasks` for an embedding: features of all images once, and of all support images for each further copy.
+    """`evaluate_tasks` for an embedding: features of all images once, and of all support images for each copy.
 
     Parameters
     ----------
@@ -122,9 +122,9 @@ def evaluate_model(
     shots, C, max_iter
         See `evaluate_tasks`.
     copies : int
-        Images per support image, the plain one included; above 1, the augmented setting is reported as well.
+        Augmented copies of each support image; above 1, the settings that use them are reported as well.
     augmentation : Augmentation
-        Of the further copies.
+        Of the copies.
     seed : int
         Of the augmentation.
     """
@@ -133,7 +133,7 @@ def evaluate_model(
     support = tasks.support_ids()
     augmented = [
         _lookup(support, extract_features(backbone, images, support, lambda batch: augmentation(batch, generator)))
-        for _ in range(copies - 1)
+        for _ in range(copies if copies > 1 else 0)
     ]
     return evaluate_tasks(plain, tasks, shots=shots, C=C, max_iter=max_iter, copies=augmented)
 
@@ -153,14 +153,16 @@ def summarize(accuracies: pd.DataFrame) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``{initial | mela | gain: {setting: {mean, ci95}}}``; a setting with fewer than two tasks is left out.
+        ``{initial | mela | gain: {setting: {mean, ci95}}, tasks: {setting: number of tasks}}``; a setting with fewer
+        than two tasks is left out.
     """
-    summary: dict[str, Any] = {"initial": {}, "mela": {}, "gain": {}}
+    summary: dict[str, Any] = {"initial": {}, "mela": {}, "gain": {}, "tasks": {}}
     for setting, rows in accuracies.groupby("setting", sort=False):
         wide = rows.pivot(index="task_id", columns="model", values="accuracy")
         if len(wide) < 2:
             continue
         columns = {"initial": wide["initial"], "mela": wide["mela"], "gain": wide["mela"] - wide["initial"]}
+        summary["tasks"][str(setting)] = len(wide)
         for name, values in columns.items():
             interval = Interval.of(values.to_numpy(dtype=np.float64))
             summary[name][str(setting)] = {"mean": interval.mean, "ci95": interval.ci95}

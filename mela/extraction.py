@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mela.backbones import Backbone
 from mela.errors import MelaError
-from mela.images import iterate_batches
+from mela.images import iterate_batches, require_images
 
 
 def extract_features(
@@ -25,6 +25,7 @@ def extract_features(
     MelaError
         A feature is NaN or infinite; names the image.
     """
+    require_images(images, image_ids)
     device = next(backbone.parameters()).device
     backbone.eval()
     features = np.empty((len(image_ids), backbone.dimensions), dtype=np.float32)

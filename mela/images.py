@@ -7,6 +7,18 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from mela.errors import MelaError
+
+
+def require_images(images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64]) -> None:
+    """Raise MelaError unless all of `image_ids` (n,) are rows of `images` (N, h, w, c)."""
+    if len(image_ids) and not 0 <= image_ids.min() <= image_ids.max() < len(images):
+        strange = image_ids.max() if image_ids.min() >= 0 else image_ids.min()
+        raise MelaError(
+            f"packed images: expected an image {strange}, which a task or label names, got {len(images)} images; "
+            "rerun the stages images and manifest"
+        )
+
 
 def load_batch(images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], device: torch.device) -> Tensor:
     """Images (n, c, h, w), float in [0, 1], channels last in memory.

@@ -46,6 +46,11 @@ class GlobalLabels:
     clustered: npt.NDArray[np.bool_]
     path: list[Pass]
 
+    @property
+    def settled(self) -> bool:
+        """Whether the last pass removed no cluster, so that `max_passes` did not cut the search short."""
+        return self.path[-1].kept == self.path[-1].clusters
+
     def path_table(self) -> pd.DataFrame:
         """The passes as rows, counted from 1."""
         return pd.DataFrame(self.path).rename_axis("pass").rename(lambda row: row + 1).reset_index()

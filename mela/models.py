@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from mela.backbones import Backbone, build_backbone
 from mela.errors import MelaError
-from mela.images import channel_statistics
+from mela.images import channel_statistics, require_images
 from mela.params import ModelParams
 from mela.store import replacing
 
@@ -29,6 +29,7 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
     images : uint8 (N, h, w, c)
     image_ids : int64 (n,)
     """
+    require_images(images, image_ids)
     channels = images.shape[3]
     mean, std = model.mean, model.std
     if mean is None or std is None:
@@ -59,13 +60,13 @@ def save_model(path: Path, backbone: Backbone, configuration: dict[str, Any]) ->
         save_file(tensors, temporary, metadata=header)
 
 
-def load_model(path: Path, device: torch.device) -> tuple[Backbone, dict[str, Any]]:
-    """The backbone in evaluation mode, and its configuration.
+def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) -> Backbone:
+    """The backbone in evaluation mode, for images (N, h, w, c).
 
     Raises
     ------
     MelaError
-        The file is missing, damaged, or holds something else; every tensor must fit.
+        The file is missing, damaged, or holds something else (every tensor must fit), or is for other images.
     """
     if not path.is_file():
         raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first")
@@ -74,13 +75,21 @@ def load_model(path: Path, device: torch.device) -> tuple[Backbone, dict[str, An
             header = json.loads((file.metadata() or {}).get("mela", "{}"))
             if header.get("kind") != KIND:
                 raise MelaError(f"{path}: expected a model of kind {KIND}, found {header.get('kind')}; train it again")
-            configuration: dict[str, Any] = header["configuration"]
+            configuration: dict[str, Any] = header.get("configuration", {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, json.JSONDecodeError) as error:
         raise MelaError(f"{path}: expected a safetensors file, got {error}; train it again") from None
-    backbone = build_backbone(**configuration, seed=0)
+    try:
+        shape = (configuration["size"], configuration["size"], configuration["channels"])
+        backbone = build_backbone(**configuration, seed=0)
+    except (KeyError, TypeError, ValueError) as error:
+        raise MelaError(f"{path}: expected a backbone's configuration, got {error}; train it again") from None
+    if images.shape[1:] != shape:
+        raise MelaError(
+            f"{path}: expected images of {images.shape[1:]}, the packed ones, got a model for {shape}; train it again"
+        )
     try:
         backbone.load_state_dict(tensors, strict=True)
     except RuntimeError as error:
         raise MelaError(f"{path}: tensors do not fit its configuration: {' '.join(str(error).split())}") from None
-    return backbone.to(device).eval(), configuration
+    return backbone.to(device).eval()

@@ -16,7 +16,7 @@ from mela.errors import MelaError
 PARAMS = Path("params.yaml")
 
 Positive = Annotated[int, Field(ge=1)]
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Rate = Annotated[float, Field(gt=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
@@ -101,6 +101,8 @@ class DataParams(Block):
             raise ValueError(
                 f"split_fractions: expected three numbers (train, val, test) that sum to 1, got {self.split_fractions}"
             )
+        if self.table is not None and (Path(self.table).is_absolute() or ".." in Path(self.table).parts):
+            raise ValueError(f"table: expected a path below data.root, got {self.table!r}")
         if self.split_fractions[0] == 0:
             raise ValueError(f"split_fractions: expected a training share above 0, got {self.split_fractions}")
         return self

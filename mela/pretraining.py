@@ -14,7 +14,7 @@ from mela.backbones import Backbone
 from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.extraction import extract_features
-from mela.images import load_batch
+from mela.images import load_batch, require_images
 from mela.seeding import seeded
 from mela.training import Epoch, Schedule, fit, shuffled_batches
 
@@ -52,6 +52,7 @@ def pretrain(
     n_labels = int(labels.max(initial=-1)) + 1
     if n_labels < 2:
         raise MelaError(f"pretrain.labels: expected at least 2 global labels to tell apart, got {n_labels}")
+    require_images(images, image_ids)
     generator = torch.Generator().manual_seed(seed)
     device = next(backbone.parameters()).device
     with seeded(seed):

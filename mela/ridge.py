@@ -6,14 +6,15 @@ from torch.nn import functional as F
 
 
 def ridge(features: Tensor, targets: Tensor, regularizer: float, *, normalize: bool = False) -> Tensor:
-    r"""Weights of a ridge regression with a regularised intercept, solved in the dual (Eq. 5).
+    r"""Weights of a ridge regression with a regularised intercept, in closed form (Eq. 5).
 
-    With Z the features and a last column of ones,
+    With Z the features and a last column of ones, the minimiser of :math:`\|Z W - Y\|^2 + \lambda \|W\|^2` is
 
-    .. math:: W = Z^\top (Z Z^\top + \lambda I)^{-1} Y,
+    .. math:: W = Z^\top (Z Z^\top + \lambda I)^{-1} Y = (Z^\top Z + \lambda I)^{-1} Z^\top Y.
 
-    the minimiser of :math:`\|Z W - Y\|^2 + \lambda \|W\|^2`. The n x n system suits few samples of many dimensions.
-    It is solved by Cholesky in float32, or in float64 where the features are, whatever the autocast type.
+    The dual on the left suits few samples of many dimensions, the usual task. With more samples than dimensions its
+    smallest eigenvalues are lambda alone, which float32 cannot resolve beside large ones; then the primal is solved.
+    Both are solved by Cholesky in float32, or in float64 where the features are, whatever the autocast type.
 
     Parameters
     ----------
@@ -38,19 +39,21 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float, *, normalize: b
     with torch.autocast(features.device.type, enabled=False):
         design = with_intercept(features.to(torch.promote_types(features.dtype, torch.float32)))
         targets = targets.to(design.dtype)
-        gram = design @ design.T
         scale = regularizer * (len(design) if normalize else 1)
+        dual = design.shape[0] <= design.shape[1]
+        gram = design @ design.T if dual else design.T @ design
         factor, failed = torch.linalg.cholesky_ex(
-            gram + scale * torch.eye(len(design), dtype=gram.dtype, device=gram.device)
+            gram + scale * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
         )
         if failed:
             largest = float(design.detach().abs().max())
             raise ValueError(
-                f"ridge: expected a positive definite system of {len(design)} samples, got one that is not "
-                f"(largest feature {largest:.3g}, regularizer {regularizer:g}); "
-                "raise embed.ridge or lower embed.learning_rate"
+                f"ridge: expected a positive definite system of {len(design)} samples, got one that is not (largest "
+                f"feature {largest:.3g}, regularizer {regularizer:g}); raise embed.ridge or lower embed.learning_rate"
             )
-        return design.T @ torch.cholesky_solve(targets, factor)
+        if dual:
+            return design.T @ torch.cholesky_solve(targets, factor)
+        return torch.cholesky_solve(design.T @ targets, factor)
 
 
 def with_intercept(features: Tensor) -> Tensor:

@@ -10,18 +10,16 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 Ints = npt.NDArray[np.int64]
 
 
-def majority_accuracy(clusters: Ints, truth: Ints, weights: npt.NDArray[np.float64] | None = None) -> float:
+def majority_accuracy(clusters: Ints, truth: Ints) -> float:
     """Share of samples whose true class is the most frequent one of their cluster (clustering accuracy, purity).
 
     Parameters
     ----------
     clusters, truth : int64 (n,)
         Cluster and true class of each sample, from 0.
-    weights : float64 (n,), optional
-        What each sample counts.
     """
     table = np.zeros((clusters.max() + 1, truth.max() + 1))
-    np.add.at(table, (clusters, truth), 1.0 if weights is None else weights)
+    np.add.at(table, (clusters, truth), 1)
     return float(table.max(axis=1).sum() / table.sum())
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mela.errors import MelaError
+from mela.errors import MelaError, one_line
 
 INDEX = pa.schema([("image_id", pa.int64()), ("split", pa.string()), ("source", pa.string())])
 TRUTH = pa.schema([("image_id", pa.int64()), ("class", pa.string())])
@@ -93,7 +93,7 @@ def _read_arrow(path: Path, schema: pa.Schema | None) -> pa.Table:
         table = pq.read_table(path, partitioning=None)
     except (pa.ArrowException, OSError) as error:
         raise MelaError(
-            f"{path}: expected a parquet file, got {_one_line(error)}; rerun the stage that makes it"
+            f"{path}: expected a parquet file, got {one_line(error)}; rerun the stage that makes it"
         ) from None
     if b"mela" not in (table.schema.metadata or {}):
         raise MelaError(
@@ -144,7 +144,7 @@ def open_images(path: Path) -> npt.NDArray[np.uint8]:
         images = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, OSError, EOFError) as error:
         raise MelaError(
-            f"{path}: expected packed images (.npy), got {_one_line(error)}; rerun the stage images"
+            f"{path}: expected packed images (.npy), got {one_line(error)}; rerun the stage images"
         ) from None
     if images.ndim != 4 or images.dtype != np.uint8:
         raise MelaError(
@@ -171,7 +171,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise MelaError(f"{path}: expected JSON, got {_one_line(error)}; rerun the stage that makes it") from None
+        raise MelaError(f"{path}: expected JSON, got {one_line(error)}; rerun the stage that makes it") from None
     if not isinstance(content, dict):
         raise MelaError(f"{path}: expected a JSON object, got {type(content).__name__}")
     return content
@@ -192,13 +192,12 @@ def write_csv(path: Path, columns: pd.DataFrame) -> None:
 def read_csv(path: Path) -> pd.DataFrame:
     """Read a table of plot points."""
     _require(path)
-    return pd.read_csv(path)
+    try:
+        return pd.read_csv(path)
+    except ValueError as error:
+        raise MelaError(f"{path}: expected a table, got {one_line(error)}; rerun the stage that makes it") from None
 
 
 def _require(path: Path) -> None:
     if not path.is_file():
         raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

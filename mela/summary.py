@@ -3,11 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
+from mela.errors import MelaError
+
 NAMES = {
     "mela": "MeLa (inferred labels)",
     "kmeans": "pre-trained on K-means labels (ablation)",
     "oracle": "pre-trained on the true labels (oracle)",
 }
+
+
+def final_name(pretrain: Mapping[str, Any]) -> str:
+    """What to call the final embedding, from the metrics of ``pretrain``."""
+    return NAMES.get(pretrain["labels"], f"pre-trained on {pretrain['labels']} labels")
 
 
 def summary_rows(
@@ -20,6 +27,14 @@ def summary_rows(
     label, scores, pretrain, evaluation : mapping
         Contents of the metrics files of ``label``, ``score_labels``, ``pretrain`` and ``evaluate``.
     """
+    for name, metrics, key in [
+        ("label", label, "tasks_clustered"),
+        ("score_labels", scores, "clusters"),
+        ("pretrain", pretrain, "proposition1"),
+        ("evaluate", evaluation, "mela"),
+    ]:
+        if key not in metrics:
+            raise MelaError(f"metrics of {name}: expected the key {key!r}, found {sorted(metrics)}; rerun {name}")
     rows = [("clusters found", _clusters(label, scores)), ("tasks clustered", f"{label['tasks_clustered']:.1f}%")]
     if "accuracy" in scores:
         rows.append(
@@ -35,7 +50,7 @@ def summary_rows(
     for setting in evaluation["mela"]:
         name = setting.replace("_", "-")
         rows.append((f"{name}: initial embedding", _interval(evaluation["initial"][setting])))
-        rows.append((f"{name}: {NAMES[pretrain['labels']]}", _interval(evaluation["mela"][setting])))
+        rows.append((f"{name}: {final_name(pretrain)}", _interval(evaluation["mela"][setting])))
         rows.append((f"{name}: gain, paired", _interval(evaluation["gain"][setting], sign="+")))
     return rows
 

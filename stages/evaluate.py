@@ -34,7 +34,7 @@ def main(
         tasks = Episodes(store.read_table(path, store.MANIFEST))
         for name, model in {"initial": initial, "mela": final}.items():
             accuracies = evaluate_model(
-                load_model(model, device)[0],
+                load_model(model, device, packed),
                 packed,
                 tasks,
                 shots=settings.shots,
@@ -50,6 +50,8 @@ def main(
     store.write_table(per_task, table, store.ACCURACIES, stage="evaluate", params=settings.model_dump(mode="json"))
     summary = summarize(table[table["split"] == "test"])
     summary["validation"] = summarize(table[table["split"] == "val"])
+    for setting in {f"{shots}_shot" for shots in settings.shots} - set(summary["tasks"]):
+        print(f"evaluate: {setting}: not measured, since fewer than two test tasks have that many support images")
     summary["labels"] = PretrainParams.read(params).labels
     store.write_json(metrics, summary)
 

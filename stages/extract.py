@@ -20,9 +20,10 @@ def main(
     features: Path = paths.FEATURES,
 ) -> None:
     """Read images, training tasks and the initial embedding; write one feature vector per image of a training task."""
-    backbone, _ = load_model(model, choose_device(RuntimeParams.read(params).device))
+    packed = store.open_images(images)
+    backbone = load_model(model, choose_device(RuntimeParams.read(params).device), packed)
     image_ids = Episodes(store.read_table(train, store.MANIFEST)).image_ids()
-    extracted = extract_features(backbone, store.open_images(images), image_ids)
+    extracted = extract_features(backbone, packed, image_ids)
     store.write_features(features, image_ids, extracted, stage="extract", params={})
     print(f"extract: {len(extracted)} images, {extracted.shape[1]} dimensions")
 

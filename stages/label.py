@@ -53,6 +53,8 @@ def main(
     store.write_json(metrics, result)
     store.write_csv(passes, found.path_table())
     store.write_csv(sizes, found.sizes_table())
+    if not found.settled:
+        print(f"label: stopped at labeler.max_passes={settings.max_passes} while clusters were still being removed")
     print("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered, {passes} passes".format(**result))
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mela import figures, store
-from mela.summary import NAMES, markdown, summary_rows
+from mela.summary import final_name, markdown, summary_rows
 from stages import paths
 from stages.run import run
 
@@ -30,7 +30,7 @@ def main(
         "curves": figures.curves_figure(store.read_csv(embed_curve), store.read_csv(pretrain_curve)),
     }
     if evaluated["mela"]:
-        pictures["accuracy"] = figures.accuracy_figure(evaluated, NAMES[pretrained["labels"]])
+        pictures["accuracy"] = figures.accuracy_figure(evaluated, final_name(pretrained))
     for name, figure in pictures.items():
         with store.replacing(report / f"{name}.png") as temporary:
             figure.savefig(temporary, format="png")

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from mela.errors import MelaError
+from mela.errors import MelaError, one_line
 
 
 def run(main: Callable[..., Any]) -> None:
@@ -15,6 +15,6 @@ def run(main: Callable[..., Any]) -> None:
     app.command()(main)
     try:
         app()
-    except MelaError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (MelaError, OSError) as error:
+        print(f"error: {one_line(error)}", file=sys.stderr)
         sys.exit(1)

@@ -82,7 +82,7 @@ def test_convolutions_start_kaiming_normal_by_fan_out(resnet12: Backbone) -> Non
     assert len(convolutions) == 16
     for convolution in convolutions:
         weights = convolution.weight.detach().double()
-        std = math.sqrt(2 / (1 + 0.01**2)) / math.sqrt(convolution.out_channels * math.prod(convolution.kernel_size))
+        std = math.sqrt(2) / math.sqrt(convolution.out_channels * math.prod(convolution.kernel_size))
         assert abs(weights.std().item() / std - 1) < 5 / math.sqrt(2 * weights.numel())
         assert abs(weights.mean().item()) < 5 * std / math.sqrt(weights.numel())
         assert convolution.bias is None

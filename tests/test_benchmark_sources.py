@@ -161,7 +161,9 @@ def test_omniglot_zip_files_are_unpacked_once(tmp_path: Path, below: str, monkey
 def test_omniglot_refuses_a_damaged_zip_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zip_omniglot(tmp_path, monkeypatch)
     (tmp_path / "images_evaluation.zip").write_bytes(b"half a download")
-    with pytest.raises(MelaError, match=r"images_evaluation\.zip: expected the MD5 checksum .*run `mela download`"):
+    with pytest.raises(
+        MelaError, match=r"images_evaluation\.zip: expected the MD5 checksum .*run `mela download omniglot`$"
+    ):
         omniglot(tmp_path)
 
 
@@ -193,7 +195,7 @@ def test_omniglot_download_that_fails(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("remove", "expected"),
     [
-        ("", r"data\.root: expected images_background and images_evaluation .*run `mela download`$"),
+        ("", r"data\.root: expected images_background and images_evaluation .*run `mela download \w+ --root .*`$"),
         ("images_evaluation", r"data\.root: expected the folder images_evaluation or images_evaluation\.zip in "),
         ("images_evaluation/Tengwar/character02", r"class 'evaluation/Tengwar/character02', got 0; "),
         ("images_evaluation/Tengwar/character02/01.png", r"data\.root: expected 2 images .*, got 1; "),
@@ -254,7 +256,10 @@ def test_cifar_archive_that_is_not_the_published_one(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("remove", "expected"),
     [
-        ("", r"data\.root: expected the folders train and test, or cifar-100-python.*run `mela download`$"),
+        (
+            "",
+            r"data\.root: expected the folders train and test, or cifar-100-python.*run `mela download \w+ --root .*`$",
+        ),
         ("test", r"data\.root: expected 3 images in .*'apple'.*, got 2; "),
         ("train/bee", r"'bee'.*, got 1; "),
         ("train/cat/001.png", r"'cat'.*, got 2; "),

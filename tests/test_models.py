@@ -39,9 +39,8 @@ def test_round_trip_is_exact(name: str, tmp_path: Path) -> None:
     path = tmp_path / "models" / "psi.safetensors"
 
     save_model(path, backbone, configuration)
-    loaded, read = load_model(path, CPU)
+    loaded = load_model(path, CPU, IMAGES)
 
-    assert read == configuration
     assert not loaded.training
     assert loaded.state_dict().keys() == backbone.state_dict().keys()
     for key, value in backbone.state_dict().items():
@@ -132,6 +131,18 @@ def write_no_header(path: Path) -> None:
     save_file({"mean": torch.zeros(1)}, path)
 
 
+def write_header(path: Path, header: dict[str, Any]) -> None:
+    save_file({"mean": torch.zeros(1)}, path, metadata={"mela": json.dumps({"kind": KIND} | header)})
+
+
+def write_no_configuration(path: Path) -> None:
+    write_header(path, {})
+
+
+def write_half_a_configuration(path: Path) -> None:
+    write_header(path, {"configuration": {"size": 16, "channels": 3}})
+
+
 def write_other_shapes(path: Path) -> None:
     configuration = configure(parameters(width=4), IMAGES, np.arange(30))
     write_tensors(path, dict(trained(configuration).state_dict()))
@@ -159,6 +170,8 @@ def write_tensor_too_many(path: Path) -> None:
         (write_truncated_header, "expected a safetensors file"),
         (write_other_kind, f"expected a model of kind {KIND}, found mela.classifier/1"),
         (write_no_header, f"expected a model of kind {KIND}, found None"),
+        (write_no_configuration, "expected a backbone's configuration, got 'size'"),
+        (write_half_a_configuration, "expected a backbone's configuration, got .*missing"),
         (write_other_shapes, "tensors do not fit its configuration: .*size mismatch"),
         (write_tensor_too_few, "tensors do not fit its configuration: .*Missing key"),
         (write_tensor_too_many, "tensors do not fit its configuration: .*Unexpected key"),
@@ -168,6 +181,16 @@ def test_files_that_are_not_models(write, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "psi.safetensors"
     write(path)
     with pytest.raises(MelaError, match=problem) as caught:
-        load_model(path, CPU)
+        load_model(path, CPU, IMAGES)
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
+
+
+def test_a_model_for_other_images(tmp_path: Path) -> None:
+    path = tmp_path / "psi.safetensors"
+    configuration = configure(parameters(), IMAGES, np.arange(30))
+    save_model(path, trained(configuration), configuration)
+    with pytest.raises(
+        MelaError, match=r"expected images of \(16, 16, 1\), the packed ones, got a model for \(16, 16, 3\)"
+    ):
+        load_model(path, CPU, IMAGES[..., :1])

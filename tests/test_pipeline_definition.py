@@ -14,6 +14,7 @@ from mela.params import BLOCKS
 ROOT = Path(__file__).parents[1]
 STAGES: dict[str, dict[str, Any]] = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
+PACKAGE_DATA = "mela/data/splits"
 MAY_SEE_SOURCES = {"images", "manifest"}
 
 
@@ -61,6 +62,18 @@ def test_dependencies_are_the_imports(stage: str) -> None:
     assert sorted(code) == sorted(all_imports(ROOT / "stages" / f"{stage}.py"))
 
 
+def test_package_data_is_listed_where_it_is_read() -> None:
+    """The published splits decide what is training data; who reads them depends on them."""
+    files = {path for path in (ROOT / "mela").rglob("*.*") if path.suffix not in (".py", ".pyc", ".typed")}
+    assert {path.parent for path in files} == {ROOT / PACKAGE_DATA}
+    readers = [
+        path for path in (ROOT / "mela").rglob("*.py") if "importlib import resources" in path.read_text("utf-8")
+    ]
+    assert [path.relative_to(ROOT).as_posix() for path in readers] == ["mela/data/benchmarks.py"]
+    for stage in STAGES:
+        assert (PACKAGE_DATA in listed(stage, "deps")) == ("mela/data/benchmarks.py" in listed(stage, "deps"))
+
+
 @pytest.mark.parametrize("path", [*ROOT.glob("mela/**/__init__.py"), ROOT / "stages/__init__.py"], ids=str)
 def test_packages_hold_no_code(path: Path) -> None:
     body = ast.parse(path.read_text(encoding="utf-8")).body
@@ -71,7 +84,8 @@ def test_packages_hold_no_code(path: Path) -> None:
 def test_paths_of_the_script_are_listed(stage: str) -> None:
     parameters = inspect.signature(import_module(f"stages.{stage}").main).parameters.values()
     defaults = {p.default.as_posix() for p in parameters if isinstance(p.default, Path)} - {"params.yaml"}
-    files = [f for f in listed(stage, "deps", "outs", "metrics", "plots") if not f.endswith(".py") and "${" not in f]
+    files = listed(stage, "deps", "outs", "metrics", "plots")
+    files = [file for file in files if not file.endswith(".py") and "${" not in file and file != PACKAGE_DATA]
     assert sorted(files) == sorted(defaults)
 
 

@@ -159,3 +159,15 @@ def test_unequal_shots() -> None:
 
     assert loss.item() == pytest.approx(((outputs - targets[7:]) ** 2).mean(), rel=1e-10)
     assert accuracy.item() == pytest.approx((outputs.argmax(1) == labels[7:].numpy()).mean())
+
+
+@pytest.mark.parametrize(("n", "m"), [(25, 64), (65, 64), (100, 64), (400, 64), (200, 16)])
+@pytest.mark.parametrize("scale", [1.0, 10.0])
+def test_float32_is_close_to_float64_whatever_the_shape(n: int, m: int, scale: float) -> None:
+    """Rank-deficient Gram matrices are where float32 loses the regularizer."""
+    generator = torch.Generator().manual_seed(n)
+    features = scale * torch.rand(n, m, generator=generator, dtype=torch.float64)
+    targets = torch.eye(5, dtype=torch.float64)[torch.arange(n) % 5]
+    exact = ridge(features, targets, 1e-3)
+    found = ridge(features.float(), targets.float(), 1e-3)
+    assert torch.linalg.norm(found - exact) < 0.01 * torch.linalg.norm(exact)

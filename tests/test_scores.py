@@ -20,21 +20,6 @@ def test_majority_accuracy_by_hand() -> None:
     assert majority_accuracy(clusters, truth) == pytest.approx((2 + 1 + 1) / 6)
 
 
-def test_weights_decide_the_majority() -> None:
-    clusters, truth = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
-    assert majority_accuracy(clusters, truth) == pytest.approx(3 / 4)
-    assert majority_accuracy(clusters, truth, np.array([1.0, 1.0, 5.0, 2.0])) == pytest.approx(7 / 9)
-
-
-@given(samples=pairs, seed=st.integers(0, 1000))
-@settings(deadline=None, max_examples=50)
-def test_integer_weights_are_repetitions(samples: list[tuple[int, int]], seed: int) -> None:
-    clusters, truth = np.array(samples).T
-    weights = np.random.default_rng(seed).integers(1, 5, size=len(samples))
-    repeated = majority_accuracy(np.repeat(clusters, weights), np.repeat(truth, weights))
-    assert majority_accuracy(clusters, truth, weights.astype(np.float64)) == pytest.approx(repeated)
-
-
 @given(samples=pairs)
 @settings(deadline=None, max_examples=50)
 def test_partition_scores_are_those_of_scikit_learn(samples: list[tuple[int, int]]) -> None:

@@ -62,6 +62,7 @@ def test_metrics_have_the_promised_keys(copied: Path) -> None:
     assert metrics("pretrain")["proposition1"]["task_loss"] <= metrics("pretrain")["proposition1"]["global_loss"]
     evaluation = metrics("evaluate")
     for name in ("initial", "mela", "gain"):
+        assert evaluation["tasks"]["5_shot"] == 12
         for results in (evaluation[name], evaluation["validation"][name]):
             assert set(results) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
             assert all(set(interval) == {"mean", "ci95"} for interval in results.values())
@@ -231,14 +232,15 @@ def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[st
         run_stages("pretrain")
 
 
-def test_own_tasks_that_are_all_for_training(project: Path) -> None:
+def test_own_tasks_that_are_all_for_training(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     draw_tasks(project / "mine", with_split=False)
     change(
         project / "params.yaml",
         {"data.name": "tasks", "data.root": "mine", "data.table": "tasks.csv", "data.split_fractions": [1.0, 0.0, 0.0]}
-        | {"tasks.shots": 2, "embed.tasks_per_epoch": None, "labeler.n_clusters": 12, "kmeans.n_clusters": 6},
+        | {"tasks.shots": 2, "embed.tasks_per_epoch": None, "labeler.n_clusters": 12, "kmeans.n_clusters": 5000},
     )
     run_stages()
+    assert "kmeans.n_clusters=5000 is more than there are images" in capsys.readouterr().out
     assert metrics("evaluate")["mela"] == {}
     assert "not measured" in Path("results/report/summary.md").read_text(encoding="utf-8")
 
@@ -304,6 +306,21 @@ BAD = {
         "pretrain",
         lambda: change(Path("params.yaml"), {"pretrain.learning_rate": 1e30}),
         "pretrain: epoch 1, step",
+    ),
+    "fewer images than tasks name": (
+        "embed",
+        lambda: np.save("data/images/images.npy", np.load("data/images/images.npy")[:100]),
+        "packed images: expected an image",
+    ),
+    "a folder for parameters": (
+        "label",
+        lambda: (Path("params.yaml").unlink(), Path("params.yaml").mkdir()),
+        "[Errno 21] Is a directory",
+    ),
+    "metrics of something else": (
+        "report",
+        lambda: Path("results/label/metrics.json").write_text("{}"),
+        "metrics of label: expected the key 'tasks_clustered'",
     ),
     "no GPU": (
         "extract",

@@ -100,7 +100,7 @@ def _omniglot_home(root: Path, *, download: bool) -> Path:
     if home is None and not download:
         raise MelaError(
             f"data.root: expected {' and '.join(OMNIGLOT_PARTS)} (folders or zip files) in {root}, got neither; "
-            "set data.root to the Omniglot folder, or run `mela download`"
+            f"set data.root to the Omniglot folder, or run `mela download omniglot --root {root}`"
         )
     home = home or homes[-1]
     for part in OMNIGLOT_PARTS:
@@ -118,14 +118,14 @@ def _unpack_omniglot(home: Path, part: str, *, download: bool) -> None:
     if not download and not archive.is_file():
         raise MelaError(
             f"data.root: expected the folder {part} or {archive.name} in {home}, got neither; "
-            "add it, or run `mela download`"
+            "add it, or run `mela download omniglot`"
         )
     from torchvision.datasets import Omniglot
     from torchvision.datasets.utils import check_integrity, download_url, extract_archive
 
     checksum = Omniglot.zips_md5[part]
     if not check_integrity(archive, checksum) and not download:
-        raise MelaError(f"{archive}: expected the MD5 checksum {checksum}, got another; run `mela download`")
+        raise MelaError(f"{archive}: expected the MD5 checksum {checksum}, got another; run `mela download omniglot`")
     try:
         home.mkdir(parents=True, exist_ok=True)
         download_url(f"{Omniglot.download_url_prefix}/{archive.name}", home, archive.name, checksum)
@@ -189,7 +189,7 @@ def _cifar_arrays(root: Path, *, download: bool) -> dict[str, dict[str, np.ndarr
     if not download and not (root / "cifar-100-python").is_dir() and not (root / "cifar-100-python.tar.gz").is_file():
         raise MelaError(
             f"data.root: expected the folders train and test, or cifar-100-python.tar.gz, in {root}, got neither; "
-            "set data.root to the CIFAR-100 folder, or run `mela download`"
+            f"set data.root to the CIFAR-100 folder, or run `mela download cifar100 --root {root}`"
         )
     from torchvision.datasets import CIFAR100
     from torchvision.datasets.utils import check_integrity
@@ -230,5 +230,5 @@ def _require_count(where: str, got: int, expected: int) -> None:
     if got != expected:
         raise MelaError(
             f"data.root: expected {expected} images in {where}, got {got}; "
-            "point data.root at the complete data set, or remove it and run `mela download`"
+            "point data.root at the complete data set (`mela download` fetches it)"
         )
