@@ -36,9 +36,11 @@ def load_batch(images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], 
 
 
 def iterate_batches(
-    images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], device: torch.device, *, batch_size: int = 512
+    images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], device: torch.device
 ) -> Iterator[Tensor]:
     """Batches of `load_batch` over all of `image_ids`, in order."""
+    # on a CPU, feature maps above 32 MiB are mapped and unmapped anew for each layer, which takes longer than the layer
+    batch_size = 64 if device.type == "cpu" else 512
     for start in range(0, len(image_ids), batch_size):
         yield load_batch(images, image_ids[start : start + batch_size], device)
 
