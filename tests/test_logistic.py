@@ -29,13 +29,15 @@ def probabilities_of_equation_8(task: Task, C: float) -> npt.NDArray[np.float64]
     support, labels, query, _ = task
     x = support / np.linalg.norm(support, axis=1, keepdims=True)
     targets = np.eye(labels.max() + 1)[labels]
+    shots = targets.sum(0)
+    weight = (shots.mean() / shots)[labels]
 
     def loss_and_gradient(flat: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
         parameters = flat.reshape(17, -1)
         weights, bias = parameters[:16], parameters[16]
         logits = x @ weights + bias
-        residual = softmax(logits, axis=1) - targets
-        loss = -(targets * log_softmax(logits, axis=1)).sum() + (weights**2).sum() / (2 * C)
+        residual = weight[:, None] * (softmax(logits, axis=1) - targets)
+        loss = -weight @ (targets * log_softmax(logits, axis=1)).sum(1) + (weights**2).sum() / (2 * C)
         return float(loss), np.vstack([x.T @ residual + weights / C, residual.sum(0)]).ravel()
 
     start = np.zeros(17 * targets.shape[1])
@@ -87,7 +89,7 @@ def test_default_tolerance_is_close_to_the_minimum(ways: int, shots: int, monkey
     np.testing.assert_allclose(found, probabilities_of_equation_8(task, 1.0), rtol=0, atol=1e-3)
 
 
-def test_unequal_shots() -> None:
+def test_classes_weigh_the_same_whatever_their_shots() -> None:
     support, labels, query, query_labels = blobs(3, 5, 60)
     kept = np.array([0, 5, 6, 10, 11, 12, 13])
     task = support[kept], labels[kept], query, query_labels
