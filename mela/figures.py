@@ -37,7 +37,7 @@ def clusters_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
         axes.axhline(true_classes, color=GREY, linestyle="--", label="true classes")
     axes.set(xlabel="pass", ylabel="clusters", ylim=(0, None))
     share = axes.twinx()
-    share.plot(steps[1:], 100 * passes["tasks_clustered"], color=ORANGE, marker=".", label="tasks clustered (%)")
+    share.plot(steps[1:], passes["tasks_clustered"], color=ORANGE, marker=".", label="tasks clustered (%)")
     share.set(ylabel="tasks clustered (%)", ylim=(0, 105))
     share.spines["top"].set_visible(False)
     handles = [*axes.get_legend_handles_labels()[0], *share.get_legend_handles_labels()[0]]

@@ -52,8 +52,9 @@ class GlobalLabels:
         return self.path[-1].kept == self.path[-1].clusters
 
     def path_table(self) -> pd.DataFrame:
-        """The passes as rows, counted from 1."""
-        return pd.DataFrame(self.path).rename_axis("pass").rename(lambda row: row + 1).reset_index()
+        """The passes as rows, counted from 1, with the share of tasks clustered in percent."""
+        table = pd.DataFrame(self.path).rename_axis("pass").rename(lambda row: row + 1).reset_index()
+        return table.assign(tasks_clustered=100 * table["tasks_clustered"])
 
     def sizes_table(self) -> pd.DataFrame:
         """Tasks matched to each cluster, largest first, beside the last threshold."""

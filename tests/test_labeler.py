@@ -373,6 +373,7 @@ def test_tables_for_the_plots() -> None:
     assert list(passes.columns) == ["pass", "clusters", "threshold", "kept", "tasks_clustered"]
     assert passes["pass"].tolist() == [1, 2]
     assert passes["kept"].tolist() == [2, 2]
+    assert passes["tasks_clustered"].tolist() == [100 * step.tasks_clustered for step in found.path]
     found = learn_labels(PRUNED, n_clusters=3, q=2, seed=seed_for_pruned())
     sizes = found.sizes_table()
     assert sizes["rank"].tolist() == [1, 2, 3]

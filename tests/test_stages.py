@@ -353,3 +353,25 @@ def test_stage_takes_paths_as_arguments(copied: Path) -> None:
     ended = stage_process("label_oracle", "--truth", "elsewhere.parquet", "--labels", "mine.parquet")
     assert ended.returncode == 0, ended.stderr
     assert Path("mine.parquet").read_bytes() == Path("data/labels/oracle.parquet").read_bytes()
+
+
+def summary_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from mela.cli import main; main()", "summary", *arguments]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "COLUMNS": "120"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_summary_prints_the_run(copied: Path) -> None:
+    ended = summary_command()
+    assert ended.returncode == 0, ended.stderr
+    for line in Path("results/report/summary.md").read_text(encoding="utf-8").splitlines()[2:]:
+        assert line.split(" | ")[0].removeprefix("| ") in ended.stdout
+
+
+def test_summary_without_a_run(tmp_path: Path) -> None:
+    ended = summary_command("--results", str(tmp_path))
+    assert ended.returncode == 1
+    assert (
+        ended.stderr
+        == f"error: {tmp_path}/label/metrics.json: no such file; run `dvc repro`, or the stage that makes it, first\n"
+    )

@@ -123,7 +123,7 @@ PASSES = pd.DataFrame(
         "clusters": [300, 70],
         "threshold": [-3.5, 2.0],
         "kept": [70, 70],
-        "tasks_clustered": [0.8, 1.0],
+        "tasks_clustered": [80.0, 100.0],
     }
 )
 SIZES = pd.DataFrame({"rank": [1, 2, 3], "tasks": [9, 4, 4], "threshold": 2.5})
