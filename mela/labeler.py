@@ -1,7 +1,6 @@
 """LearnLabeler: global labels for independently labelled tasks (Algorithm 2)."""
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +8,7 @@ import pandas as pd
 
 from mela.class_means import ClassMeans
 from mela.errors import MelaError
+from mela.passes import Centroids, nearest, norms, run_pass
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -117,11 +117,14 @@ def learn_labels(
     generator = np.random.default_rng(seed)
     centroids = _initial_centroids(classes, starts, n_clusters, generator)
     order = generator.permutation(n_tasks)
+    radius = float(norms(classes.means).max())
     weights, counts, variance, path = np.ones(n_clusters), np.zeros(n_clusters, dtype=np.int64), 0.0, []
     for _ in range(max_passes):
         if not cumulative_counts:
             weights[:], counts[:], variance = 1, 0, 0.0
-        matched = _visit(classes, starts, order, centroids, weights, counts)
+        moving = Centroids(centroids, radius)
+        matched = run_pass(classes.means, classes.sizes, starts, order, moving, weights, counts)
+        centroids = moving.points
         share = ways[matched] / len(centroids)
         variance += float((share * (1 - share)).sum())
         threshold = float(counts.mean() - q * np.sqrt(variance))
@@ -153,14 +156,12 @@ def learn_labels(
 
 def assign(classes: ClassMeans, centroids: Floats) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Nearest centroid of each task class (n,), and whether its task's classes all have different ones (n,)."""
-    starts = classes.starts
-    half_norms = _half_norms(centroids)
-    nearest = np.empty(len(classes.means), dtype=np.int64)
-    clustered = np.empty(len(classes.means), dtype=bool)
-    for start, end in pairwise(starts):
-        nearest[start:end] = _nearest(classes.means[start:end], centroids, half_norms)
-        clustered[start:end] = len(set(nearest[start:end])) == end - start
-    return nearest, clustered
+    found = nearest(classes.means, centroids)
+    tasks = np.repeat(np.arange(len(classes.starts) - 1), np.diff(classes.starts))
+    pairs, inverse = np.unique(np.stack([tasks, found], axis=1), axis=0, return_inverse=True)
+    collides = np.zeros(len(classes.starts) - 1, dtype=bool)
+    collides[tasks[np.bincount(inverse.reshape(-1), minlength=len(pairs))[inverse.reshape(-1)] > 1]] = True
+    return found, ~collides[tasks]
 
 
 def label_images(found: GlobalLabels, image_ids: Ints, class_rows: Ints) -> tuple[GlobalLabels, Ints, Ints]:
@@ -210,32 +211,3 @@ def _validate(classes: ClassMeans, n_clusters: int, ways: Ints) -> None:
 def _initial_centroids(classes: ClassMeans, starts: Ints, n_clusters: int, generator: np.random.Generator) -> Floats:
     rows = [np.arange(starts[task], starts[task + 1]) for task in generator.permutation(len(starts) - 1)]
     return classes.means[np.concatenate(rows)[:n_clusters]].copy()
-
-
-def _visit(classes: ClassMeans, starts: Ints, order: Ints, centroids: Floats, weights: Floats, counts: Ints) -> Ints:
-    """One pass; moves `centroids` and adds to `weights` and `counts` in place, returns the tasks matched."""
-    half_norms = _half_norms(centroids)
-    matched = []
-    for task in order:
-        rows = slice(starts[task], starts[task + 1])
-        means, sizes = classes.means[rows], classes.sizes[rows].astype(np.float64)
-        nearest = _nearest(means, centroids, half_norms)
-        if len(set(nearest.tolist())) < len(nearest):
-            continue
-        old = weights[nearest]
-        moved = (old[:, None] * centroids[nearest] + sizes[:, None] * means) / (old + sizes)[:, None]
-        centroids[nearest] = moved
-        half_norms[nearest] = _half_norms(moved)
-        weights[nearest] += sizes
-        counts[nearest] += 1
-        matched.append(task)
-    return np.array(matched, dtype=np.int64)
-
-
-def _nearest(means: Floats, centroids: Floats, half_norms: Floats) -> Ints:
-    # |x - g|^2 / 2 without |x|^2, which is the same for all g
-    return (half_norms - means @ centroids.T).argmin(axis=1)
-
-
-def _half_norms(vectors: Floats) -> Floats:
-    return np.einsum("ij,ij->i", vectors, vectors) / 2

@@ -1,0 +1,413 @@
+r"""Which task classes are the same class: the most probable partition, without a number of clusters and without q.
+
+The model. The mean :math:`x` of a task class lies around the mean of its global class with the covariance of its
+samples divided by their number; the samples say what that is, since those of one task class are known to belong
+together. Class means are normal around the overall mean. Nothing is known about the number of classes: a Dirichlet
+process. Fragments of one class never meet in a task, different classes do, at a rate that their sizes give. So each
+pair of clusters has a log posterior odds of being one class, in closed form; the pair with the largest is merged until
+no odds are favourable (Heller and Ghahramani, "Bayesian Hierarchical Clustering", 2005, build trees by such a rule).
+
+Two rounds. In the first all classes share the shape of their noise, each task class having its own scale; it ends with
+pure fragments, since real classes differ in shape and the model takes the ends of a long one for two. In the second
+each cluster has its own covariance, estimated from its own samples, and what belongs together is joined.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh
+from scipy.optimize import brentq
+from scipy.special import gammaln
+from sklearn.cluster import kmeans_plusplus
+
+from mela.passes import nearest
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Merges = list[tuple[int, int, float]]
+
+WRONG_MEETINGS = 0.01
+SINGLES = 5000
+FRAGMENTS = 2000
+NEIGHBOURS = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """Coordinates in which a task class of average size has noise of unit covariance, and classes vary independently.
+
+    Attributes
+    ----------
+    components : float64 (m, d)
+        Coordinates are ``(x - center) @ components``.
+    center : float64 (m,)
+    between : float64 (d,)
+        Variance of the class means, in units of the noise.
+    """
+
+    components: Floats
+    center: Floats
+    between: Floats
+
+    def transform(self, points: Floats) -> Floats:
+        """Coordinates (n, d) of points (n, m)."""
+        return (points - self.center) @ self.components
+
+
+def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:
+    r"""The directions in which classes differ by more than noise would show.
+
+    These are the generalised eigenvectors of the covariance of the means with respect to the noise. Without any
+    difference between classes the eigenvalues would still spread up to the edge of Wachter's law,
+    :math:`((1 + h) / (1 - y_2))^2` with :math:`h^2 = y_1 + y_2 - y_1 y_2`, :math:`y_1 = m / n` and :math:`y_2 = m /
+    (N - n)`; only what lies above is kept, and corrected for the bias of such spikes, :math:`\lambda = \ell + y_1 \ell
+    / (\ell - 1)` (Baik and Silverstein, 2006).
+
+    Parameters
+    ----------
+    means : float64 (n, m)
+    sizes : int64 (n,)
+        Samples of each task class.
+    scatter : float64 (m, m)
+        Sum over all samples of the outer product of their deviation from the mean of their task class.
+    """
+    n, m = means.shape
+    freedom = int(sizes.sum()) - n
+    noise = scatter / freedom / sizes.mean()
+    noise = noise + 1e-6 * np.trace(noise) / m * np.eye(m)
+    values, vectors = eigh(np.cov(means.T).reshape(m, m), noise)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    y1, y2 = m / n, min(m / freedom, 0.99)
+    edge = ((1 + np.sqrt(y1 + y2 - y1 * y2)) / (1 - y2)) ** 2
+    kept = max(1, int((values > edge).sum()))
+    sums = values[:kept] + 1 - y1
+    spikes = (sums + np.sqrt(np.maximum(sums**2 - 4 * values[:kept], 0))) / 2
+    return Space(components=vectors[:, :kept], center=means.mean(axis=0), between=np.maximum(spikes - 1, 1e-3))
+
+
+@dataclass
+class Clusters:
+    """Clusters as sums over their task classes; merging adds rows.
+
+    Attributes
+    ----------
+    weights : float64 (k,)
+        Precision, in task classes of average size and noise.
+    sums : float64 (k, d)
+        Coordinates times weights.
+    counts : float64 (k,)
+        Task classes.
+    meetings : float32 (k, k)
+        Tasks in which two clusters were matched by different local classes.
+    """
+
+    weights: Floats
+    sums: Floats
+    counts: Floats
+    meetings: npt.NDArray[np.float32]
+
+    def absorb(self, u: int, v: int) -> None:
+        """Add cluster v to cluster u; row v is no longer of use."""
+        self.weights[u] += self.weights[v]
+        self.sums[u] += self.sums[v]
+        self.counts[u] += self.counts[v]
+        self.meetings[u] += self.meetings[v]
+        self.meetings[:, u] = self.meetings[u]
+        self.meetings[u, u] = 0
+
+
+def meetings(clusters: Ints, starts: Ints, n_clusters: int) -> npt.NDArray[np.float32]:
+    """Tasks in which two clusters meet (n_clusters, n_clusters); -1 among `clusters` (n,) is left out."""
+    met = np.zeros((n_clusters, n_clusters), dtype=np.float32)
+    for start, end in pairwise(starts):
+        own = clusters[start:end]
+        own = own[own >= 0]
+        met[own[:, None], own[None, :]] += 1
+    np.fill_diagonal(met, 0)
+    return met
+
+
+def meeting_odds(
+    met: npt.NDArray[np.float32], count: float, counts: Floats, rate: float, wrong: float = WRONG_MEETINGS
+) -> Floats:
+    r"""Log odds for one class that the meetings give, :math:`E (1 - \epsilon) - M \log(1 / \epsilon)`.
+
+    Of two classes, M is Poisson with mean :math:`E = N_u N_v \cdot` rate, where rate is :math:`(K - 1) / (K T)` for T
+    tasks of K ways; of one class, with mean :math:`\epsilon E`, since now and then an assignment is wrong.
+    """
+    return count * counts * rate * (1 - wrong) - met * np.log(1 / wrong)
+
+
+def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
+    r"""Log marginal likelihood (k,) of clusters, without what all partitions share.
+
+    .. math:: \tfrac12 \sum_i \frac{b_i s_i^2}{1 + N b_i} - \log(1 + N b_i)
+    """
+    scale = 1 + weights[:, None] * between
+    return ((between * sums**2 / scale) - np.log(scale)).sum(axis=1) / 2
+
+
+def agglomerate(clusters: Clusters, between: Floats, rate: float) -> Merges:
+    """Merge greedily while the log odds, short of the concentration, are above 0.
+
+    Returns
+    -------
+    list of (u, v, odds)
+        Cluster v went into u; a concentration alpha takes log(alpha) off all odds and so only decides where to stop.
+    """
+    n = len(clusters.weights)
+    alive = np.ones(n, dtype=bool)
+    alone = marginal(clusters.weights, clusters.sums, between)
+    crowd = gammaln(clusters.counts)
+
+    def row(u: int) -> Floats:
+        joint = marginal(clusters.weights[u] + clusters.weights, clusters.sums[u] + clusters.sums, between)
+        odds = joint - alone[u] - alone + gammaln(clusters.counts[u] + clusters.counts) - crowd[u] - crowd
+        odds += meeting_odds(clusters.meetings[u], clusters.counts[u], clusters.counts, rate)
+        odds[~alive] = -np.inf
+        odds[u] = -np.inf
+        return odds
+
+    odds = np.stack([row(u) for u in range(n)])
+    partner = odds.argmax(axis=1)
+    best = odds[np.arange(n), partner]
+    merges: Merges = []
+    while True:
+        u = int(best.argmax())
+        if best[u] <= 0:
+            return merges
+        v = int(partner[u])
+        merges.append((u, v, float(best[u])))
+        clusters.absorb(u, v)
+        alive[v] = False
+        odds[v], odds[:, v], best[v] = -np.inf, -np.inf, -np.inf
+        alone[u] = marginal(clusters.weights[u : u + 1], clusters.sums[u : u + 1], between)[0]
+        crowd[u] = gammaln(clusters.counts[u])
+        changed = row(u)
+        odds[u], odds[:, u] = changed, changed
+        stale = alive & ((partner == u) | (partner == v))
+        closer = alive & (changed > best)
+        closer[u] = False
+        partner[closer], best[closer] = u, changed[closer]
+        stale &= ~closer
+        stale[u] = True
+        for w in np.flatnonzero(stale):
+            partner[w] = odds[w].argmax()
+            best[w] = odds[w, partner[w]]
+
+
+def cut(n: int, merges: Merges) -> Ints:
+    """Cluster (n,) of each of n items after the merges, numbered from 0."""
+    parents = np.arange(n)
+    for u, v, _ in merges:
+        parents[v] = u
+    roots = parents[parents]
+    while (roots != parents).any():
+        parents, roots = roots, roots[roots]
+    return np.unique(roots, return_inverse=True)[1].astype(np.int64)
+
+
+def concentration(n_clusters: int, n: int) -> float:
+    """The alpha for which a Dirichlet process of n draws has about this many clusters: G = alpha log(1 + n / alpha)."""
+    if n_clusters >= n:
+        return float(n)
+    return float(brentq(lambda alpha: alpha * np.log1p(n / alpha) - n_clusters, 1e-6, 1e9))
+
+
+def stop(n_items: int, n: int, merges: Merges) -> tuple[int, float]:
+    """How many merges to keep, and the concentration that the clusters left by them imply."""
+    odds = np.array([merge[2] for merge in merges])
+    alpha, kept = n_items / 2, 0
+    for _ in range(50):
+        against = np.flatnonzero(odds <= np.log(alpha))
+        kept = int(against[0]) if len(against) else len(odds)
+        new = concentration(n_items - kept, n)
+        if abs(np.log(new / alpha)) < 1e-3:
+            break
+        alpha = new
+    return kept, alpha
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """What `merge_classes` finds.
+
+    Attributes
+    ----------
+    space : Space
+    assignments : int64 (n,)
+        Class of each task class, from 0; -1 where the task was left out, two of its classes having met in one fragment.
+    fragments : int
+        Clusters that the first round left to the second.
+    """
+
+    space: Space
+    assignments: Ints
+    fragments: int
+
+
+def merge_classes(features: Floats, rows: Ints, starts: Ints, *, seed: int = 0) -> Merged:
+    """The most probable partition of task classes that a greedy search finds.
+
+    Parameters
+    ----------
+    features : float (n_samples, m)
+    rows : int64 (n_samples,)
+        Task class of each sample, from 0, at least two samples in some of them.
+    starts : int64 (n_tasks + 1,)
+        Task t holds the task classes ``starts[t]`` to ``starts[t + 1] - 1``.
+    seed : int
+        Of the fragments to start from, where there are more than 5,000 task classes; with fewer nothing is random.
+    """
+    n = int(starts[-1])
+    sizes = np.bincount(rows, minlength=n)
+    means = np.zeros((n, features.shape[1]))
+    np.add.at(means, rows, features)
+    means /= sizes[:, None]
+    residuals = features - means[rows]
+    space = discriminant_space(means, sizes, residuals.T @ residuals)
+    points, own = space.transform(means), residuals @ space.components / np.sqrt(sizes.mean())
+    freedom = (sizes - 1).astype(np.float64)
+    precision = sizes / sizes.mean() / noise_scales((own**2).sum(axis=1), rows, freedom, points.shape[1])
+    n_tasks, ways = len(starts) - 1, n / (len(starts) - 1)
+    rate = (ways - 1) / (ways * n_tasks)
+
+    first = np.arange(n) if n <= SINGLES else _fragments(points, starts, seed)
+    clusters = _collect(first, points, precision, starts)
+    n_items = len(clusters.weights)
+    merges = agglomerate(clusters, space.between, rate)
+    kept, alpha = stop(n_items, int((first >= 0).sum()), merges)
+    pure = np.where(first >= 0, cut(n_items, merges[:kept])[first], -1)
+
+    clusters = _collect(pure, points, sizes / sizes.mean(), starts)
+    scatter = _scatter(pure[rows], own, len(clusters.weights))
+    degrees = np.bincount(pure[pure >= 0], freedom[pure >= 0], len(scatter)).astype(np.float64)
+    joined = join(clusters, scatter, degrees, space.between, rate, alpha)
+    return Merged(space=space, assignments=np.where(pure >= 0, joined[pure], -1), fragments=len(scatter))
+
+
+def noise_scales(squares: Floats, rows: Ints, freedom: Floats, dimensions: int) -> Floats:
+    """Noise variance (n,) of each task class, relative to the average, shrunk by what chance alone would spread it."""
+    known = freedom > 0
+    degrees = np.maximum(freedom, 1) * dimensions
+    scales = np.where(known, np.bincount(rows, squares, minlength=len(freedom)) / degrees, 1.0)
+    spread = float(scales[known].var())
+    share = max(0.0, 1 - float((2 / degrees[known]).mean()) / spread) if spread > 0 else 0.0
+    return 1 + (scales - 1) * share
+
+
+def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, alpha: float) -> Ints:
+    r"""Second round: merge pure clusters while the odds with their own covariances are favourable.
+
+    With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average
+    one with the weight of d samples, their difference is normal with covariance A if they are one class, and A + 2 diag(b) if not.
+
+    Parameters
+    ----------
+    clusters : Clusters
+        Weights in task classes of average size; changed.
+    scatter : float64 (k, d, d)
+        Sums of outer products of the samples' deviations; changed.
+    degrees : float64 (k,)
+        Their degrees of freedom; changed.
+    between : float64 (d,)
+    rate : float
+        See `meeting_odds`.
+    alpha : float
+        Concentration.
+
+    Returns
+    -------
+    int64 (k,)
+        New cluster of each.
+    """
+    k, d = clusters.sums.shape
+    alive = np.ones(k, dtype=bool)
+    apart = np.diag(2 * between)
+
+    def odds(u: int, others: Ints) -> Floats:
+        common = scatter[u] + scatter[others] + d * np.eye(d)
+        common /= (degrees[u] + degrees[others] + d)[:, None, None]
+        together = common * (1 / clusters.weights[u] + 1 / clusters.weights[others])[:, None, None]
+        difference = (clusters.sums[u] / clusters.weights[u])[None] - clusters.sums[others] / clusters.weights[
+            others, None
+        ]
+        counts = clusters.counts
+        value = _log_normal(difference, together) - _log_normal(difference, together + apart)
+        value += gammaln(counts[u] + counts[others]) - gammaln(counts[u]) - gammaln(counts[others]) - np.log(alpha)
+        return value + meeting_odds(clusters.meetings[u, others], counts[u], counts[others], rate)
+
+    best, partner = np.full(k, -np.inf), np.zeros(k, dtype=np.int64)
+
+    def look(u: int) -> None:
+        centers = clusters.sums / clusters.weights[:, None]
+        distances = ((centers - centers[u]) ** 2).sum(axis=1) - d * (1 / clusters.weights + 1 / clusters.weights[u])
+        distances[~alive], distances[u] = np.inf, np.inf
+        others = np.argsort(distances, kind="stable")[:NEIGHBOURS]
+        others = others[np.isfinite(distances[others])]
+        best[u] = -np.inf
+        if len(others):
+            values = odds(u, others)
+            best[u], partner[u] = values.max(), others[int(values.argmax())]
+
+    for u in range(k):
+        look(u)
+    merges: Merges = []
+    while True:
+        u = int(best.argmax())
+        if best[u] <= 0:
+            return cut(k, merges)
+        v = int(partner[u])
+        merges.append((u, v, float(best[u])))
+        clusters.absorb(u, v)
+        scatter[u] += scatter[v]
+        degrees[u] += degrees[v]
+        alive[v], best[v] = False, -np.inf
+        for w in np.flatnonzero(alive & ((partner == u) | (partner == v))):
+            look(int(w))
+        look(u)
+
+
+def _log_normal(difference: Floats, covariance: Floats) -> Floats:
+    solved = np.linalg.solve(covariance, difference[..., None])[..., 0]
+    return -((difference * solved).sum(axis=1) + np.linalg.slogdet(covariance)[1]) / 2
+
+
+def _collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Clusters:
+    k, used = int(clusters.max()) + 1, clusters >= 0
+    sums = np.zeros((k, points.shape[1]))
+    np.add.at(sums, clusters[used], points[used] * weights[used, None])
+    return Clusters(
+        weights=np.bincount(clusters[used], weights[used], k).astype(np.float64),
+        sums=sums,
+        counts=np.bincount(clusters[used], minlength=k).astype(np.float64),
+        meetings=meetings(clusters, starts, k),
+    )
+
+
+def _scatter(clusters: Ints, deviations: Floats, k: int) -> Floats:
+    order = np.argsort(clusters, kind="stable")
+    bounds = np.searchsorted(clusters[order], np.arange(k + 1))
+    parts = [deviations[order[start:end]] for start, end in pairwise(bounds)]
+    return np.stack([part.T @ part for part in parts])
+
+
+def _fragments(points: Floats, starts: Ints, seed: int) -> Ints:
+    """Small pure clusters (n,): two rounds of K-means under the local constraints; -1 for tasks that collide."""
+    centers, _ = kmeans_plusplus(points, FRAGMENTS, random_state=seed)
+    tasks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    for _ in range(3):
+        found = nearest(points, centers)
+        _, inverse, counts = np.unique(tasks * len(centers) + found, return_inverse=True, return_counts=True)
+        collides = np.zeros(len(starts) - 1, dtype=bool)
+        collides[tasks[counts[inverse] > 1]] = True
+        used = ~collides[tasks]
+        kept, compact = np.unique(found[used], return_inverse=True)
+        centers = np.zeros((len(kept), points.shape[1]))
+        np.add.at(centers, compact, points[used])
+        centers /= np.bincount(compact)[:, None]
+    clusters = np.full(len(points), -1, dtype=np.int64)
+    clusters[used] = compact
+    return clusters
