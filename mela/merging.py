@@ -301,8 +301,9 @@ def noise_scales(squares: Floats, rows: Ints, freedom: Floats, dimensions: int) 
 def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, alpha: float) -> Ints:
     r"""Second round: merge pure clusters while the odds with their own covariances are favourable.
 
-    With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average
-    one with the weight of d samples, their difference is normal with covariance A if they are one class, and A + 2 diag(b) if not.
+    With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average one
+    with the weight of d samples, their difference is normal with covariance A if they are one class, and A + 2 diag(b)
+    if not.
 
     Parameters
     ----------
