@@ -8,7 +8,7 @@ import pandas as pd
 
 from mela.class_means import ClassMeans
 from mela.errors import MelaError
-from mela.passes import Centroids, nearest, norms, run_pass
+from mela.passes import Centroids, distinct, nearest, norms, run_pass
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -157,11 +157,7 @@ def learn_labels(
 def assign(classes: ClassMeans, centroids: Floats) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Nearest centroid of each task class (n,), and whether its task's classes all have different ones (n,)."""
     found = nearest(classes.means, centroids)
-    tasks = np.repeat(np.arange(len(classes.starts) - 1), np.diff(classes.starts))
-    pairs, inverse = np.unique(np.stack([tasks, found], axis=1), axis=0, return_inverse=True)
-    collides = np.zeros(len(classes.starts) - 1, dtype=bool)
-    collides[tasks[np.bincount(inverse.reshape(-1), minlength=len(pairs))[inverse.reshape(-1)] > 1]] = True
-    return found, ~collides[tasks]
+    return found, distinct(found, classes.starts)
 
 
 def label_images(found: GlobalLabels, image_ids: Ints, class_rows: Ints) -> tuple[GlobalLabels, Ints, Ints]:

@@ -169,6 +169,15 @@ def nearest(means: Array, centroids: Array, *, block_rows: int = BLOCK_ROWS) -> 
     return np.array(found, dtype=np.int64)
 
 
+def distinct(clusters: Ints, starts: Ints) -> npt.NDArray[np.bool_]:
+    """Whether all classes of the task that a row belongs to have different clusters (n,)."""
+    tasks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    _, inverse, counts = np.unique(tasks * (clusters.max() + 1) + clusters, return_inverse=True, return_counts=True)
+    collides = np.zeros(len(starts) - 1, dtype=np.bool_)
+    collides[tasks[counts[inverse] > 1]] = True
+    return ~collides[tasks]
+
+
 def norms(points: Array) -> Array:
     """Euclidean norms (n,) of points (n, m)."""
     return (2 * _half_norms(points)) ** 0.5

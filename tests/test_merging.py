@@ -6,17 +6,16 @@ from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 
 from mela import merging
+from mela.discriminant import discriminant_space, noise_scales
 from mela.merging import (
     Clusters,
     agglomerate,
     concentration,
     cut,
-    discriminant_space,
     marginal,
     meeting_odds,
     meetings,
     merge_classes,
-    noise_scales,
     stop,
 )
 

@@ -1,0 +1,73 @@
+"""How task classes scatter, and the directions in which they differ by more than that."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """Coordinates in which a task class of average size has noise of unit covariance, and classes vary independently.
+
+    Attributes
+    ----------
+    components : float64 (m, d)
+        Coordinates are ``(x - center) @ components``.
+    center : float64 (m,)
+    between : float64 (d,)
+        Variance of the class means, in units of the noise.
+    """
+
+    components: Floats
+    center: Floats
+    between: Floats
+
+    def transform(self, points: Floats) -> Floats:
+        """Coordinates (n, d) of points (n, m)."""
+        return (points - self.center) @ self.components
+
+
+def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:
+    r"""The directions in which classes differ by more than noise would show.
+
+    These are the generalised eigenvectors of the covariance of the means with respect to the noise. Without any
+    difference between classes the eigenvalues would still spread up to the edge of Wachter's law,
+    :math:`((1 + h) / (1 - y_2))^2` with :math:`h^2 = y_1 + y_2 - y_1 y_2`, :math:`y_1 = m / n` and :math:`y_2 = m /
+    (N - n)`; only what lies above is kept, and corrected for the bias of such spikes, :math:`\lambda = \ell + y_1 \ell
+    / (\ell - 1)` (Baik and Silverstein, 2006).
+
+    Parameters
+    ----------
+    means : float64 (n, m)
+    sizes : int64 (n,)
+        Samples of each task class.
+    scatter : float64 (m, m)
+        Sum over all samples of the outer product of their deviation from the mean of their task class.
+    """
+    n, m = means.shape
+    freedom = int(sizes.sum()) - n
+    noise = scatter / freedom / sizes.mean()
+    noise = noise + 1e-6 * np.trace(noise) / m * np.eye(m)
+    values, vectors = eigh(np.cov(means.T).reshape(m, m), noise)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    y1, y2 = m / n, min(m / freedom, 0.99)
+    edge = ((1 + np.sqrt(y1 + y2 - y1 * y2)) / (1 - y2)) ** 2
+    kept = max(1, int((values > edge).sum()))
+    sums = values[:kept] + 1 - y1
+    spikes = (sums + np.sqrt(np.maximum(sums**2 - 4 * values[:kept], 0))) / 2
+    return Space(components=vectors[:, :kept], center=means.mean(axis=0), between=np.maximum(spikes - 1, 1e-3))
+
+
+def noise_scales(squares: Floats, rows: Ints, freedom: Floats, dimensions: int) -> Floats:
+    """Noise variance (n,) of each task class, relative to the average, shrunk by what chance alone would spread it."""
+    known = freedom > 0
+    degrees = np.maximum(freedom, 1) * dimensions
+    scales = np.where(known, np.bincount(rows, squares, minlength=len(freedom)) / degrees, 1.0)
+    spread = float(scales[known].var())
+    share = max(0.0, 1 - float((2 / degrees[known]).mean()) / spread) if spread > 0 else 0.0
+    return 1 + (scales - 1) * share
