@@ -68,10 +68,8 @@ class Centroids:
     def nearest(self, points: Array, scores: Array, margins: Array) -> list[int]:
         """The nearest centroid of each of a few points (k, m), given their scores (k, n_clusters) and margins (k,)."""
         xp = self.xp
-        best = xp.argmax(scores, axis=1)
-        floor = xp.take_along_axis(scores, best[:, None], axis=1) - margins[:, None]
-        near = scores >= floor
-        found: list[int] = best.tolist()
+        near = scores >= (xp.max(scores, axis=1) - margins)[:, None]
+        found: list[int] = xp.argmax(scores, axis=1).tolist()
         if int(xp.count_nonzero(near)) > len(found):
             for row in xp.nonzero(xp.count_nonzero(near, axis=1) > 1)[0].tolist():
                 found[row] = self._decide(points[row, :], xp.nonzero(near[row, :])[0])
@@ -83,14 +81,18 @@ class Centroids:
         distances = xp.sum((xp.astype(point, xp.float64)[None, :] - rivals) ** 2, axis=1)
         return int(candidates[int(xp.argmin(distances))])
 
-    def move(self, indices: list[int], points: Array, old_weights: Floats, new_weights: Floats) -> Array:
-        """Average centroids of the given weights (k,) with points (k, m) of weights (k,); the rows that changed."""
+    def move(self, where: Array, points: Array, old_weights: Floats, new_weights: Floats) -> Array:
+        """Average centroids (indices, (k,)) of the given weights (k,) with points (k, m) of weights (k,).
+
+        Returns the rows that changed, with their last column.
+        """
         xp = self.xp
-        where = xp.asarray(indices, device=device(points))
-        old = xp.asarray(old_weights, dtype=points.dtype, device=device(points))[:, None]
-        new = xp.asarray(new_weights, dtype=points.dtype, device=device(points))[:, None]
-        moved = (old * self._extended[where, :][:, :-1] + new * points) / (old + new)
-        changed = xp.concat([moved, -_half_norms(moved)[:, None]], axis=1)
+        weights = xp.asarray(np.stack([old_weights, new_weights]), dtype=points.dtype, device=device(points))
+        old, new = weights[0, :, None], weights[1, :, None]
+        changed = self._extended[where, :]
+        moved = (old * changed[:, :-1] + new * points) / (old + new)
+        changed[:, :-1] = moved
+        changed[:, -1] = -xp.vecdot(moved, moved, axis=1) / 2
         self._extended[where, :] = changed
         return changed
 
@@ -148,12 +150,13 @@ def run_pass(
             if len(set(found)) < len(found):
                 continue
             new = sizes[starts[task] : starts[task + 1]].astype(np.float64)
-            changed = centroids.move(found, own, weights[found], new)
+            where = xp.asarray(found, device=device(means))
+            changed = centroids.move(where, own, weights[found], new)
             weights[found] += new
             counts[found] += 1
             matched.append(task)
             if end < len(rows):
-                scores[end:, xp.asarray(found, device=device(means))] = extended[end:, :] @ changed.T
+                scores[end:, where] = extended[end:, :] @ changed.T
     return np.array(matched, dtype=np.int64)
 
 
