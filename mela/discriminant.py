@@ -63,11 +63,21 @@ def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:
     return Space(components=vectors[:, :kept], center=means.mean(axis=0), between=np.maximum(spikes - 1, 1e-3))
 
 
-def noise_scales(squares: Floats, rows: Ints, freedom: Floats, dimensions: int) -> Floats:
-    """Noise variance (n,) of each task class, relative to the average, shrunk by what chance alone would spread it."""
+def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
+    """Noise variance (n,) of each task class, relative to the average, shrunk by what chance alone would spread it.
+
+    Parameters
+    ----------
+    squares : float64 (n,)
+        Sum of the squared deviations of the samples of a task class, in a `Space`.
+    freedom : float64 (n,)
+        Samples less one.
+    dimensions : int
+        Of the space.
+    """
     known = freedom > 0
     degrees = np.maximum(freedom, 1) * dimensions
-    scales = np.where(known, np.bincount(rows, squares, minlength=len(freedom)) / degrees, 1.0)
+    scales = np.where(known, squares / degrees, 1.0)
     spread = float(scales[known].var())
     share = max(0.0, 1 - float((2 / degrees[known]).mean()) / spread) if spread > 0 else 0.0
     return 1 + (scales - 1) * share

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-BLUE, ORANGE, GREY = "#2a6fbb", "#d9822b", "#8a8f98"
+BLUE, LIGHT, ORANGE, GREEN, GREY = "#2a6fbb", "#9cc3ea", "#d9822b", "#3a8f5c", "#8a8f98"
 
 
 def accuracy_figure(evaluation: Mapping[str, Any], final_name: str) -> Figure:
@@ -28,8 +28,34 @@ def accuracy_figure(evaluation: Mapping[str, Any], final_name: str) -> Figure:
     return figure
 
 
-def clusters_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
-    """Clusters kept by each pass and the share of tasks clustered in it."""
+def clusters_figure(passes: pd.DataFrame, merges: pd.DataFrame, true_classes: int | None) -> Figure:
+    """How the number of clusters came about: the odds of the merges, or the clusters that each pass kept."""
+    return _merges_figure(merges, true_classes) if len(merges) else _passes_figure(passes, true_classes)
+
+
+def _merges_figure(merges: pd.DataFrame, true_classes: int | None) -> Figure:
+    figure, axes = _figure()
+    made = merges[merges["made"]]
+    left = made["clusters"].min()
+    parts = [
+        ("first round", made[made["round"] == 1], LIGHT),
+        ("second round", made[made["round"] == 2], BLUE),
+        ("not made", merges[~merges["made"] & (merges["round"] == 2)], ORANGE),
+    ]
+    for name, part, color in parts:
+        part = part[part["clusters"] <= 3 * left]
+        axes.plot(part["clusters"], part["log_odds"], color=color, marker=".", linestyle="none", label=name)
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    if true_classes is not None:
+        axes.axvline(true_classes, color=GREY, linestyle="--", label="true classes")
+    axes.invert_xaxis()
+    axes.set_yscale("symlog", linthresh=10)
+    axes.set(xlabel="clusters after the merge", ylabel="log odds for one class")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4, frameon=False)
+    return figure
+
+
+def _passes_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
     figure, axes = _figure()
     steps = np.arange(len(passes) + 1)
     axes.plot(steps, [passes["clusters"].iloc[0], *passes["kept"]], color=BLUE, marker="o", label="clusters")
@@ -37,20 +63,24 @@ def clusters_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
         axes.axhline(true_classes, color=GREY, linestyle="--", label="true classes")
     axes.set(xlabel="pass", ylabel="clusters", ylim=(0, None))
     share = axes.twinx()
-    share.plot(steps[1:], passes["tasks_clustered"], color=ORANGE, marker=".", label="tasks clustered (%)")
-    share.set(ylabel="tasks clustered (%)", ylim=(0, 105))
+    for column, color, label in [
+        ("tasks_clustered", ORANGE, "tasks clustered"),
+        ("precision", GREEN, "est. precision"),
+    ]:
+        share.plot(steps[1:], passes[column], color=color, marker=".", label=f"{label} (%)")
+    share.set(ylabel="%", ylim=(0, 105))
     share.spines["top"].set_visible(False)
     handles = [*axes.get_legend_handles_labels()[0], *share.get_legend_handles_labels()[0]]
-    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, frameon=False)
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4, frameon=False, fontsize=8)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
 
 def sizes_figure(sizes: pd.DataFrame) -> Figure:
-    """Tasks of each cluster, largest first, against the last pruning threshold."""
+    """Tasks of each cluster, largest first, against the last fewest tasks kept."""
     figure, axes = _figure()
     axes.fill_between(sizes["rank"], sizes["tasks"], step="mid", color=BLUE, alpha=0.8, label="cluster")
-    axes.axhline(sizes["threshold"].iloc[0], color=ORANGE, label="pruning threshold")
+    axes.axhline(sizes["threshold"].iloc[0], color=ORANGE, label="fewest tasks kept")
     axes.set(xlabel="cluster, largest first", ylabel="tasks", xlim=(0.5, len(sizes) + 0.5))
     axes.legend(frameon=False)
     return figure

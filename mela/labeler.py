@@ -1,209 +1,310 @@
-"""LearnLabeler: global labels for independently labelled tasks (Algorithm 2)."""
+"""LearnLabeler as a scikit-learn estimator: global labels for independently labelled tasks."""
 
-from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
+from scipy.stats import binom, norm
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from mela.class_means import ClassMeans
+from mela.class_means import ClassMeans, class_means
 from mela.errors import MelaError
-from mela.passes import Centroids, distinct, nearest, norms, run_pass
+from mela.global_labels import Collisions, assign_tasks
+from mela.merging import Merged, left_out, merge_classes
+from mela.pair_quality import pair_quality
+from mela.passes import nearest
+from mela.pruning import Pass, prune_clusters
+from mela.task_samples import TaskSamples, group_samples
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pass:
-    """One pass over the tasks: clusters before it, the pruning threshold, clusters kept, share of tasks clustered."""
+class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Infer the global classes of tasks that were labelled independently of each other.
 
-    clusters: int
-    threshold: float
-    kept: int
-    tasks_clustered: float
+    In each task samples carry local labels, which mean nothing outside of it. Samples of one local label belong
+    together, those of different ones do not; which labels of different tasks are the same class is what is inferred.
 
+    With ``merge=True`` task classes are merged as long as it is more probable than not that they are one class, given
+    how far apart they lie, how much the samples of one differ, and which clusters met in a task
+    (`mela.merging.merge_classes`); the number of classes follows. With ``merge=False`` this is Algorithm 2 of the
+    paper: clusters are matched task by task,
 
-@dataclass(frozen=True, kw_only=True)
-class GlobalLabels:
-    """What LearnLabeler finds.
+    .. math:: v^*_j = \arg\min_v |g_v - \bar\psi_j|^2, \qquad
+        g_v \leftarrow \frac{N_v g_v + I \bar\psi_j}{N_v + I} \quad (12, 13)
 
-    Attributes
-    ----------
-    centroids : float64 (n_clusters, m)
-    counts : int64 (n_clusters,)
-        Tasks matched to each cluster in the last pass (over all passes where counts are cumulative).
-    assignments : int64 (n_classes,)
-        Nearest centroid of each task class.
-    clustered : bool (n_classes,)
-        False where two classes of the task have the same nearest centroid; such tasks are left out of pre-training.
-    path : list of Pass
-    """
-
-    centroids: Floats
-    counts: Ints
-    assignments: Ints
-    clustered: npt.NDArray[np.bool_]
-    path: list[Pass]
-
-    @property
-    def settled(self) -> bool:
-        """Whether the last pass removed no cluster, so that `max_passes` did not cut the search short."""
-        return self.path[-1].kept == self.path[-1].clusters
-
-    def path_table(self) -> pd.DataFrame:
-        """The passes as rows, counted from 1, with the share of tasks clustered in percent."""
-        table = pd.DataFrame(self.path).rename_axis("pass").rename(lambda row: row + 1).reset_index()
-        return table.assign(tasks_clustered=100 * table["tasks_clustered"])
-
-    def sizes_table(self) -> pd.DataFrame:
-        """Tasks matched to each cluster, largest first, beside the last threshold."""
-        counts = np.sort(self.counts)[::-1]
-        ranks = np.arange(1, len(counts) + 1)
-        return pd.DataFrame({"rank": ranks, "tasks": counts, "threshold": self.path[-1].threshold})
-
-
-def learn_labels(
-    classes: ClassMeans,
-    *,
-    n_clusters: int,
-    q: float,
-    min_count: int = 1,
-    cumulative_counts: bool = False,
-    max_passes: int = 100,
-    seed: int,
-) -> GlobalLabels:
-    r"""Cluster task classes under the local constraints and prune rare clusters until their number settles.
-
-    Centroids start as the class means of random tasks. A pass visits the tasks in a seeded order: each class of a task
-    goes to its nearest centroid (Eq. 12); unless two of them meet at one centroid, every matched centroid becomes the
-    running mean of what it received (Eq. 13),
-
-    .. math:: g_v \leftarrow \frac{N_v g_v + I \bar\psi}{N_v + I}, \qquad N_v \leftarrow N_v + I, \qquad N_v = 1
-        \text{ at the start of a pass},
-
-    at once, so that later tasks of the pass meet the moved centroid. Then clusters with
-    ``count < max(mean(count) - q * sqrt(Var), min_count)`` are removed (Eq. 14-15), where count is in tasks and Var is
-    that of a cluster which takes part in each matched task with probability p = ways / n_clusters: the sum of p (1 - p)
-    over these tasks. Passes end when none is removed.
+    for the class means :math:`\bar\psi_j` of I samples of a task none of whose classes collide, and those rarer than
+    q standard deviations below the mean are pruned (14, 15) until none is (`mela.pruning.prune_clusters`). Then each
+    task class takes its nearest centroid.
 
     Parameters
     ----------
-    classes : ClassMeans
-    n_clusters : int
-        J, clusters to start from.
-    q : float
-        Tolerance of the pruning in standard deviations; a smaller one removes more.
-    min_count : int
-        Tasks that a cluster needs whatever the threshold, which is negative when there are few tasks.
-    cumulative_counts : bool
-        Do not reset N_v and the counts between passes, as the authors' code does; the paper resets.
-    max_passes : int
-    seed : int
-        Of the initial tasks and the order of the visits.
+    n_clusters : int, default=300
+        J, clusters that pruning starts from; without use if `merge`.
+    q : float, default=6.5
+        Standard deviations below the expected number of tasks at which a cluster goes. After merging, clusters are
+        classes and it is the exact binomial quantile of that probability which counts.
+    merge : bool, default=True
+        Merge task classes; False is the paper's algorithm.
+    collisions : {"drop", "assign"}, default="drop"
+        What becomes of a task two of whose classes have the same nearest centroid: left without labels (the paper), or
+        labelled by the best matching of its classes with different centroids.
+    guard : bool, default=True
+        Go back to an earlier pass where pruning ran away; see `mela.pruning.prune_clusters`. Without use if `merge`.
+    min_count : int, default=1
+        Tasks that a cluster needs in any case.
+    cumulative_counts : bool, default=False
+        Pruning only: keep counts between passes, as the authors' code does.
+    max_passes : int, default=100
+        Pruning only.
+    random_state : int, RandomState or None, default=0
+        Of the first clusters and the order of the visits. Merging up to 5,000 task classes has nothing random.
 
-    Raises
-    ------
-    MelaError
-        Fewer task classes than `n_clusters`, fewer clusters than the ways of a task, or no task that was clustered.
+    Attributes
+    ----------
+    labels_ : int64 (n_samples,)
+        Cluster of each sample, -1 where its task was not clustered.
+    cluster_centers_ : float64 (n_clusters, n_features)
+    counts_ : int64 (n_clusters,)
+        Tasks in which a cluster was found, before tasks were assigned for the last time.
+    n_iter_ : int
+        Passes, or merges.
+    path_ : list of mela.pruning.Pass
+        Clusters, threshold and share of tasks clustered of each pass; empty if merged.
+    chosen_pass_ : int or None
+        The pass, from 0, that the clusters come from; None if merged.
+    merged_ : mela.merging.Merged or None
+        Merging only: the space in which distances were taken, the odds of the merges.
+    threshold_ : float
+        Tasks below which a cluster was removed last.
+    consistency_ : float or None
+        Merging only: share of task classes that would reach their own cluster had they not been part of it. What is
+        far below 1 was decided on thin evidence.
+    pair_quality_ : mela.pair_quality.PairQuality
+        How good the clusters are, judged by the tasks alone.
+    task_classes_ : mela.task_samples.TaskSamples
+        Which samples, tasks and local labels the task classes stand for.
+    class_clusters_, class_labels_ : int64 (n_task_classes,)
+        Nearest cluster of each task class, and the same with -1 where the task was not clustered.
+    n_features_in_ : int
 
     References
     ----------
     Wang, Pontil and Ciliberto, "The Role of Global Labels in Few-Shot Classification and How to Infer Them", 2021.
+
+    Examples
+    --------
+    Forty tasks, each with three of six classes under local labels 0, 1, 2:
+
+    >>> import numpy as np
+    >>> from mela.labeler import LearnLabeler
+    >>> rng = np.random.default_rng(1)
+    >>> centers = rng.normal(size=(6, 4)) * 4
+    >>> truth = np.concatenate([rng.permutation(6)[:3] for _ in range(40)])
+    >>> X = centers[truth].repeat(5, axis=0) + rng.normal(size=(600, 4))
+    >>> y = np.tile([0, 1, 2], 40).repeat(5)
+    >>> groups = np.arange(40).repeat(15)
+    >>> labeler = LearnLabeler().fit(X, y, groups)
+    >>> len(labeler.cluster_centers_)
+    6
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> adjusted_rand_score(truth.repeat(5), labeler.labels_)
+    1.0
     """
-    starts = classes.starts
-    n_tasks, ways = len(starts) - 1, np.diff(starts)
-    _validate(classes, n_clusters, ways)
-    generator = np.random.default_rng(seed)
-    centroids = _initial_centroids(classes, starts, n_clusters, generator)
-    order = generator.permutation(n_tasks)
-    radius = float(norms(classes.means).max())
-    weights, counts, variance, path = np.ones(n_clusters), np.zeros(n_clusters, dtype=np.int64), 0.0, []
-    for _ in range(max_passes):
-        if not cumulative_counts:
-            weights[:], counts[:], variance = 1, 0, 0.0
-        moving = Centroids(centroids, radius)
-        matched = run_pass(classes.means, classes.sizes, starts, order, moving, weights, counts)
-        centroids = moving.points
-        share = ways[matched] / len(centroids)
-        variance += float((share * (1 - share)).sum())
-        threshold = float(counts.mean() - q * np.sqrt(variance))
-        keep = counts >= max(threshold, min_count)
-        path.append(
-            Pass(
-                clusters=len(centroids),
-                threshold=threshold,
-                kept=int(keep.sum()),
-                tasks_clustered=len(matched) / n_tasks,
-            )
-        )
-        if not keep.any():
+
+    labels_: Ints
+    cluster_centers_: Floats
+    counts_: Ints
+    path_: list[Pass]
+    chosen_pass_: int | None
+    merged_: Merged | None
+    consistency_: float | None
+
+    def __init__(
+        self,
+        n_clusters: int = 300,
+        q: float = 6.5,
+        *,
+        merge: bool = True,
+        collisions: Collisions = "drop",
+        guard: bool = True,
+        min_count: int = 1,
+        cumulative_counts: bool = False,
+        max_passes: int = 100,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.q = q
+        self.merge = merge
+        self.collisions = collisions
+        self.guard = guard
+        self.min_count = min_count
+        self.cumulative_counts = cumulative_counts
+        self.max_passes = max_passes
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Infer global labels.
+
+        Parameters
+        ----------
+        X : array-like (n_samples, n_features)
+        y : array-like (n_samples,)
+            Local labels, of any kind that can be sorted.
+        groups : array-like (n_samples,)
+            Task of each sample. Tasks may have different ways and shots.
+
+        Raises
+        ------
+        ValueError
+            Lengths that differ, values that are not finite, a task of one class, a parameter out of its range, fewer
+            clusters or task classes than a task has ways; for merging, task classes of one sample only.
+        """
+        return self.fit_tasks(self._samples(X, y, groups, reset=True))
+
+    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> Ints:
+        """Infer global labels and return `labels_`."""
+        return self.fit(X, y, groups).labels_
+
+    def fit_tasks(self, samples: TaskSamples) -> Self:
+        """Infer global labels of samples that may share feature rows, as images that occur in many tasks do."""
+        self._check_parameters()
+        self.n_features_in_ = samples.features.shape[1]
+        classes = class_means(samples)
+        _check_ways(classes)
+        self.task_classes_ = samples
+        if self.merge:
+            self._merge(samples, classes)
+        else:
+            self._prune(classes)
+        points = self._transform(classes.means)
+        centers = self._transform(self.cluster_centers_)
+        self.class_clusters_, self.class_labels_ = assign_tasks(points, classes.starts, centers, self.collisions)
+        if (self.class_labels_ < 0).all():
             raise MelaError(
-                f"labeler.q: pass {len(path)} would remove all {len(keep)} clusters ({len(matched)} of {n_tasks} tasks "
-                "clustered); raise labeler.q or lower labeler.min_count"
+                f"labeler: expected tasks whose classes reach different clusters, found none of {len(classes.ways)} "
+                f"({len(centers)} clusters); raise labeler.q, or set labeler.collisions to assign"
             )
-        centroids, weights, counts = centroids[keep], weights[keep], counts[keep]
-        if keep.all():
-            break
-    assignments, clustered = assign(classes, centroids)
-    if not clustered.any():
-        raise MelaError(
-            f"labeler.q: expected tasks whose classes reach different clusters, found none ({len(centroids)} clusters "
-            f"left after {len(path)} passes); raise labeler.q or labeler.n_clusters"
+        if not self.merge:
+            self.pair_quality_ = pair_quality(nearest(points, centers), classes.starts)
+        self.labels_ = np.empty(len(samples.order), dtype=np.int64)
+        self.labels_[samples.order] = self.class_labels_[samples.classes]
+        return self
+
+    def predict(self, X: Any, y: Any = None, groups: Any = None) -> Ints:
+        """Cluster of each sample (n_samples,).
+
+        With `y` and `groups` as in `fit`, tasks are labelled under their local constraints (-1 where a task collides
+        and `collisions` is "drop"). Without both, each sample takes its nearest centroid.
+        """
+        check_is_fitted(self)
+        centers = self._transform(self.cluster_centers_)
+        if y is None and groups is None:
+            X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+            return nearest(self._transform(X.astype(np.float64)), centers)
+        samples = self._samples(X, y, groups, reset=False)
+        classes = class_means(samples)
+        _check_ways(classes)
+        if classes.ways.max() > len(centers):
+            raise MelaError(
+                f"task {classes.widest}: expected at most {len(centers)} classes, the clusters found, got "
+                f"{classes.ways.max()}"
+            )
+        _, found = assign_tasks(self._transform(classes.means), classes.starts, centers, self.collisions)
+        labels = np.empty(len(samples.order), dtype=np.int64)
+        labels[samples.order] = found[samples.classes]
+        return labels
+
+    def _prune(self, classes: ClassMeans) -> None:
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = check_random_state(seed).randint(2**31)
+        pruned = prune_clusters(
+            classes,
+            n_clusters=self.n_clusters,
+            q=self.q,
+            min_count=self.min_count,
+            cumulative_counts=self.cumulative_counts,
+            guard=self.guard,
+            max_passes=self.max_passes,
+            seed=int(seed),
         )
-    return GlobalLabels(centroids=centroids, counts=counts, assignments=assignments, clustered=clustered, path=path)
+        self.cluster_centers_, self.counts_, self.path_ = pruned.centroids, pruned.counts, pruned.path
+        self.n_iter_, self.chosen_pass_, self.merged_ = len(pruned.path), pruned.chosen, None
+        self.threshold_, self.consistency_ = pruned.path[pruned.chosen].threshold, None
+
+    def _merge(self, samples: TaskSamples, classes: ClassMeans) -> None:
+        merged = merge_classes(samples, classes, seed=check_random_state(self.random_state).randint(2**31))
+        used = merged.assignments >= 0
+        own = left_out(merged, classes)
+        self.consistency_ = float((own == merged.assignments)[used].mean())
+        self.pair_quality_ = pair_quality(own, classes.starts)
+        keep, counts, self.threshold_ = self._common(merged, classes)
+        weights = np.bincount(merged.assignments[used], classes.sizes[used])
+        centers = np.zeros((len(weights), classes.means.shape[1]))
+        np.add.at(centers, merged.assignments[used], classes.means[used] * classes.sizes[used, None])
+        self.cluster_centers_, self.counts_ = (centers / weights[:, None])[keep], counts[keep]
+        self.path_, self.chosen_pass_, self.merged_ = [], None, merged
+        self.n_iter_ = sum(done.kept for done in merged.rounds)
+
+    def _common(self, merged: Merged, classes: ClassMeans) -> tuple[npt.NDArray[np.bool_], Ints, float]:
+        """Which merged clusters are not too rare for classes, the tasks of all, and the fewest that one needs."""
+        used = merged.assignments >= 0
+        counts = np.bincount(merged.assignments[used]).astype(np.int64)
+        n_tasks = int(used[classes.starts[:-1]].sum())
+        share = min(1.0, float(classes.ways.mean()) / len(counts))
+        threshold = float(binom.ppf(norm.cdf(-self.q), n_tasks, share))
+        keep = counts >= max(threshold, self.min_count)
+        if keep.sum() < classes.ways.max():
+            raise MelaError(
+                f"labeler.merge: found {len(counts)} classes, {keep.sum()} of them in the "
+                f"{max(threshold, self.min_count):.0f} tasks or more that a class needs, fewer than the "
+                f"{classes.ways.max()} ways of task {classes.widest}; train the embedding longer, give more samples "
+                "per class, or set labeler.merge to false"
+            )
+        return keep, counts, threshold
+
+    def _transform(self, points: Floats) -> Floats:
+        return self.merged_.space.transform(points) if self.merged_ else points
+
+    def _samples(self, X: Any, y: Any, groups: Any, *, reset: bool) -> TaskSamples:
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
+        for name, value in [("y", y), ("groups", groups)]:
+            if value is None:
+                what = "the local label" if name == "y" else "the task"
+                raise MelaError(f"{name}: expected {what} of each sample, got None; y and groups are both required")
+        y, groups = column_or_1d(y), column_or_1d(groups)
+        if not len(X) == len(y) == len(groups):
+            raise MelaError(f"X, y, groups: expected the same length, got {len(X)}, {len(y)}, {len(groups)}")
+        finite = np.isfinite(X).all(axis=1)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            column = int(np.argmin(np.isfinite(X[row])))
+            what = "NaN" if np.isnan(X[row, column]) else "infinity"
+            raise MelaError(
+                f"X: expected finite values, got {what} in row {row}, column {column} (task {groups[row]}, local label "
+                f"{y[row]}); {(~finite).sum()} of {len(X)} rows are not finite"
+            )
+        return group_samples(X, np.arange(len(X)), groups, y)
+
+    def _check_parameters(self) -> None:
+        for name, least in [("n_clusters", 1), ("min_count", 1), ("max_passes", 1)]:
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < least:
+                raise MelaError(f"labeler.{name}: expected an integer of at least {least}, got {value!r}")
+        if not np.isfinite(self.q) or self.q < 0:
+            raise MelaError(f"labeler.q: expected a finite number of at least 0, got {self.q!r}")
+        if self.collisions not in ("drop", "assign"):
+            raise MelaError(f"labeler.collisions: expected 'drop' or 'assign', got {self.collisions!r}")
 
 
-def assign(classes: ClassMeans, centroids: Floats) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Nearest centroid of each task class (n,), and whether its task's classes all have different ones (n,)."""
-    found = nearest(classes.means, centroids)
-    return found, distinct(found, classes.starts)
-
-
-def label_images(found: GlobalLabels, image_ids: Ints, class_rows: Ints) -> tuple[GlobalLabels, Ints, Ints]:
-    """One label per image: the cluster that most of its clustered task classes have, the smallest one at a tie.
-
-    Parameters
-    ----------
-    found : GlobalLabels
-    image_ids, class_rows : int64 (n_samples,)
-        Each sample's image and task class (a row of the class means).
-
-    Returns
-    -------
-    found : GlobalLabels
-        The same clusters, renumbered: those that are the label of some image come first.
-    image_ids, labels : int64 (n_labelled,)
-        Images that occur in a clustered task, in rising order. The labels are 0 to n_labels - 1, and label v is
-        centroid v of the renumbered clusters.
-    """
-    votes = np.stack([image_ids, found.assignments[class_rows]], axis=1)[found.clustered[class_rows]]
-    pairs, counts = np.unique(votes, axis=0, return_counts=True)
-    winners = pairs[np.lexsort((pairs[:, 1], -counts, pairs[:, 0]))]
-    images, first = np.unique(winners[:, 0], return_index=True)
-    used, labels = np.unique(winners[first, 1], return_inverse=True)
-    order = np.concatenate([used, np.setdiff1d(np.arange(len(found.centroids)), used)])
-    renumbered = replace(
-        found,
-        centroids=found.centroids[order],
-        counts=found.counts[order],
-        assignments=np.argsort(order)[found.assignments],
-    )
-    return renumbered, images, labels.astype(np.int64)
-
-
-def _validate(classes: ClassMeans, n_clusters: int, ways: Ints) -> None:
-    if len(classes.means) < n_clusters:
+def _check_ways(classes: ClassMeans) -> None:
+    if classes.ways.min() < 2:
+        task = classes.task_ids[classes.starts[int(classes.ways.argmin())]]
         raise MelaError(
-            f"labeler.n_clusters: expected at most {len(classes.means)}, the number of task classes, got {n_clusters}"
+            f"task {task}: expected at least two classes, got one class; {(classes.ways < 2).sum()} of "
+            f"{len(classes.ways)} tasks have a single class, which says nothing about what differs; leave them out"
         )
-    if ways.max() > n_clusters:
-        task = classes.task_ids[classes.starts[int(ways.argmax())]]
-        raise MelaError(
-            f"labeler.n_clusters: expected at least {ways.max()}, the ways of task {task}, got {n_clusters}"
-        )
-
-
-def _initial_centroids(classes: ClassMeans, starts: Ints, n_clusters: int, generator: np.random.Generator) -> Floats:
-    rows = [np.arange(starts[task], starts[task + 1]) for task in generator.permutation(len(starts) - 1)]
-    return classes.means[np.concatenate(rows)[:n_clusters]].copy()

@@ -12,17 +12,20 @@ pure fragments, since real classes differ in shape and the model takes the ends 
 each cluster has its own covariance, estimated from its own samples, and what belongs together is joined.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import gammaln
 from sklearn.cluster import kmeans_plusplus
 
+from mela.class_means import ClassMeans
 from mela.discriminant import Space, discriminant_space, noise_scales
+from mela.errors import MelaError
 from mela.passes import distinct, nearest
+from mela.task_samples import TaskSamples
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -32,6 +35,9 @@ WRONG_MEETINGS = 0.01
 SINGLES = 5000
 FRAGMENTS = 2000
 NEIGHBOURS = 15
+LEAST_ODDS = -20.0
+REFUSED = 10
+BLOCK = 1024
 
 
 @dataclass
@@ -97,7 +103,7 @@ def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
 
 
 def agglomerate(clusters: Clusters, between: Floats, rate: float) -> Merges:
-    """Merge greedily while the log odds, short of the concentration, are above 0.
+    """Merge greedily while the log odds, short of the concentration, are not hopeless.
 
     Returns
     -------
@@ -123,7 +129,7 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float) -> Merges:
     merges: Merges = []
     while True:
         u = int(best.argmax())
-        if best[u] <= 0:
+        if best[u] <= LEAST_ODDS:
             return merges
         v = int(partner[u])
         merges.append((u, v, float(best[u])))
@@ -156,25 +162,48 @@ def cut(n: int, merges: Merges) -> Ints:
     return np.unique(roots, return_inverse=True)[1].astype(np.int64)
 
 
-def concentration(n_clusters: int, n: int) -> float:
-    """The alpha for which a Dirichlet process of n draws has about this many clusters: G = alpha log(1 + n / alpha)."""
-    if n_clusters >= n:
-        return float(n)
-    return float(brentq(lambda alpha: alpha * np.log1p(n / alpha) - n_clusters, 1e-6, 1e9))
+def concentrations(n_clusters: Ints, n: int) -> Floats:
+    r"""The alphas for which Dirichlet processes of n draws have about these numbers of clusters.
+
+    :math:`G = \alpha \log(1 + n / \alpha)`, where the probability of G clusters is largest.
+    """
+    alphas = np.geomspace(1e-3, 1e3 * n, 4000)
+    return np.exp(np.interp(n_clusters, alphas * np.log1p(n / alphas), np.log(alphas)))
 
 
-def stop(n_items: int, n: int, merges: Merges) -> tuple[int, float]:
-    """How many merges to keep, and the concentration that the clusters left by them imply."""
-    odds = np.array([merge[2] for merge in merges])
-    alpha, kept = n_items / 2, 0
-    for _ in range(50):
-        against = np.flatnonzero(odds <= np.log(alpha))
-        kept = int(against[0]) if len(against) else len(odds)
-        new = concentration(n_items - kept, n)
-        if abs(np.log(new / alpha)) < 1e-3:
-            break
-        alpha = new
-    return kept, alpha
+def most_probable(n_items: int, n: int, merges: Merges) -> tuple[int, float]:
+    r"""How many of the merges make the most probable partition of n draws, and its concentration.
+
+    Up to a constant the log posterior after i merges is the sum of their odds and
+
+    .. math:: G \log \alpha + \log \Gamma(\alpha) - \log \Gamma(\alpha + n), \qquad G = n_{items} - i,
+
+    with the best alpha for each number of clusters G. All are compared, since the sum can have several peaks.
+    """
+    clusters = n_items - np.arange(len(merges) + 1)
+    alphas = concentrations(clusters, n)
+    prior = clusters * np.log(alphas) + gammaln(alphas) - gammaln(alphas + n)
+    kept = int((np.concatenate([[0], np.cumsum([odds for _, _, odds in merges])]) + prior).argmax())
+    return kept, float(alphas[kept])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """The merges of one round.
+
+    Attributes
+    ----------
+    n_items : int
+        Clusters before it.
+    odds : float64 (n_merges,)
+        Log odds for one class of each merge, in their order.
+    kept : int
+        Merges that were made; the rest were tried and are not worth it.
+    """
+
+    n_items: int
+    odds: Floats
+    kept: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,59 +213,106 @@ class Merged:
     Attributes
     ----------
     space : Space
+    points : float64 (n, d)
+        Task classes in it.
     assignments : int64 (n,)
         Class of each task class, from 0; -1 where the task was left out, two of its classes having met in one fragment.
-    fragments : int
-        Clusters that the first round left to the second.
+    rounds : (Round, Round)
     """
 
     space: Space
+    points: Floats
     assignments: Ints
-    fragments: int
+    rounds: tuple[Round, Round]
 
 
-def merge_classes(features: Floats, rows: Ints, starts: Ints, *, seed: int = 0) -> Merged:
+def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -> Merged:
     """The most probable partition of task classes that a greedy search finds.
 
     Parameters
     ----------
-    features : float (n_samples, m)
-    rows : int64 (n_samples,)
-        Task class of each sample, from 0, at least two samples in some of them.
-    starts : int64 (n_tasks + 1,)
-        Task t holds the task classes ``starts[t]`` to ``starts[t + 1] - 1``.
+    samples : TaskSamples
+    classes : ClassMeans
+        Of these samples.
     seed : int
         Of the fragments to start from, where there are more than 5,000 task classes; with fewer nothing is random.
+
+    Raises
+    ------
+    MelaError
+        Every task class has a single sample, so that nothing says how much samples of one class differ.
     """
-    n = int(starts[-1])
-    sizes = np.bincount(rows, minlength=n)
-    means = np.zeros((n, features.shape[1]))
-    np.add.at(means, rows, features)
-    means /= sizes[:, None]
-    residuals = features - means[rows]
-    space = discriminant_space(means, sizes, residuals.T @ residuals)
-    points, own = space.transform(means), residuals @ space.components / np.sqrt(sizes.mean())
+    sizes, starts = classes.sizes, classes.starts
     freedom = (sizes - 1).astype(np.float64)
-    precision = sizes / sizes.mean() / noise_scales((own**2).sum(axis=1), rows, freedom, points.shape[1])
-    n_tasks, ways = len(starts) - 1, n / (len(starts) - 1)
+    if not freedom.any():
+        raise MelaError(
+            "labeler.merge: expected task classes of two or more samples, which say how much samples of one class "
+            f"differ, got a single sample in each of {len(sizes)}; set labeler.merge to false"
+        )
+    space = discriminant_space(classes.means, sizes, _total_scatter(samples, classes))
+    points = space.transform(classes.means)
+    squares = np.zeros(len(sizes))
+    for own, rows in _deviations(samples, space, points):
+        squares += np.bincount(rows, (own**2).sum(axis=1), minlength=len(sizes))
+    precision = sizes / sizes.mean() / noise_scales(squares, freedom, points.shape[1])
+    n, n_tasks = len(sizes), len(classes.ways)
+    ways = n / n_tasks
     rate = (ways - 1) / (ways * n_tasks)
 
     first = np.arange(n) if n <= SINGLES else _fragments(points, starts, seed)
     clusters = _collect(first, points, precision, starts)
     n_items = len(clusters.weights)
     merges = agglomerate(clusters, space.between, rate)
-    kept, alpha = stop(n_items, int((first >= 0).sum()), merges)
+    kept, alpha = most_probable(n_items, int((first >= 0).sum()), merges)
     pure = np.where(first >= 0, cut(n_items, merges[:kept])[first], -1)
 
     clusters = _collect(pure, points, sizes / sizes.mean(), starts)
-    scatter = _scatter(pure[rows], own, len(clusters.weights))
+    scatter = np.zeros((len(clusters.weights), points.shape[1], points.shape[1]))
+    for own, rows in _deviations(samples, space, points):
+        _add_scatter(scatter, own, pure[rows])
     degrees = np.bincount(pure[pure >= 0], freedom[pure >= 0], len(scatter)).astype(np.float64)
-    joined = join(clusters, scatter, degrees, space.between, rate, alpha)
-    return Merged(space=space, assignments=np.where(pure >= 0, joined[pure], -1), fragments=len(scatter))
+    joins = join(clusters, scatter, degrees, space.between, rate, alpha)
+    refused = [i for i, (_, _, odds) in enumerate(joins) if odds <= 0]
+    worth = refused[0] if refused else len(joins)
+    return Merged(
+        space=space,
+        points=points,
+        assignments=np.where(pure >= 0, cut(len(scatter), joins[:worth])[pure], -1),
+        rounds=(
+            Round(n_items=n_items, odds=np.array([odds for _, _, odds in merges]) - np.log(alpha), kept=kept),
+            Round(n_items=len(scatter), odds=np.array([odds for _, _, odds in joins]), kept=worth),
+        ),
+    )
 
 
-def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, alpha: float) -> Ints:
-    r"""Second round: merge pure clusters while the odds with their own covariances are favourable.
+def left_out(merged: Merged, classes: ClassMeans) -> Ints:
+    """The class that each task class (n,) would be nearest to had it not been part of its own.
+
+    A class of one is without a center then, and its task class goes to another.
+    """
+    n_classes, used = int(merged.assignments.max()) + 1, merged.assignments >= 0
+    weights = np.bincount(merged.assignments[used], classes.sizes[used], n_classes)
+    sums = np.zeros((n_classes, merged.points.shape[1]))
+    np.add.at(sums, merged.assignments[used], merged.points[used] * classes.sizes[used, None])
+    centers = sums / weights[:, None]
+    lengths = (centers**2).sum(axis=1)
+    found = np.empty(len(used), dtype=np.int64)
+    for start in range(0, len(found), BLOCK):
+        rows = np.arange(start, min(start + BLOCK, len(found)))
+        points = merged.points[rows]
+        squared = lengths - 2 * points @ centers.T + (points**2).sum(axis=1)[:, None]
+        inside = np.flatnonzero(used[rows])
+        own, size = merged.assignments[rows[inside]], classes.sizes[rows[inside]]
+        rest = weights[own] - size
+        # without a point of weight w, a center of weight W lies W / (W - w) times as far away from it
+        away = squared[inside, own] * (weights[own] / np.maximum(rest, 1)) ** 2
+        squared[inside, own] = np.where(rest > 0, away, np.inf)
+        found[rows] = squared.argmin(axis=1)
+    return found
+
+
+def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, alpha: float) -> Merges:
+    r"""Second round: merge pure clusters by the odds with their own covariances.
 
     With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average one
     with the weight of d samples, their difference is normal with covariance A if they are one class, and A + 2 diag(b)
@@ -258,8 +334,9 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
 
     Returns
     -------
-    int64 (k,)
-        New cluster of each.
+    list of (u, v, odds)
+        Cluster v went into u. Odds include the concentration; merges are worth it up to the first at most 0, and some
+        after it show by how much the rest are not.
     """
     k, d = clusters.sums.shape
     alive = np.ones(k, dtype=bool)
@@ -295,8 +372,8 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
     merges: Merges = []
     while True:
         u = int(best.argmax())
-        if best[u] <= 0:
-            return cut(k, merges)
+        if np.isinf(best[u]) or sum(odds <= 0 for _, _, odds in merges[-REFUSED:]) == REFUSED:
+            return merges
         v = int(partner[u])
         merges.append((u, v, float(best[u])))
         clusters.absorb(u, v)
@@ -325,11 +402,28 @@ def _collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> C
     )
 
 
-def _scatter(clusters: Ints, deviations: Floats, k: int) -> Floats:
+def _total_scatter(samples: TaskSamples, classes: ClassMeans) -> Floats:
+    m = classes.means.shape[1]
+    total = np.zeros((m, m))
+    for features, rows in samples.blocks():
+        residuals = features - classes.means[rows]
+        total += residuals.T @ residuals
+    return total
+
+
+def _deviations(samples: TaskSamples, space: Space, points: Floats) -> Iterator[tuple[Floats, Ints]]:
+    """Deviations of samples from their task class (b, d), in units of a task class's noise, and the task class (b,)."""
+    scale = 1 / np.sqrt(samples.sizes.mean())
+    for features, rows in samples.blocks():
+        yield (space.transform(features) - points[rows]) * scale, rows
+
+
+def _add_scatter(scatter: Floats, deviations: Floats, clusters: Ints) -> None:
     order = np.argsort(clusters, kind="stable")
-    bounds = np.searchsorted(clusters[order], np.arange(k + 1))
-    parts = [deviations[order[start:end]] for start, end in pairwise(bounds)]
-    return np.stack([part.T @ part for part in parts])
+    found, first = np.unique(clusters[order], return_index=True)
+    for cluster, part in zip(found, np.split(deviations[order], first[1:]), strict=True):
+        if cluster >= 0:
+            scatter[cluster] += part.T @ part
 
 
 def _fragments(points: Floats, starts: Ints, seed: int) -> Ints:

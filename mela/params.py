@@ -193,12 +193,15 @@ class EmbedParams(_Schedule):
 
 
 class LabelerParams(Block):
-    """LearnLabeler (Algorithm 2)."""
+    """LearnLabeler: merging, or Algorithm 2."""
 
     block: ClassVar[str] = "labeler"
+    merge: bool
+    collisions: Literal["drop", "assign"]
     n_clusters: Annotated[int, Field(ge=2)]
     q: Annotated[float, Field(ge=0)]
     min_count: Positive
+    guard: bool
     cumulative_counts: bool
     max_passes: Positive
     seed: Seed

@@ -107,7 +107,7 @@ def run_pass(
     counts: Ints,
     *,
     block_rows: int = BLOCK_ROWS,
-) -> Ints:
+) -> tuple[Ints, Ints]:
     """One pass of Algorithm 2 without its pruning.
 
     Parameters
@@ -131,11 +131,13 @@ def run_pass(
 
     Returns
     -------
-    int64 (n_matched,)
+    matched : int64 (n_matched,)
         Tasks whose classes all had different nearest centroids, in the order of the visits.
+    assignments : int64 (n,)
+        Nearest centroid of each task class when its task was visited; -1 for tasks not in `order`.
     """
     xp = centroids.xp
-    matched = []
+    matched, assignments = [], np.full(int(means.shape[0]), -1, dtype=np.int64)
     for block in _blocks(order, starts, block_rows):
         rows = np.concatenate([np.arange(starts[task], starts[task + 1]) for task in block])
         points = means[xp.asarray(rows, device=device(means)), :]
@@ -147,6 +149,7 @@ def run_pass(
             start, end = end, end + int(starts[task + 1] - starts[task])
             own = points[start:end, :]
             found = centroids.nearest(own, scores[start:end, :], margins[start:end])
+            assignments[starts[task] : starts[task + 1]] = found
             if len(set(found)) < len(found):
                 continue
             new = sizes[starts[task] : starts[task + 1]].astype(np.float64)
@@ -157,7 +160,7 @@ def run_pass(
             matched.append(task)
             if end < len(rows):
                 scores[end:, where] = extended[end:, :] @ changed.T
-    return np.array(matched, dtype=np.int64)
+    return np.array(matched, dtype=np.int64), assignments
 
 
 def nearest(means: Array, centroids: Array, *, block_rows: int = BLOCK_ROWS) -> Ints:

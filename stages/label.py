@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 
 from mela import store
-from mela.class_means import class_means
-from mela.labeler import label_images, learn_labels
+from mela.global_labels import label_images
+from mela.label_report import label_metrics, merges_table, passes_table, remark, sizes_table
+from mela.labeler import LearnLabeler
 from mela.params import PARAMS, LabelerParams
+from mela.task_samples import manifest_samples
 from stages import paths
 from stages.run import run
 
@@ -22,40 +24,39 @@ def main(
     centroids: Path = paths.CENTROIDS,
     metrics: Path = paths.LABEL_METRICS,
     passes: Path = paths.PASSES,
+    merges: Path = paths.MERGES,
     sizes: Path = paths.SIZES,
 ) -> None:
     """Read features and training tasks; write labels of images and task classes, centroids, metrics and plot points."""
     settings = LabelerParams.read(params)
-    manifest = store.read_table(train, store.MANIFEST)
-    classes = class_means(manifest, *store.read_features(features))
-    found, image_ids, image_clusters = label_images(
-        learn_labels(classes, **settings.model_dump()), manifest["image_id"].to_numpy(), classes.rows_of(manifest)
+    known_images, vectors = store.read_features(features)
+    samples = manifest_samples(store.read_table(train, store.MANIFEST), known_images, vectors)
+    labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed).fit_tasks(samples)
+    flat = label_images(
+        labeler.class_labels_, len(labeler.cluster_centers_), known_images[samples.index], samples.classes
     )
     made_from = settings.model_dump(mode="json")
-    flat = pd.DataFrame({"image_id": image_ids, "label": image_clusters})
-    store.write_table(labels, flat, store.LABELS, stage="label", params=made_from)
+    by_image = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
+    store.write_table(labels, by_image, store.LABELS, stage="label", params=made_from)
     by_task = pd.DataFrame(
         {
-            "task_id": classes.task_ids,
-            "local_label": classes.local_labels,
-            "cluster": found.assignments,
-            "clustered": found.clustered,
+            "task_id": samples.task_ids,
+            "local_label": samples.local_labels,
+            "cluster": flat.renumber(labeler.class_clusters_),
+            "clustered": labeler.class_labels_ >= 0,
         }
     )
     store.write_table(assignments, by_task, store.ASSIGNMENTS, stage="label", params=made_from)
-    store.write_array(centroids, found.centroids.astype(np.float32))
+    store.write_array(centroids, labeler.cluster_centers_[flat.order].astype(np.float32))
 
-    result = {
-        "clusters": len(np.unique(image_clusters)),
-        "tasks_clustered": 100 * float(by_task.groupby("task_id")["clustered"].first().mean()),
-        "passes": len(found.path),
-    }
+    result = {"clusters": len(np.unique(flat.labels))} | label_metrics(labeler)
     store.write_json(metrics, result)
-    store.write_csv(passes, found.path_table())
-    store.write_csv(sizes, found.sizes_table())
-    if not found.settled:
-        print(f"label: stopped at labeler.max_passes={settings.max_passes} while clusters were still being removed")
-    print("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered, {passes} passes".format(**result))
+    store.write_csv(passes, passes_table(labeler))
+    store.write_csv(merges, merges_table(labeler))
+    store.write_csv(sizes, sizes_table(labeler))
+    if line := remark(labeler):
+        print(f"label: {line}")
+    print("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(**result))
 
 
 if __name__ == "__main__":

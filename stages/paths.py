@@ -22,6 +22,7 @@ RESULTS = Path("results")
 EMBED_CURVE = RESULTS / "embed/curve.csv"
 LABEL_METRICS = RESULTS / "label/metrics.json"
 PASSES = RESULTS / "label/passes.csv"
+MERGES = RESULTS / "label/merges.csv"
 SIZES = RESULTS / "label/sizes.csv"
 SCORES = RESULTS / "score_labels/metrics.json"
 PRETRAIN_METRICS = RESULTS / "pretrain/metrics.json"

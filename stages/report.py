@@ -14,6 +14,7 @@ def main(
     pretrain: Path = paths.PRETRAIN_METRICS,
     evaluate: Path = paths.EVALUATE_METRICS,
     passes: Path = paths.PASSES,
+    merges: Path = paths.MERGES,
     sizes: Path = paths.SIZES,
     embed_curve: Path = paths.EMBED_CURVE,
     pretrain_curve: Path = paths.PRETRAIN_CURVE,
@@ -25,7 +26,7 @@ def main(
     store.write_text(report / "summary.md", markdown(rows))
 
     pictures = {
-        "clusters": figures.clusters_figure(store.read_csv(passes), scored.get("true_classes")),
+        "clusters": figures.clusters_figure(store.read_csv(passes), store.read_csv(merges), scored.get("true_classes")),
         "sizes": figures.sizes_figure(store.read_csv(sizes)),
         "curves": figures.curves_figure(store.read_csv(embed_curve), store.read_csv(pretrain_curve)),
     }

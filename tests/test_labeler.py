@@ -1,448 +1,346 @@
-"""LearnLabeler, against Algorithm 2 written as plain loops and against cases computed by hand."""
+"""The estimator: scikit-learn's checks, what must not matter, and what it says about bad input."""
 
-import math
-from dataclasses import dataclass
-from typing import Any
+import doctest
+import pickle
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import ortho_group
+from scipy.stats import binom, norm, ortho_group
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import check_estimator
 
-from mela.class_means import ClassMeans, class_means
-from mela.errors import MelaError
-from mela.labeler import GlobalLabels, Pass, assign, label_images, learn_labels
-
-Task = list[tuple[list[float], int]]
-
-
-@dataclass
-class Expected:
-    centroids: list[np.ndarray]
-    counts: list[int]
-    assignments: list[int]
-    clustered: list[bool]
-    path: list[tuple[int, float, int, float]]
+from mela import labeler as module
+from mela.class_means import class_means
+from mela.global_labels import assign_tasks
+from mela.labeler import LearnLabeler
+from mela.pruning import prune_clusters
+from mela.scores import majority_accuracy
+from mela.task_samples import group_samples
 
 
-def as_classes(tasks: list[Task]) -> ClassMeans:
-    """Task classes from (mean, size) pairs; tasks are numbered from 0."""
-    return ClassMeans(
-        task_ids=np.repeat(np.arange(len(tasks)), [len(task) for task in tasks]),
-        local_labels=np.array([label for task in tasks for label in range(len(task))]),
-        means=np.array([mean for task in tasks for mean, _ in task], dtype=np.float64),
-        sizes=np.array([size for task in tasks for _, size in task]),
+class WithoutGroups(LearnLabeler):
+    """For checks that call ``fit(X)`` and ``fit(X, y)``: four rows make a task, every other one is of class 1.
+
+    The checks set n_clusters to 1, fewer than any task has classes.
+    """
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        rows = np.arange(X.shape[0] if hasattr(X, "shape") else len(X))
+        given, self.n_clusters = self.n_clusters, max(2, self.n_clusters)
+        try:
+            return super().fit(X, rows % 2, rows * max(1, len(rows) // 4) // max(1, len(rows)))
+        finally:
+            self.n_clusters = given
+
+    def predict(self, X: Any, y: Any = None, groups: Any = None) -> np.ndarray:
+        return super().predict(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize("merge", [True, False])
+def test_scikit_learns_checks(merge: bool) -> None:
+    """All but one: check_clustering wants the clusters that a mixture shows, of samples that belong to no task.
+
+    check_array_api_input is skipped by scikit-learn unless SCIPY_ARRAY_API is set when the process starts.
+    """
+    results = check_estimator(
+        WithoutGroups(n_clusters=2, merge=merge),
+        on_fail=None,
+        expected_failed_checks={"check_clustering": "clusters samples without local labels and tasks"},
     )
+    by_status = {
+        status: {result["check_name"] for result in results if result["status"] == status}
+        for status in ("passed", "skipped", "xfail", "failed")
+    }
+    assert by_status["failed"] == set()
+    assert by_status["xfail"] == {"check_clustering"}
+    assert by_status["skipped"] <= {"check_array_api_input"}
+    assert len(by_status["passed"]) > 30
 
 
-def on_a_line(*tasks: tuple[float, ...], size: int = 1) -> ClassMeans:
-    return as_classes([[([value], size) for value in task] for task in tasks])
+def test_the_example_of_the_docstring() -> None:
+    failed, tried = doctest.testmod(module)
+    assert (failed, tried > 5) == (0, True)
 
 
-def nearest(point: np.ndarray, centroids: list[np.ndarray]) -> int:
-    best, best_distance = -1, math.inf
-    for v, centroid in enumerate(centroids):
-        distance = float(((point - centroid) ** 2).sum())
-        if distance < best_distance:
-            best, best_distance = v, distance
-    return best
+Tasks = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def algorithm_2(
-    tasks: list[Task],
-    *,
-    n_clusters: int,
-    q: float,
-    min_count: int,
-    cumulative_counts: bool,
-    max_passes: int,
-    seed: int,
-) -> Expected:
-    generator = np.random.default_rng(seed)
-    centroids: list[np.ndarray] = []
-    for t in generator.permutation(len(tasks)):
-        for mean, _ in tasks[t]:
-            if len(centroids) < n_clusters:
-                centroids.append(np.array(mean))
-    order = generator.permutation(len(tasks))
-
-    samples, matches, variance, path = [1] * n_clusters, [0] * n_clusters, 0.0, []
-    for _ in range(max_passes):
-        clusters = len(centroids)
-        if not cumulative_counts:
-            samples, matches, variance = [1] * clusters, [0] * clusters, 0.0
-        tasks_matched = 0
-        for t in order:
-            matched = [nearest(np.array(mean), centroids) for mean, _ in tasks[t]]
-            if len(set(matched)) < len(tasks[t]):
-                continue
-            for v, (mean, size) in zip(matched, tasks[t], strict=True):
-                centroids[v] = (samples[v] * centroids[v] + size * np.array(mean)) / (samples[v] + size)
-                samples[v] += size
-                matches[v] += 1
-            tasks_matched += 1
-            p = len(tasks[t]) / clusters
-            variance += p * (1 - p)
-        threshold = sum(matches) / clusters - q * math.sqrt(variance)
-        kept = [v for v in range(clusters) if matches[v] >= threshold and matches[v] >= min_count]
-        path.append((clusters, threshold, len(kept), tasks_matched / len(tasks)))
-        centroids, samples, matches = (
-            [centroids[v] for v in kept],
-            [samples[v] for v in kept],
-            [matches[v] for v in kept],
-        )
-        if len(kept) == clusters:
-            break
-
-    assignments, clustered = [], []
-    for task in tasks:
-        found = [nearest(np.array(mean), centroids) for mean, _ in task]
-        assignments += found
-        clustered += [len(set(found)) == len(task)] * len(task)
-    return Expected(centroids, matches, assignments, clustered, path)
+def drawn(
+    seed: int, *, n_classes: int = 12, n_tasks: int = 60, distance: float = 4.0, mixed: bool = True, shots: int = 6
+) -> Tasks:
+    """Features, local labels, tasks and true classes of samples; ways and shots are mixed, rows shuffled."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(n_classes, 8)) * distance / np.sqrt(2)
+    features, local, tasks, truth = [], [], [], []
+    for task in range(n_tasks):
+        ways = int(rng.integers(2, 6)) if mixed else 4
+        for label, true in enumerate(rng.choice(n_classes, size=ways, replace=False)):
+            size = int(rng.integers(2, shots + 1)) if mixed else shots
+            features.append(centers[true] + rng.normal(size=(size, 8)))
+            local += ["abcdef"[label]] * size
+            tasks += [f"t{task}"] * size
+            truth += [true] * size
+    order = rng.permutation(len(truth))
+    return np.concatenate(features)[order], np.array(local)[order], np.array(tasks)[order], np.array(truth)[order]
 
 
-def random_tasks(seed: int, *, n_tasks: int, n_classes: int, noise: float, ways: tuple[int, ...]) -> list[Task]:
-    """Tasks of mixed ways and sizes whose class means scatter about the true classes' centres."""
-    generator = np.random.default_rng(seed)
-    centres = generator.normal(size=(n_classes, 6))
-    return [
-        [
-            ((centres[true] + generator.normal(scale=noise, size=6)).tolist(), int(generator.integers(1, 21)))
-            for true in generator.choice(n_classes, size=generator.choice(ways), replace=False)
-        ]
-        for _ in range(n_tasks)
-    ]
-
-
-def seed_for(n_tasks: int, *, first: int, order: list[int]) -> int:
-    """A seed for which centroids start at task `first` and passes visit the tasks in `order`."""
-    for seed in range(10_000):
-        generator = np.random.default_rng(seed)
-        if generator.permutation(n_tasks)[0] == first and generator.permutation(n_tasks).tolist() == order:
-            return seed
-    raise AssertionError("no such seed")
-
-
-SETTINGS: dict[str, Any] = {"min_count": 1, "cumulative_counts": False, "max_passes": 100}
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("cumulative_counts", [False, True], ids=["reset", "cumulative"])
-@pytest.mark.parametrize(
-    ("ways", "values"),
-    [
-        ((5,), {"n_clusters": 23, "q": 2.5}),
-        ((2, 3, 5), {"n_clusters": 24, "q": 2.0}),
-        ((2, 3, 5), {"n_clusters": 24, "q": 6.0, "min_count": 4}),
-        ((3, 4), {"n_clusters": 30, "q": 1.5, "max_passes": 2}),
-    ],
-)
-def test_equals_algorithm_2_as_plain_loops(
-    ways: tuple[int, ...], values: dict[str, Any], cumulative_counts: bool, seed: int
-) -> None:
-    tasks = random_tasks(seed, n_tasks=70, n_classes=12, noise=0.6, ways=ways)
-    values = SETTINGS | values | {"cumulative_counts": cumulative_counts, "seed": seed}
-    expected, found = algorithm_2(tasks, **values), learn_labels(as_classes(tasks), **values)
-
-    assert expected.path[0][2] < values["n_clusters"], "the case should prune"
-    assert any(share < 1 for *_, share in expected.path), "the case should have collisions"
-    assert found.assignments.tolist() == expected.assignments
-    assert found.clustered.tolist() == expected.clustered
-    assert found.counts.tolist() == expected.counts
-    np.testing.assert_allclose(found.centroids, expected.centroids, rtol=0, atol=1e-9)
-    steps = [(step.clusters, step.threshold, step.kept, step.tasks_clustered) for step in found.path]
-    assert [(a, c) for a, _, c, _ in steps] == [(a, c) for a, _, c, _ in expected.path]
-    np.testing.assert_allclose(steps, expected.path, rtol=0, atol=1e-9)
-
-
-def test_centroids_move_within_a_pass() -> None:
-    """With centroids frozen at 0 and 10 the last task would collide (5.5 is nearer to 10) and be skipped."""
-    classes = on_a_line((0, 10), (4, 14), (5.5, 30))
-    found = learn_labels(classes, n_clusters=2, q=5, seed=seed_for(3, first=0, order=[0, 1, 2]))
-    assert found.path[0].tasks_clustered == 1
-    assert found.counts.tolist() == [3, 3]
-    np.testing.assert_allclose(found.centroids, [[(0 + 0 + 4 + 5.5) / 4], [(10 + 10 + 14 + 30) / 4]])
-
-
-def test_the_order_of_the_visits_matters() -> None:
-    """Before centroids moved, 5.5 and 30 are both nearest to 10: a collision, which only the final assignment mends."""
-    classes = on_a_line((0, 10), (4, 14), (5.5, 30))
-    found = learn_labels(classes, n_clusters=2, q=5, seed=seed_for(3, first=0, order=[0, 2, 1]))
-    assert found.path[0].tasks_clustered == pytest.approx(2 / 3)
-    assert found.counts.tolist() == [2, 2]
-    np.testing.assert_allclose(found.centroids, [[4 / 3], [34 / 3]])
-    assert found.assignments.tolist() == [0, 1] * 3
-    assert found.clustered.all()
-
-
-def test_a_class_of_i_samples_weighs_i() -> None:
-    classes = as_classes([[([0.0], 3), ([10.0], 1)], [([4.0], 8), ([16.0], 2)]])
-    found = learn_labels(classes, n_clusters=2, q=5, seed=seed_for(2, first=0, order=[0, 1]))
-    np.testing.assert_allclose(found.centroids, [[8 * 4 / 12], [(2 * 10 + 2 * 16) / 4]])
-
-
-def test_colliding_tasks_are_skipped() -> None:
-    classes = on_a_line((0, 10), (1, 2), (0, 10))
-    found = learn_labels(classes, n_clusters=2, q=5, seed=seed_for(3, first=0, order=[1, 0, 2]))
-    assert found.centroids.tolist() == [[0], [10]]
-    assert found.counts.tolist() == [2, 2]
-    assert found.path[0].tasks_clustered == pytest.approx(2 / 3)
-    assert found.assignments.tolist() == [0, 1, 0, 0, 0, 1]
-    assert found.clustered.tolist() == [True, True, False, False, True, True]
-
-
-# Clusters 0, 100 and 200 take part in 4, 3 and 1 of 4 tasks: mean 8/3, p = 2/3, variance 4 * 2/3 * 1/3 = 8/9.
-PRUNED = on_a_line((0, 100), (200, 0), (0, 100), (0, 100), size=20)
-PRUNED_ORDER = [0, 1, 2, 3]
-
-
-def seed_for_pruned() -> int:
-    for seed in range(1000):
-        if np.random.default_rng(seed).permutation(4)[:2].tolist() == [0, 1]:
-            return seed
-    raise AssertionError("no such seed")
-
-
-@pytest.mark.parametrize(
-    ("q", "min_count", "thresholds", "kept"),
-    [
-        (2.0, 1, [8 / 3 - 2 * math.sqrt(8 / 9)], [3]),
-        (2.0, 2, [8 / 3 - 2 * math.sqrt(8 / 9), 4], [2, 2]),
-        (1.0, 1, [8 / 3 - math.sqrt(8 / 9), 4], [2, 2]),
-        (100.0, 1, [8 / 3 - 100 * math.sqrt(8 / 9)], [3]),
-    ],
-)
-def test_threshold_by_hand(q: float, min_count: int, thresholds: list[float], kept: list[int]) -> None:
-    found = learn_labels(PRUNED, n_clusters=3, q=q, min_count=min_count, seed=seed_for_pruned())
-    np.testing.assert_allclose([step.threshold for step in found.path], thresholds, rtol=1e-12)
-    assert [step.kept for step in found.path] == kept
-    assert [step.clusters for step in found.path] == [3, *kept[:-1]]
-    assert len(found.centroids) == kept[-1]
-
-
-def test_cumulative_counts_by_hand() -> None:
-    found = learn_labels(PRUNED, n_clusters=3, q=1, cumulative_counts=True, seed=seed_for_pruned())
-    assert sorted(found.counts.tolist()) == [3 + 4, 4 + 4]
-    np.testing.assert_allclose(found.path[1].threshold, 7.5 - math.sqrt(8 / 9), rtol=1e-12)
-
-
-def test_a_count_at_the_threshold_stays() -> None:
-    found = learn_labels(PRUNED, n_clusters=3, q=2, min_count=3, seed=seed_for_pruned())
-    assert [step.kept for step in found.path] == [2, 2]
-    found = learn_labels(on_a_line((0, 9), (0, 9)), n_clusters=2, q=3, seed=0)
-    assert found.path[0].threshold == 2
-    assert found.counts.tolist() == [2, 2]
-
-
-@pytest.mark.parametrize("max_passes", [1, 2, 3, 100])
-def test_stops_when_nothing_is_removed_or_at_max_passes(max_passes: int) -> None:
-    classes = as_classes(random_tasks(0, n_tasks=100, n_classes=12, noise=0.4, ways=(3,)))
-    found = learn_labels(classes, n_clusters=40, q=2, max_passes=max_passes, seed=0)
-    removing = [step.kept < step.clusters for step in found.path]
-    assert all(removing[:-1])
-    assert len(found.path) == max_passes or not removing[-1]
-    assert len(found.centroids) == len(found.counts) == found.path[-1].kept
-    assert [step.clusters for step in found.path[1:]] == [step.kept for step in found.path[:-1]]
-    assert (max_passes < 4) == removing[-1]
-
-
-def separated_tasks(seed: int) -> tuple[ClassMeans, np.ndarray]:
-    generator = np.random.default_rng(seed)
-    centres = 10 * generator.normal(size=(20, 16))
-    true = np.array([generator.choice(20, size=5, replace=False) for _ in range(400)])
-    means = centres[true] + 0.3 * generator.normal(size=(400, 5, 16))
-    return as_classes([[(mean.tolist(), 20) for mean in task] for task in means]), true.reshape(-1)
+PRUNING: dict[str, Any] = {"merge": False, "n_clusters": 30, "q": 3.0}
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_well_separated_classes_are_recovered_purely(seed: int) -> None:
-    classes, true = separated_tasks(seed)
-    found = learn_labels(classes, n_clusters=100, q=20, min_count=8, seed=seed)
-    pairs = {(int(cluster), int(label)) for cluster, label in zip(found.assignments, true, strict=True)}
-    assert len(pairs) == len({cluster for cluster, _ in pairs}), "a cluster holds two true classes"
-    assert {label for _, label in pairs} == set(range(20))
-    assert found.clustered.all()
-    assert len(found.centroids) < 50
+def test_finds_the_classes_of_mixed_tasks(seed: int) -> None:
+    X, y, groups, truth = drawn(seed)
+    found = LearnLabeler().fit(X, y, groups)
+    assert len(found.cluster_centers_) == len(found.counts_) == 12
+    assert adjusted_rand_score(truth[found.labels_ >= 0], found.labels_[found.labels_ >= 0]) > 0.99
+    assert found.consistency_ is not None
+    assert found.consistency_ > 0.95
+    assert found.pair_quality_.precision == pytest.approx(1, abs=0.05)
+    assert (found.path_, found.chosen_pass_) == ([], None)
+    assert found.n_features_in_ == 8
 
 
-@given(seed=st.integers(0, 1000), q=st.floats(0, 0.5), n_clusters=st.integers(5, 40), cumulative=st.booleans())
-@settings(deadline=None, max_examples=60)
-def test_runaway_pruning_ends_in_a_result_or_an_explanation(
-    seed: int, q: float, n_clusters: int, cumulative: bool
-) -> None:
-    classes = as_classes(random_tasks(seed, n_tasks=20, n_classes=8, noise=1.0, ways=(2, 4, 5)))
+@pytest.mark.parametrize("settings", [{}, PRUNING], ids=["merged", "pruned"])
+def test_attributes_agree_with_each_other(settings: dict[str, Any]) -> None:
+    X, y, groups, _ = drawn(0, distance=2.0)
+    found = LearnLabeler(**settings)
+    labels = found.fit_predict(X, y, groups)
+    np.testing.assert_array_equal(labels, found.labels_)
+    assert labels.dtype == np.int64
+    assert -1 in labels, "the case should have collisions"
+    table = pd.DataFrame({"label": labels, "y": y, "group": groups})
+    assert (table.groupby(["group", "y"])["label"].nunique() == 1).all(), "a task class has several labels"
+    clustered = table[table["label"] >= 0].drop_duplicates(["group", "y"])
+    assert not clustered.duplicated(["group", "label"]).any(), "two classes of a task share a cluster"
+    assert (table.groupby("group")["label"].min().ge(0) == table.groupby("group")["label"].max().ge(0)).all()
+    samples = found.task_classes_
+    np.testing.assert_array_equal(found.class_labels_[samples.classes], labels[samples.order])
+    assert (found.class_clusters_ >= 0).all()
+    assert found.cluster_centers_.shape == (len(found.counts_), 8)
+
+
+@pytest.mark.parametrize("settings", [{}, PRUNING], ids=["merged", "pruned"])
+def test_predict_labels_the_training_tasks_as_fit_did(settings: dict[str, Any]) -> None:
+    X, y, groups, _ = drawn(1, distance=2.5)
+    found = LearnLabeler(**settings).fit(X, y, groups)
+    np.testing.assert_array_equal(found.predict(X, y, groups), found.labels_)
+    some = np.isin(groups, ["t3", "t8", "t20"])
+    np.testing.assert_array_equal(found.predict(X[some], y[some], groups[some]), found.labels_[some])
+
+
+@pytest.mark.parametrize("settings", [{}, PRUNING], ids=["merged", "pruned"])
+def test_predict_without_tasks_takes_the_nearest_centroid(settings: dict[str, Any]) -> None:
+    X, y, groups, truth = drawn(2)
+    found = LearnLabeler(**settings).fit(X, y, groups)
+    np.testing.assert_array_equal(found.predict(found.cluster_centers_), np.arange(len(found.cluster_centers_)))
+    # a sample may fall to another fragment of its class than its task class did, which is no mistake
+    assert majority_accuracy(found.predict(X), truth) > 0.9
+
+
+def test_colliding_tasks_are_dropped_or_matched() -> None:
+    X, y, groups, truth = drawn(3, distance=2.0)
+    dropped = LearnLabeler().fit(X, y, groups)
+    kept = LearnLabeler(collisions="assign").fit(X, y, groups)
+    collided = dropped.labels_ < 0
+    assert 0 < collided.mean() < 0.5
+    np.testing.assert_array_equal(kept.labels_[~collided], dropped.labels_[~collided])
+    assert (kept.labels_ >= 0).all()
+    assert adjusted_rand_score(truth[collided], kept.labels_[collided]) > 0.3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pruning_is_that_of_prune_clusters(seed: int) -> None:
+    X, y, groups, _ = drawn(seed)
+    found = LearnLabeler(**PRUNING, random_state=seed).fit(X, y, groups)
+    classes = class_means(group_samples(X, np.arange(len(X)), groups, y))
+    pruned = prune_clusters(classes, n_clusters=30, q=3.0, seed=seed)
+    np.testing.assert_array_equal(found.cluster_centers_, pruned.centroids)
+    np.testing.assert_array_equal(found.counts_, pruned.counts)
+    assert (found.path_, found.n_iter_, found.chosen_pass_) == (pruned.path, len(pruned.path), pruned.chosen)
+    _, labels = assign_tasks(classes.means, classes.starts, pruned.centroids, "drop")
+    np.testing.assert_array_equal(found.class_labels_, labels)
+
+
+def partition(labels: np.ndarray) -> list[int]:
+    """Clusters numbered in the order in which they first occur, so that equal partitions are equal lists."""
+    numbers: dict[int, int] = {-1: -1}
+    for label in labels.tolist():
+        numbers.setdefault(label, len(numbers) - 1)
+    return [numbers[label] for label in labels.tolist()]
+
+
+@pytest.mark.parametrize("settings_", [{}, PRUNING], ids=["merged", "pruned"])
+@given(seed=st.integers(0, 2**31), distance=st.floats(1.5, 4))
+@settings(deadline=None, max_examples=15)
+def test_what_must_not_matter(settings_: dict[str, Any], seed: int, distance: float) -> None:
+    """The order of the samples, the names of local labels, and rotating or shifting the features."""
+    rng = np.random.default_rng(seed)
+    X, y, groups, _ = drawn(seed, n_tasks=40, distance=distance)
+    found = LearnLabeler(**settings_).fit(X, y, groups)
+    wanted = partition(found.labels_)
+
+    order = rng.permutation(len(X))
+    shuffled = LearnLabeler(**settings_).fit(X[order], y[order], groups[order])
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    assert partition(shuffled.labels_[back]) == wanted
+
+    turned = X @ ortho_group.rvs(8, random_state=seed % 2**32) + rng.normal(size=8)
+    assert partition(LearnLabeler(**settings_).fit(turned, y, groups).labels_) == wanted
+
+
+@given(seed=st.integers(0, 2**31), distance=st.floats(1.5, 4))
+@settings(deadline=None, max_examples=15)
+def test_merging_does_not_depend_on_the_order_of_tasks_and_labels(seed: int, distance: float) -> None:
+    rng = np.random.default_rng(seed)
+    X, y, groups, _ = drawn(seed, n_tasks=40, distance=distance)
+    wanted = partition(LearnLabeler().fit(X, y, groups).labels_)
+    names = dict(zip(np.unique(groups), rng.permutation(1000), strict=False))
+    renamed = np.array([names[group] for group in groups])
+    labels = np.array([(1 if renamed[i] % 2 else -1) * ord(label) for i, label in enumerate(y)])
+    assert partition(LearnLabeler().fit(X, labels, renamed).labels_) == wanted
+
+
+@given(seed=st.integers(0, 2**31))
+@settings(deadline=None, max_examples=20)
+def test_permuting_the_clusters_leaves_the_partition(seed: int) -> None:
+    X, y, groups, _ = drawn(seed, n_tasks=30, distance=2.5)
+    found = LearnLabeler(**PRUNING).fit(X, y, groups)
+    labels = found.predict(X, y, groups)
+    order = np.random.default_rng(seed).permutation(len(found.cluster_centers_))
+    found.cluster_centers_ = found.cluster_centers_[order]
+    assert partition(found.predict(X, y, groups)) == partition(labels)
+
+
+@given(seed=st.integers(0, 2**31), q=st.floats(0, 4), merge=st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_never_fewer_clusters_than_the_largest_way(seed: int, q: float, merge: bool) -> None:
+    X, y, groups, _ = drawn(seed, n_tasks=25, distance=1.5)
+    estimator = LearnLabeler(n_clusters=25, q=q, merge=merge, collisions="assign")
     try:
-        found = learn_labels(classes, n_clusters=n_clusters, q=q, cumulative_counts=cumulative, seed=seed)
-    except MelaError as error:
-        found, message = None, str(error)
-    if found is None:
-        assert message.startswith("labeler.q: ")
-        assert "\n" not in message
+        found = estimator.fit(X, y, groups)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"^labeler\.merge: found .* fewer than the \d ways of task"):
+            estimator.fit(X, y, groups)
     else:
-        assert found.clustered.any()
-        assert np.isfinite(found.centroids).all()
-        assert set(found.assignments.tolist()) <= set(range(len(found.centroids)))
+        assert len(found.cluster_centers_) >= pd.Series(y).groupby(groups).nunique().max()
 
 
-def test_pruning_that_would_remove_every_cluster() -> None:
-    message = r"^labeler\.q: pass 1 would remove all 3 clusters \(4 of 4 tasks clustered\); raise labeler\.q or lower"
-    with pytest.raises(MelaError, match=message):
-        learn_labels(PRUNED, n_clusters=3, q=2, min_count=5, seed=seed_for_pruned())
+def test_rare_clusters_go_by_the_binomial_quantile() -> None:
+    """12 classes in 300 tasks of 4, and one more that occurs twice: far too seldom for a class."""
+    X, y, groups, _ = drawn(5, n_tasks=300, mixed=False)
+    X = X.copy()
+    for task in ("t7", "t11"):
+        X[(groups == task) & (y == "a")] += 60
+    found = LearnLabeler(q=6.5).fit(X, y, groups)
+    assert found.merged_ is not None
+    assert found.merged_.assignments.max() + 1 == 13
+    assert found.threshold_ == binom.ppf(norm.cdf(-6.5), 300, 4 / 13)
+    assert len(found.cluster_centers_) == 12
+    assert found.counts_.min() > found.threshold_ > 2
+    assert LearnLabeler(q=37).fit(X, y, groups).cluster_centers_.shape == (13, 8)
 
 
-def test_no_task_clustered_in_the_end() -> None:
-    """Clusters 0, 10 and 20 are matched by 5, 3 and 3 tasks, so that q = 0 leaves the first alone."""
-    classes = on_a_line((0, 10, 20), (0, 10), (0, 20), (0, 10), (0, 20))
-    message = (
-        r"^labeler\.q: expected tasks whose classes reach different .* none \(1 clusters left after 1 passes\); raise"
-    )
-    with pytest.raises(MelaError, match=message):
-        learn_labels(classes, n_clusters=3, q=0, max_passes=1, seed=seed_for(5, first=0, order=[0, 1, 2, 3, 4]))
+def test_clone_pickle_and_repr() -> None:
+    X, y, groups, _ = drawn(0)
+    estimator = LearnLabeler(q=5.5, collisions="assign")
+    assert repr(estimator) == "LearnLabeler(collisions='assign', q=5.5)"
+    assert clone(estimator).get_params() == estimator.get_params()
+    found = estimator.fit(X, y, groups)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).predict(X, y, groups), found.labels_)
 
 
-def test_fewer_task_classes_than_clusters() -> None:
-    with pytest.raises(MelaError, match=r"^labeler\.n_clusters: expected at most 4, the number of task .* got 5$"):
-        learn_labels(on_a_line((0, 1), (2, 3)), n_clusters=5, q=1, seed=0)
+def test_random_state_can_be_a_generator() -> None:
+    X, y, groups, _ = drawn(0)
+    first = LearnLabeler(**PRUNING, random_state=np.random.RandomState(3)).fit(X, y, groups)
+    second = LearnLabeler(**PRUNING, random_state=np.random.RandomState(3)).fit(X, y, groups)
+    np.testing.assert_array_equal(first.cluster_centers_, second.cluster_centers_)
 
 
-def test_more_ways_than_clusters() -> None:
-    with pytest.raises(MelaError, match=r"^labeler\.n_clusters: expected at least 3, the ways of task 1, got 2$"):
-        learn_labels(on_a_line((0, 1), (2, 3, 4), (5, 6)), n_clusters=2, q=1, seed=0)
+def test_merging_warns_by_its_consistency_when_there_is_little_to_go_by() -> None:
+    X, y, groups, truth = drawn(0, n_classes=40, n_tasks=30, distance=1.2)
+    found = LearnLabeler(collisions="assign").fit(X, y, groups)
+    assert found.consistency_ is not None
+    assert found.consistency_ < 0.8
+    assert adjusted_rand_score(truth, found.labels_) < 0.8
 
 
-def test_assign_takes_nearest_centroids_and_finds_collisions() -> None:
-    assignments, clustered = assign(on_a_line((0, 4), (1, 2), (9, 3, 6)), np.array([[0.0], [3.0], [8.0]]))
-    assert assignments.tolist() == [0, 1, 0, 1, 2, 1, 2]
-    assert clustered.tolist() == [True, True, True, True, False, False, False]
+def with_value(X: np.ndarray, row: int, value: float) -> np.ndarray:
+    changed = X.copy()
+    changed[row, 2] = value
+    return changed
 
 
-def test_the_same_seed_gives_the_same_result() -> None:
-    classes = as_classes(random_tasks(4, n_tasks=60, n_classes=10, noise=0.4, ways=(2, 4)))
-    values = {"n_clusters": 25, "q": 2.0}
-    first, second = learn_labels(classes, seed=3, **values), learn_labels(classes, seed=3, **values)
-    other = learn_labels(classes, seed=4, **values)
-    for name in ["centroids", "counts", "assignments", "clustered"]:
-        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-    assert first.path == second.path
-    assert first.assignments.tolist() != other.assignments.tolist()
+DATA = drawn(0, n_tasks=10)
+X, Y, GROUPS, _ = DATA
+ONE_CLASS = (GROUPS != "t4") | (Y == "a")
+BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
+    "NaN": (
+        {},
+        (with_value(X, 3, np.nan), Y, GROUPS),
+        f"X: expected finite values, got NaN in row 3, column 2 (task {GROUPS[3]}, local label {Y[3]}); 1 of {len(X)}",
+    ),
+    "infinity": ({}, (with_value(X, 5, -np.inf), Y, GROUPS), "X: expected finite values, got infinity in row 5"),
+    "one class": (
+        {},
+        (X[ONE_CLASS], Y[ONE_CLASS], GROUPS[ONE_CLASS]),
+        "task t4: expected at least two classes, got one class; 1 of 10 tasks have a single class",
+    ),
+    "no samples": ({}, (X[:0], Y[:0], GROUPS[:0]), "Found array with 0 sample(s)"),
+    "no y": ({}, (X, None, GROUPS), "y: expected the local label of each sample, got None"),
+    "no groups": ({}, (X, Y, None), "groups: expected the task of each sample, got None"),
+    "y too short": ({}, (X, Y[1:], GROUPS), f"X, y, groups: expected the same length, got {len(X)}, {len(X) - 1}, "),
+    "groups too long": ({}, (X, Y, [*GROUPS, "t1"]), f"got {len(X)}, {len(X)}, {len(X) + 1}"),
+    "features of mixed lengths": ({}, ([[1.0, 2.0], [1.0]], ["a", "b"], [1, 1]), "inhomogeneous"),
+    "y a table": ({}, (X, np.stack([Y, Y], axis=1), GROUPS), "y should be a 1d array"),
+    "negative q": ({"q": -0.5}, DATA[:3], "labeler.q: expected a finite number of at least 0, got -0.5"),
+    "q not a number": ({"q": float("nan")}, DATA[:3], "labeler.q: expected a finite number of at least 0, got nan"),
+    "no passes": ({"max_passes": 0}, DATA[:3], "labeler.max_passes: expected an integer of at least 1, got 0"),
+    "half a cluster": ({"n_clusters": 2.5}, DATA[:3], "labeler.n_clusters: expected an integer of at least 1, got 2.5"),
+    "collisions": ({"collisions": "keep"}, DATA[:3], "labeler.collisions: expected 'drop' or 'assign', got 'keep'"),
+    "more ways than clusters": (
+        {"merge": False, "n_clusters": 4},
+        DATA[:3],
+        "labeler.n_clusters: expected at least 5, the ways of task t",
+    ),
+    "more clusters than task classes": (
+        {"merge": False, "n_clusters": 300},
+        DATA[:3],
+        "labeler.n_clusters: expected at most ",
+    ),
+    "no class is frequent enough": (
+        {"min_count": 50},
+        DATA[:3],
+        "classes, 0 of them in the 50 tasks or more that a class needs, fewer than the 5 ways of task t",
+    ),
+    "no task clustered": (
+        {"merge": False, "n_clusters": 5, "q": 0.0},
+        (np.ones((12, 3)), np.tile([0, 1, 2], 4), np.repeat(np.arange(4), 3)),
+        "labeler: expected tasks whose classes reach different clusters, found none of 4 (5 clusters); raise",
+    ),
+}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_rotating_the_features_leaves_the_partition(seed: int) -> None:
-    classes = as_classes(random_tasks(seed, n_tasks=60, n_classes=10, noise=0.3, ways=(3,)))
-    rotation = ortho_group.rvs(6, random_state=seed)
-    turned = ClassMeans(
-        task_ids=classes.task_ids,
-        local_labels=classes.local_labels,
-        means=classes.means @ rotation + 5,
-        sizes=classes.sizes,
-    )
-    found = learn_labels(classes, n_clusters=20, q=3, seed=seed)
-    moved = learn_labels(turned, n_clusters=20, q=3, seed=seed)
-    assert found.assignments.tolist() == moved.assignments.tolist()
-    assert found.path == moved.path
-    np.testing.assert_allclose(found.centroids @ rotation + 5, moved.centroids, rtol=0, atol=1e-9)
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_named(name: str) -> None:
+    settings, data, message = BAD[name]
+    with pytest.raises(ValueError, match=r".") as raised:
+        LearnLabeler(**settings).fit(*data)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
-def test_the_order_of_samples_within_a_task_does_not_matter() -> None:
-    generator = np.random.default_rng(0)
-    features = generator.normal(size=(300, 5)).astype(np.float32)
-    rows = [
-        (task, int(image), label, "support")
-        for task in range(30)
-        for label in range(3)
-        for image in generator.choice(300, size=4, replace=False)
-    ]
-    manifest = pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"])
-    shuffled = manifest.groupby("task_id").sample(frac=1, random_state=1)
-    assert shuffled["image_id"].tolist() != manifest["image_id"].tolist()
-    results = [
-        learn_labels(class_means(tasks, np.arange(300), features), n_clusters=15, q=2, seed=0)
-        for tasks in (manifest, shuffled)
-    ]
-    assert results[0].assignments.tolist() == results[1].assignments.tolist()
-    np.testing.assert_allclose(results[0].centroids, results[1].centroids, rtol=0, atol=1e-9)
-
-
-def test_tables_for_the_plots() -> None:
-    found = learn_labels(PRUNED, n_clusters=3, q=1, seed=seed_for_pruned())
-    passes = found.path_table()
-    assert list(passes.columns) == ["pass", "clusters", "threshold", "kept", "tasks_clustered"]
-    assert passes["pass"].tolist() == [1, 2]
-    assert passes["kept"].tolist() == [2, 2]
-    assert passes["tasks_clustered"].tolist() == [100 * step.tasks_clustered for step in found.path]
-    found = learn_labels(PRUNED, n_clusters=3, q=2, seed=seed_for_pruned())
-    sizes = found.sizes_table()
-    assert sizes["rank"].tolist() == [1, 2, 3]
-    assert sizes["tasks"].tolist() == [4, 3, 1]
-    np.testing.assert_allclose(sizes["threshold"], 8 / 3 - 2 * math.sqrt(8 / 9))
-
-
-def found_labels(assignments: list[int], clustered: list[bool]) -> GlobalLabels:
-    """Clusters 0 to the highest one assigned; cluster v has its centroid at v and 10 v tasks."""
-    clusters = np.arange(max(assignments) + 1)
-    return GlobalLabels(
-        centroids=clusters[:, None].astype(np.float64),
-        counts=10 * clusters,
-        assignments=np.array(assignments),
-        clustered=np.array(clustered),
-        path=[Pass(clusters=len(clusters), threshold=0.0, kept=len(clusters), tasks_clustered=1.0)],
-    )
-
-
-def labels_of(samples: list[tuple[int, int]], assignments: list[int], clustered: list[bool]) -> dict[int, int]:
-    """Labels of images from (image, task class) samples."""
-    image_ids, rows = np.array(samples).T
-    _, images, labels = label_images(found_labels(assignments, clustered), image_ids, rows)
-    assert images.tolist() == sorted(images.tolist())
-    assert (images.dtype, labels.dtype) == (np.int64, np.int64)
-    return dict(zip(images.tolist(), labels.tolist(), strict=True))
-
-
-def test_an_image_takes_the_cluster_of_most_of_its_classes() -> None:
-    samples = [(8, 0), (8, 1), (8, 2), (3, 0), (5, 2)]
-    assert labels_of(samples, [4, 1, 4], [True] * 3) == {3: 0, 5: 0, 8: 0}
-    assert labels_of(samples, [1, 4, 4], [True] * 3) == {3: 0, 5: 1, 8: 1}
-
-
-@pytest.mark.parametrize("assignments", [[6, 2], [2, 6]])
-def test_a_tie_goes_to_the_smallest_cluster(assignments: list[int]) -> None:
-    samples = [(0, 0), (0, 1), (1, 0), (2, 1)]
-    found = labels_of(samples, assignments, [True, True])
-    assert found[0] == 0
-    assert found[1 + assignments.index(2)] == 0
-    assert found[1 + assignments.index(6)] == 1
-
-
-def test_tasks_that_were_not_clustered_do_not_vote() -> None:
-    samples = [(0, 0), (0, 1), (0, 2), (1, 1)]
-    assert labels_of(samples, [5, 3, 3], [True, False, False]) == {0: 0}
-
-
-def test_labels_are_compact_in_the_order_of_the_clusters() -> None:
-    samples = [(10, 0), (11, 1), (12, 2), (13, 3)]
-    assert labels_of(samples, [9, 4, 9, 70], [True, True, True, True]) == {10: 1, 11: 0, 12: 1, 13: 2}
-    assert labels_of(samples, [9, 4, 9, 70], [True, False, True, True]) == {10: 0, 12: 0, 13: 1}
-
-
-def test_a_cluster_that_loses_every_vote_has_no_label() -> None:
-    samples = [(0, 0), (0, 1), (0, 2), (1, 3)]
-    assert labels_of(samples, [7, 7, 1, 8], [True] * 4) == {0: 0, 1: 1}
-
-
-def test_clusters_are_renumbered_as_the_labels() -> None:
-    """Clusters 3 and 5 label images; 0, 1, 2 and 4 label none and follow, among them 1, which lost its vote."""
-    before = found_labels([5, 3, 1, 5], [True] * 4)
-    samples = np.array([(0, 0), (1, 1), (1, 1), (1, 2), (2, 3)])
-    after, images, labels = label_images(before, samples[:, 0], samples[:, 1])
-    assert images.tolist() == [0, 1, 2]
-    assert labels.tolist() == [1, 0, 1]
-    assert after.centroids.tolist() == [[3], [5], [0], [1], [2], [4]]
-    assert after.counts.tolist() == [30, 50, 0, 10, 20, 40]
-    assert after.assignments.tolist() == [1, 0, 3, 1]
-    assert after.clustered.tolist() == before.clustered.tolist()
-    assert after.path == before.path
-    np.testing.assert_array_equal(after.centroids[after.assignments], before.centroids[before.assignments])
+def test_predict_names_a_task_of_more_classes_than_clusters() -> None:
+    found = LearnLabeler(merge=False, n_clusters=5, q=50).fit(X, Y, GROUPS)
+    with pytest.raises(ValueError, match=r"^task new: expected at most 5 classes, the clusters found, got 7$"):
+        found.predict(np.ones((7, 8)), list("abcdefg"), ["new"] * 7)
+    with pytest.raises(ValueError, match=r"^task new: expected at least two classes, got one class"):
+        found.predict(np.ones((3, 8)), list("aaa"), ["new"] * 3)
+    with pytest.raises(ValueError, match=r"^groups: expected the task of each sample, got None"):
+        found.predict(X, Y)

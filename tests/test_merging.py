@@ -1,23 +1,41 @@
 """Merging, against enumerated posteriors and on tasks whose classes are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.special import gammaln
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 
 from mela import merging
+from mela.class_means import ClassMeans, class_means
 from mela.discriminant import discriminant_space, noise_scales
+from mela.errors import MelaError
 from mela.merging import (
     Clusters,
+    Merged,
     agglomerate,
-    concentration,
+    concentrations,
     cut,
+    left_out,
     marginal,
     meeting_odds,
     meetings,
     merge_classes,
-    stop,
+    most_probable,
 )
+from mela.task_samples import TaskSamples, group_samples
+
+
+def grouped(features: np.ndarray, rows: np.ndarray, starts: np.ndarray) -> tuple[TaskSamples, ClassMeans]:
+    tasks = np.searchsorted(starts, rows, side="right") - 1
+    samples = group_samples(features, np.arange(len(rows)), tasks, rows)
+    return samples, class_means(samples)
+
+
+def merged(features: np.ndarray, rows: np.ndarray, starts: np.ndarray) -> Merged:
+    return merge_classes(*grouped(features, rows, starts))
 
 
 def drawn_tasks(
@@ -37,7 +55,7 @@ def drawn_tasks(
 @pytest.mark.parametrize(("n_classes", "n_tasks"), [(10, 40), (30, 60), (30, 400)])
 def test_finds_the_classes_and_their_number(n_classes: int, n_tasks: int, seed: int) -> None:
     features, rows, starts, truth = drawn_tasks(seed, n_classes=n_classes, n_tasks=n_tasks, distance=1.5)
-    found = merge_classes(features, rows, starts).assignments
+    found = merged(features, rows, starts).assignments
     assert found.max() + 1 == n_classes
     assert adjusted_rand_score(truth, found) > 0.99
 
@@ -46,7 +64,7 @@ def test_from_fragments_when_there_are_many_task_classes(monkeypatch: pytest.Mon
     monkeypatch.setattr(merging, "SINGLES", 500)
     monkeypatch.setattr(merging, "FRAGMENTS", 200)
     features, rows, starts, truth = drawn_tasks(0, n_classes=20, n_tasks=300, distance=1.5)
-    found = merge_classes(features, rows, starts).assignments
+    found = merged(features, rows, starts).assignments
     used = found >= 0
     assert used.mean() > 0.95
     assert found.max() + 1 == 20
@@ -56,16 +74,17 @@ def test_from_fragments_when_there_are_many_task_classes(monkeypatch: pytest.Mon
 def test_the_second_round_joins_what_the_first_left_apart() -> None:
     features, rows, starts, truth = drawn_tasks(1, n_classes=6, n_tasks=400, distance=3, dimensions=6)
     features[np.isin(rows, np.flatnonzero(truth == 0)), 0] *= 4
-    found = merge_classes(features, rows, starts)
-    assert found.fragments > 6
+    found = merged(features, rows, starts)
+    assert found.rounds[1].n_items > 6
+    assert found.rounds[1].n_items - found.rounds[1].kept == 6
     assert found.assignments.max() + 1 == 6
 
 
 def test_rotation_shift_and_scale_leave_the_partition() -> None:
     features, rows, starts, _ = drawn_tasks(2, n_classes=10, n_tasks=60, distance=1.5)
     rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(12, 12)))[0]
-    plain = merge_classes(features, rows, starts).assignments
-    moved = merge_classes(7 * features @ rotation + 3, rows, starts).assignments
+    plain = merged(features, rows, starts).assignments
+    moved = merged(7 * features @ rotation + 3, rows, starts).assignments
     assert adjusted_rand_score(plain, moved) == 1
 
 
@@ -91,17 +110,19 @@ def test_meetings_by_hand() -> None:
 
 
 def test_a_meeting_keeps_two_alike_apart() -> None:
-    def run(met: float) -> int:
+    def odds(met: float) -> float:
         clusters = Clusters(
             weights=np.array([5.0, 5.0]),
             sums=np.array([[5.0], [5.0]]),
             counts=np.array([5.0, 5.0]),
             meetings=np.array([[0, met], [met, 0]], dtype=np.float32),
         )
-        return len(agglomerate(clusters, np.array([10.0]), 0.01))
+        ((_, _, odds),) = agglomerate(clusters, np.array([10.0]), 0.01)
+        return odds
 
-    assert run(0) == 1
-    assert run(5) == 0
+    assert odds(0) > 0
+    assert odds(3) == pytest.approx(odds(0) - 3 * np.log(100))
+    assert odds(3) < 0
 
 
 def test_cut_follows_chains() -> None:
@@ -109,17 +130,59 @@ def test_cut_follows_chains() -> None:
     assert cut(3, []).tolist() == [0, 1, 2]
 
 
-def test_stop_agrees_with_its_own_concentration() -> None:
-    merges = [(i, i + 100, float(odds)) for i, odds in enumerate(np.linspace(20, 0.1, 90))]
-    kept, alpha = stop(200, 1000, merges)
-    assert 0 < kept < 90
-    assert all(merge[2] > np.log(alpha) for merge in merges[:kept])
-    assert merges[kept][2] <= np.log(alpha) + 0.25
-    assert alpha * np.log1p(1000 / alpha) == pytest.approx(200 - kept, rel=0.01)
+def test_the_best_number_of_merges_is_that_of_an_exhaustive_search() -> None:
+    rng, alphas = np.random.default_rng(0), np.geomspace(1e-2, 1e4, 3000)
+    for _ in range(20):
+        merges = [(i, i + 100, float(odds)) for i, odds in enumerate(rng.normal(size=95) * 5 + np.linspace(8, -8, 95))]
+        kept, alpha = most_probable(200, 1000, merges)
+        scores = [
+            sum(odds for _, _, odds in merges[:n_merges])
+            + float(((200 - n_merges) * np.log(alphas) + gammaln(alphas) - gammaln(alphas + 1000)).max())
+            for n_merges in range(96)
+        ]
+        assert scores[kept] > max(scores) - 1e-2
+        assert alpha * np.log1p(1000 / alpha) == pytest.approx(200 - kept, rel=0.01)
 
 
-def test_concentration_with_as_many_clusters_as_draws() -> None:
-    assert concentration(10, 10) == 10
+def test_two_peaks_the_higher_one_is_taken() -> None:
+    """Many small clusters suggest a large concentration, under which no merge is worth it; few are more probable."""
+    merges = [(i, i + 100, 5.0) for i in range(190)]
+    assert np.log(concentrations(np.array([150]), 200)[0]) > 5
+    kept, _ = most_probable(200, 200, merges)
+    assert kept == 190
+
+
+def test_concentrations_are_those_of_so_many_clusters() -> None:
+    alphas = concentrations(np.array([2, 50, 900]), 1000)
+    np.testing.assert_allclose(alphas * np.log1p(1000 / alphas), [2, 50, 900], rtol=1e-4)
+
+
+def test_left_out_against_centers_computed_without_the_task_class() -> None:
+    features, rows, starts, _ = drawn_tasks(4, n_classes=8, n_tasks=20, distance=0.4)
+    samples, classes = grouped(features, rows, starts)
+    # clusters by hand, some of one task class and some task classes in none
+    found = merge_classes(samples, classes)
+    assignments = np.random.default_rng(0).integers(-1, 9, size=len(classes.means))
+    assignments[:2] = [9, 10]
+    found = replace(found, assignments=assignments)
+    wanted = []
+    for row, point in enumerate(found.points):
+        distances = []
+        for cluster in range(11):
+            members = np.flatnonzero((assignments == cluster) & (np.arange(len(assignments)) != row))
+            center = found.points[members].mean(axis=0) if len(members) else np.full(len(point), np.inf)
+            distances.append(((point - center) ** 2).sum())
+        wanted.append(int(np.argmin(distances)))
+    assert left_out(found, classes).tolist() == wanted
+    assert (left_out(found, classes)[:2] != [9, 10]).all()
+
+
+def test_single_samples_cannot_be_merged() -> None:
+    features = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(
+        MelaError, match=r"^labeler\.merge: expected task classes of two or more samples, .* each of 20;"
+    ):
+        merged(features, np.arange(20), np.arange(0, 21, 4))
 
 
 def test_space_drops_what_noise_alone_would_show() -> None:
@@ -137,9 +200,11 @@ def test_space_drops_what_noise_alone_would_show() -> None:
 def test_noise_scales_shrink_to_one_when_chance_explains_them() -> None:
     rng = np.random.default_rng(0)
     rows, freedom = np.repeat(np.arange(300), 6), np.full(300, 5.0)
-    equal = noise_scales(rng.chisquare(10, size=1800) * 5 / 6, rows, freedom, 10)
+    squares = rng.chisquare(10, size=1800) * 5 / 6
+    equal = noise_scales(np.bincount(rows, squares), freedom, 10)
     assert equal.std() < 0.05
     scale = np.repeat(rng.choice([0.5, 1.5], size=300), 6)
-    unequal = noise_scales(scale * rng.chisquare(10, size=1800) * 5 / 6, rows, freedom, 10)
+    squares = scale * rng.chisquare(10, size=1800) * 5 / 6
+    unequal = noise_scales(np.bincount(rows, squares), freedom, 10)
     # variances: 0.25 of the scales, 0.05 of their estimates from 50 degrees of freedom; sqrt(0.25 / 0.3) = 0.91
     assert np.corrcoef(unequal, scale[::6])[0, 1] == pytest.approx(0.91, abs=0.03)

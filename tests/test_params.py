@@ -82,7 +82,7 @@ BAD = [
     ("labeler", "clusters", 3, "labeler.clusters: unknown key; remove it or correct its name"),
     ("labler", None, {"q": 1}, "labler: unknown block; expected one of augment, data, embed,"),
     ("labeler", None, MISSING, "labeler: expected this block, found only data, tasks, model,"),
-    ("labeler", None, None, "labeler.n_clusters: missing; expected a value (and 5 more in this block)"),
+    ("labeler", None, None, "labeler.merge: missing; expected a value (and 8 more in this block)"),
     ("labeler", None, 3, "labeler: input should be a valid dictionary or instance of LabelerParams, got 3"),
     ("labeler", None, [1], "labeler: input should be a valid dictionary or instance of LabelerParams, got [1]"),
     ("labeler", "q", MISSING, "labeler.q: missing; expected a value"),
@@ -99,6 +99,8 @@ BAD = [
     ("labeler", "max_passes", 0, "labeler.max_passes: input should be greater than or equal to 1, got 0"),
     ("labeler", "cumulative_counts", "yes", "labeler.cumulative_counts: input should be a valid boolean, got 'yes'"),
     ("labeler", "cumulative_counts", 1, "labeler.cumulative_counts: input should be a valid boolean, got 1"),
+    ("labeler", "merge", "yes", "labeler.merge: input should be a valid boolean, got 'yes'"),
+    ("labeler", "collisions", "keep", "labeler.collisions: input should be 'drop' or 'assign', got 'keep'"),
     ("labeler", "seed", -1, "labeler.seed: input should be greater than or equal to 0, got -1"),
     (
         "data",

@@ -50,7 +50,7 @@ def problem(seed: int, dtype: Any, *, grid: bool = False) -> dict[str, Any]:
 def blocked(tasks: dict[str, Any], first: Any, *, block_rows: int) -> tuple[list[int], Any, np.ndarray, np.ndarray]:
     moving = Centroids(first, float(norms(tasks["means"]).max()))
     weights, counts = np.ones(len(moving)), np.zeros(len(moving), dtype=np.int64)
-    matched = run_pass(**tasks, centroids=moving, weights=weights, counts=counts, block_rows=block_rows)
+    matched, _ = run_pass(**tasks, centroids=moving, weights=weights, counts=counts, block_rows=block_rows)
     return matched.tolist(), moving.points, weights, counts
 
 
@@ -85,6 +85,19 @@ def test_the_same_lines_run_on_torch(dtype: Any) -> None:
     np.testing.assert_array_equal(found[2], weights)
     np.testing.assert_array_equal(found[3], counts)
     np.testing.assert_array_equal(nearest(as_torch["means"], torch.from_numpy(first)), nearest(tasks["means"], first))
+
+
+def test_assignments_are_those_of_the_visit() -> None:
+    """The second task collides, the third is not visited."""
+    means = np.array([[0.0], [10], [3], [2], [1], [9]])
+    moving = Centroids(np.array([[0.0], [8]]), 10.0)
+    starts, weights, counts = np.array([0, 2, 4, 6]), np.ones(2), np.zeros(2, dtype=np.int64)
+    matched, assignments = run_pass(
+        means, np.ones(6, dtype=np.int64), starts, np.array([1, 0]), moving, weights, counts
+    )
+    assert matched.tolist() == [0]
+    assert assignments.tolist() == [0, 1, 0, 0, -1, -1]
+    np.testing.assert_array_equal(moving.points, [[0], [9]])
 
 
 def test_the_arguments_stay_as_they_were() -> None:

@@ -53,7 +53,8 @@ def stage_process(name: str, *arguments: str) -> subprocess.CompletedProcess[str
 
 
 def test_metrics_have_the_promised_keys(copied: Path) -> None:
-    assert set(metrics("label")) == {"clusters", "tasks_clustered", "passes"}
+    label = {"clusters", "tasks_clustered", "pair_precision", "pair_precision_error", "consistency"}
+    assert set(metrics("label")) == label
     scores = metrics("score_labels")
     expected = {"clusters", "true_classes", "accuracy", "accuracy_all_tasks", "purity", "ari", "nmi", "kmeans"}
     assert set(scores) == expected
@@ -258,13 +259,20 @@ BAD = {
     ),
     "too many clusters": (
         "label",
-        lambda: change(Path("params.yaml"), {"labeler.n_clusters": 500}),
+        lambda: change(Path("params.yaml"), {"labeler.merge": False, "labeler.n_clusters": 500}),
         "labeler.n_clusters: expected at most 400, the number of task classes, got 500",
     ),
     "pruned away": (
         "label",
+        lambda: change(
+            Path("params.yaml"), {"labeler.merge": False, "labeler.guard": False, "labeler.min_count": 1000}
+        ),
+        "labeler.q: pass 1 would leave 0 of 120 clusters, fewer than the 5 ways of task ",
+    ),
+    "too rare": (
+        "label",
         lambda: change(Path("params.yaml"), {"labeler.min_count": 1000}),
-        "labeler.q: pass 1 would remove all 120 clusters",
+        "labeler.merge: found ",
     ),
     "too many ways": (
         "manifest",

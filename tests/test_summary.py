@@ -11,7 +11,7 @@ from PIL import Image
 from mela import figures
 from mela.summary import NAMES, markdown, summary_rows
 
-LABEL = {"clusters": 64, "tasks_clustered": 98.64, "passes": 4}
+LABEL = {"clusters": 64, "tasks_clustered": 98.64}
 SCORES = {
     "clusters": 64,
     "true_classes": 64,
@@ -124,6 +124,17 @@ PASSES = pd.DataFrame(
         "threshold": [-3.5, 2.0],
         "kept": [70, 70],
         "tasks_clustered": [80.0, 100.0],
+        "precision": [70.0, 95.0],
+        "match": [0.1, 0.2],
+        "match_error": [0.01, 0.01],
+    }
+)
+MERGES = pd.DataFrame(
+    {
+        "round": [1, 1, 1, 1, 2, 2, 2],
+        "clusters": [99, 30, 12, 11, 11, 10, 9],
+        "log_odds": [80.0, 20.0, 3.0, -2.0, 30.0, 12.0, -5000.0],
+        "made": [True, True, True, False, True, True, False],
     }
 )
 SIZES = pd.DataFrame({"rank": [1, 2, 3], "tasks": [9, 4, 4], "threshold": 2.5})
@@ -145,19 +156,29 @@ def test_accuracy_figure(settings: list[str]) -> None:
 @pytest.mark.parametrize(("true_classes", "names"), [(64, ["clusters", "true classes"]), (None, ["clusters"])])
 @pytest.mark.parametrize("passes", [PASSES, PASSES.tail(1)], ids=["two passes", "one pass"])
 def test_clusters_figure(passes: pd.DataFrame, true_classes: int | None, names: list[str]) -> None:
-    figure = figures.clusters_figure(passes, true_classes)
+    figure = figures.clusters_figure(passes, MERGES.head(0), true_classes)
     check_picture(figure)
-    assert legend(figure) == [*names, "tasks clustered (%)"]
+    assert legend(figure) == [*names, "tasks clustered (%)", "est. precision (%)"]
     clusters, share = (axes.lines[0].get_ydata().tolist() for axes in figure.axes)
     assert clusters == ([300, 70, 70] if len(passes) == 2 else [70, 70])
     assert share == ([80, 100] if len(passes) == 2 else [100])
+
+
+@pytest.mark.parametrize(("true_classes", "names"), [(10, ["true classes"]), (None, [])])
+def test_merges_figure(true_classes: int | None, names: list[str]) -> None:
+    figure = figures.clusters_figure(PASSES.head(0), MERGES, true_classes)
+    check_picture(figure)
+    assert legend(figure) == ["first round", "second round", "not made", *names]
+    (axes,) = figure.axes
+    drawn = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in axes.lines[:3]]
+    assert drawn == [([30, 12], [20, 3]), ([11, 10], [30, 12]), ([9], [-5000])]
 
 
 @pytest.mark.parametrize("sizes", [SIZES, SIZES.head(1), SIZES.assign(threshold=-40.0)])
 def test_sizes_figure(sizes: pd.DataFrame) -> None:
     figure = figures.sizes_figure(sizes)
     check_picture(figure)
-    assert legend(figure) == ["cluster", "pruning threshold"]
+    assert legend(figure) == ["cluster", "fewest tasks kept"]
     assert figure.axes[0].lines[0].get_ydata()[0] == sizes["threshold"].iloc[0]
 
 

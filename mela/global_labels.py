@@ -1,0 +1,98 @@
+"""From task classes to what pre-training needs: clusters under the local constraints, and one label per image."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+
+from mela.passes import distinct, nearest
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Collisions = Literal["drop", "assign"]
+
+
+def assign_tasks(points: Floats, starts: Ints, centers: Floats, collisions: Collisions) -> tuple[Ints, Ints]:
+    """Clusters of task classes, with and without those of tasks whose classes collide.
+
+    Parameters
+    ----------
+    points : float64 (n, m)
+        Task classes.
+    starts : int64 (n_tasks + 1,)
+        Task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``.
+    centers : float64 (n_clusters, m)
+        At least as many as a task has classes if `collisions` is "assign".
+    collisions : {"drop", "assign"}
+        What becomes of a task two of whose classes have the same nearest center. It is dropped, or its classes get
+        different clusters with the smallest sum of squared distances (the Hungarian method, by scipy).
+
+    Returns
+    -------
+    clusters : int64 (n,)
+        Nearest centers; where "assign" has changed them, what it has chosen.
+    labels : int64 (n,)
+        The same, but -1 for all classes of a dropped task.
+    """
+    clusters = nearest(points, centers)
+    fine = distinct(clusters, starts)
+    if collisions == "drop":
+        return clusters, np.where(fine, clusters, -1)
+    for task in np.flatnonzero(~fine[starts[:-1]]):
+        own = slice(starts[task], starts[task + 1])
+        clusters[own] = _best_matching(points[own], centers)
+    return clusters, clusters.copy()
+
+
+def _best_matching(points: Floats, centers: Floats) -> Ints:
+    distances = ((points[:, None] - centers[None]) ** 2).sum(axis=2)
+    chosen: Ints = linear_sum_assignment(distances)[1].astype(np.int64)
+    return chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageLabels:
+    """One label per image.
+
+    Attributes
+    ----------
+    image_ids : int64 (n_labelled,)
+        Images that occur in a clustered task, in rising order.
+    labels : int64 (n_labelled,)
+        From 0 to the number of labels less 1.
+    order : int64 (n_clusters,)
+        The clusters renumbered: label v is cluster ``order[v]``; clusters that label no image come last.
+    """
+
+    image_ids: Ints
+    labels: Ints
+    order: Ints
+
+    def renumber(self, clusters: Ints) -> Ints:
+        """New numbers of clusters (n,)."""
+        return np.argsort(self.order)[clusters]
+
+
+def label_images(labels: Ints, n_clusters: int, image_ids: Ints, classes: Ints) -> ImageLabels:
+    """Give each image the cluster that most of its task classes have, the smallest one at a tie.
+
+    Parameters
+    ----------
+    labels : int64 (n_classes,)
+        Cluster of each task class; -1 does not vote.
+    n_clusters : int
+    image_ids, classes : int64 (n_samples,)
+        Each sample's image and task class.
+    """
+    votes = np.stack([image_ids, labels[classes]], axis=1)[labels[classes] >= 0]
+    pairs, counts = np.unique(votes, axis=0, return_counts=True)
+    winners = pairs[np.lexsort((pairs[:, 1], -counts, pairs[:, 0]))]
+    images, first = np.unique(winners[:, 0], return_index=True)
+    used, compact = np.unique(winners[first, 1], return_inverse=True)
+    return ImageLabels(
+        image_ids=images,
+        labels=compact.astype(np.int64),
+        order=np.concatenate([used, np.setdiff1d(np.arange(n_clusters), used)]),
+    )

@@ -1,0 +1,75 @@
+"""What there is to tell about global labels that LearnLabeler has found: figures, tables, and what to watch out for."""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mela.labeler import LearnLabeler
+from mela.pruning import Pass
+
+THIN = 0.9
+
+
+def label_metrics(labeler: LearnLabeler) -> dict[str, Any]:
+    """Shares in percent, all of them known without any truth."""
+    quality = labeler.pair_quality_
+    metrics: dict[str, Any] = {
+        "tasks_clustered": 100 * float((labeler.class_labels_[labeler.task_classes_.starts[:-1]] >= 0).mean()),
+        "pair_precision": 100 * quality.precision,
+        "pair_precision_error": 100 * quality.precision_error,
+    }
+    if labeler.consistency_ is not None:
+        metrics["consistency"] = 100 * labeler.consistency_
+    return metrics
+
+
+def passes_table(labeler: LearnLabeler) -> pd.DataFrame:
+    """The passes of pruning, counted from 1, shares in percent; no rows if merged."""
+    table = pd.DataFrame(labeler.path_, columns=[field.name for field in fields(Pass)])
+    table[["tasks_clustered", "precision"]] *= 100
+    return table.rename_axis("pass").rename(lambda row: row + 1).reset_index()
+
+
+def merges_table(labeler: LearnLabeler) -> pd.DataFrame:
+    """Clusters left by each merge of the two rounds, its log odds, and whether it was made; no rows if pruned."""
+    tables = [
+        pd.DataFrame(
+            {
+                "round": number,
+                "clusters": done.n_items - np.arange(1, len(done.odds) + 1),
+                "log_odds": done.odds,
+                "made": np.arange(len(done.odds)) < done.kept,
+            }
+        )
+        for number, done in enumerate(labeler.merged_.rounds if labeler.merged_ else [], start=1)
+    ]
+    return pd.concat(tables) if tables else pd.DataFrame(columns=["round", "clusters", "log_odds", "made"])
+
+
+def sizes_table(labeler: LearnLabeler) -> pd.DataFrame:
+    """Tasks of each cluster, largest first, beside the number below which clusters were removed."""
+    counts = np.sort(labeler.counts_)[::-1]
+    return pd.DataFrame({"rank": np.arange(1, len(counts) + 1), "tasks": counts, "threshold": labeler.threshold_})
+
+
+def remark(labeler: LearnLabeler) -> str | None:
+    """What a user should know about how the clusters came about, if anything, in one line."""
+    if labeler.consistency_ is not None:
+        if labeler.consistency_ >= THIN:
+            return None
+        return (
+            f"thin evidence: only {100 * labeler.consistency_:.0f}% of the task classes would find their cluster "
+            "without being part of it, so expect many wrong labels; more tasks or samples per class, or a better "
+            "embedding help"
+        )
+    last, chosen = labeler.path_[-1], labeler.chosen_pass_
+    if chosen is not None and chosen < len(labeler.path_) - 1:
+        return (
+            f"pruning ran away to {last.kept} clusters; took pass {chosen + 1} of {len(labeler.path_)}, after which "
+            "classes of one task begin to share clusters; a larger labeler.q prunes less"
+        )
+    if last.kept < last.clusters:
+        return f"stopped at labeler.max_passes={labeler.max_passes} while clusters were still being removed"
+    return None

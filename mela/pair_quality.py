@@ -1,0 +1,76 @@
+r"""How good clusters of task classes are, judged without any ground truth.
+
+Two classes of one task are different classes, whatever they are: pairs within tasks are known to be wrong where they
+share a cluster. Let a be the share of such pairs that do, and b that of all pairs of task classes. If tasks draw their
+classes independently of each other, a wrong pair shares a cluster just as often within a task as anywhere. With s for
+the share of all pairs that are right, which belongs to the tasks and not to the clusters,
+
+.. math:: b = s \, \text{recall} + (1 - s) \, a, \qquad \text{precision} = s \, \text{recall} / b
+    = 1 - (1 - s) \, a / b .
+
+s is unknown but small (one over the number of classes, if they are equally frequent): 1 - a / b is the precision, short
+of less than s. Recall is known up to that factor, and so is
+
+.. math:: \text{match} = \frac{b - a}{\sqrt{b}} = \sqrt{s} \cdot \sqrt{\frac{s}{b}} \, (\text{recall} - a) ,
+
+the index of Fowlkes and Mallows (*A Method for Comparing Two Hierarchical Clusterings*, 1983), the root of precision
+times recall, which is :math:`\sqrt{s / b} \, \text{recall}`, with recall less what chance gives: of
+several clusterings of the same tasks, the one with the largest `match` is closest to the truth.
+
+Both hold for clusters that did not look at which classes met in tasks; what was chosen to keep those apart scores too
+high. They err where the classes of a task are more alike than those of different tasks (then too low).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairQuality:
+    """Estimates against the unknown truth.
+
+    Attributes
+    ----------
+    precision : float
+        Estimated share of the pairs in one cluster that are of one class, at most 1; below 0 by chance only.
+    precision_error : float
+        Its standard error.
+    match : float
+        Proportional to the index of Fowlkes and Mallows, corrected for chance.
+    match_error : float
+        Its standard error.
+    """
+
+    precision: float
+    precision_error: float
+    match: float
+    match_error: float
+
+
+def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
+    """Judge the clusters (n,), from 0, of task classes; task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``.
+
+    The standard errors take the pairs within tasks that share a cluster for a Poisson number, and count one more of
+    them, so that seeing none is not certainty.
+    """
+    ways, n = np.diff(starts), len(clusters)
+    tasks = np.repeat(np.arange(len(ways)), ways)
+    together = np.unique(tasks * (int(clusters.max()) + 1) + clusters, return_counts=True)[1]
+    known = int((ways * (ways - 1)).sum()) // 2
+    wrong = int((together * (together - 1)).sum()) // 2
+    sizes = np.bincount(clusters)
+    shared = int((sizes * (sizes - 1)).sum()) // 2
+    if not shared:
+        return PairQuality(precision=1.0, precision_error=0.0, match=0.0, match_error=0.0)
+    within, everywhere = wrong / known, shared / (n * (n - 1) / 2)
+    error = float(np.sqrt(wrong + 1)) / known
+    return PairQuality(
+        precision=1 - within / everywhere,
+        precision_error=error / everywhere,
+        match=float((everywhere - within) / np.sqrt(everywhere)),
+        match_error=float(error / np.sqrt(everywhere)),
+    )

@@ -1,0 +1,194 @@
+"""Clusters of task classes by Algorithm 2: passes under the local constraints, between which rare clusters go."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mela.class_means import ClassMeans
+from mela.errors import MelaError
+from mela.pair_quality import pair_quality
+from mela.passes import Centroids, norms, run_pass
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pass:
+    """One pass over the tasks.
+
+    Attributes
+    ----------
+    clusters : int
+        Before the pass.
+    threshold : float
+        Tasks below which a cluster goes.
+    kept : int
+        Clusters after it.
+    tasks_clustered : float
+        Share of the tasks whose classes had different nearest centroids when they were visited.
+    precision, match, match_error : float
+        How good the clusters of this pass are, judged without the truth (`mela.pair_quality`).
+    """
+
+    clusters: int
+    threshold: float
+    kept: int
+    tasks_clustered: float
+    precision: float
+    match: float
+    match_error: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pruned:
+    """What Algorithm 2 finds.
+
+    Attributes
+    ----------
+    centroids : float64 (n_clusters, m)
+    counts : int64 (n_clusters,)
+        Tasks matched to each cluster in the chosen pass (over all passes to it where counts are cumulative).
+    path : list of Pass
+    chosen : int
+        The pass, from 0, that the clusters come from: the last one unless pruning ran away.
+    """
+
+    centroids: Floats
+    counts: Ints
+    path: list[Pass]
+    chosen: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last pass removed no cluster, so that `max_passes` did not cut the search short."""
+        return self.path[-1].kept == self.path[-1].clusters
+
+    @property
+    def guarded(self) -> bool:
+        """Whether an earlier pass was taken because pruning ran away afterwards."""
+        return self.chosen < len(self.path) - 1
+
+
+def prune_clusters(
+    classes: ClassMeans,
+    *,
+    n_clusters: int,
+    q: float,
+    min_count: int = 1,
+    cumulative_counts: bool = False,
+    guard: bool = True,
+    max_passes: int = 100,
+    seed: int,
+) -> Pruned:
+    r"""Cluster task classes under the local constraints and prune rare clusters until their number settles.
+
+    Centroids start as the class means of random tasks. A pass visits the tasks in a seeded order: each class of a task
+    goes to its nearest centroid (Eq. 12); unless two of them meet at one centroid, every matched centroid becomes the
+    running mean of what it received (Eq. 13),
+
+    .. math:: g_v \leftarrow \frac{N_v g_v + I \bar\psi}{N_v + I}, \qquad N_v \leftarrow N_v + I, \qquad N_v = 1
+        \text{ at the start of a pass},
+
+    at once, so that later tasks of the pass meet the moved centroid. Then clusters with
+    ``count < max(mean(count) - q * sqrt(Var), min_count)`` are removed (Eq. 14-15), where count is in tasks and Var is
+    that of a cluster which takes part in each matched task with probability p = ways / n_clusters: the sum of p (1 - p)
+    over these tasks. Passes end when none is removed.
+
+    Parameters
+    ----------
+    classes : ClassMeans
+    n_clusters : int
+        J, clusters to start from.
+    q : float
+        Tolerance of the pruning in standard deviations; a smaller one removes more.
+    min_count : int
+        Tasks that a cluster needs whatever the threshold, which is negative when there are few tasks.
+    cumulative_counts : bool
+        Do not reset N_v and the counts between passes, as the authors' code does; the paper resets.
+    guard : bool
+        Pruning can run away: each class that loses its cluster makes the tasks that hold it collide, they are not
+        counted, and more clusters fall below the threshold. True takes the last pass whose `match` is not below the
+        best one's by more than two standard errors, which looks at no truth; False is Algorithm 2 to the letter.
+    max_passes : int
+    seed : int
+        Of the initial tasks and the order of the visits.
+
+    Raises
+    ------
+    MelaError
+        Fewer task classes than `n_clusters`, fewer clusters than the ways of a task, or, without `guard`, pruning that
+        would leave fewer.
+
+    References
+    ----------
+    Wang, Pontil and Ciliberto, "The Role of Global Labels in Few-Shot Classification and How to Infer Them", 2021.
+    """
+    _validate(classes, n_clusters)
+    n_tasks, ways = len(classes.ways), classes.ways
+    generator = np.random.default_rng(seed)
+    centroids = _initial_centroids(classes, n_clusters, generator)
+    order = generator.permutation(n_tasks)
+    radius = float(norms(classes.means).max())
+    weights, counts, variance = np.ones(n_clusters), np.zeros(n_clusters, dtype=np.int64), 0.0
+    path: list[Pass] = []
+    best, worst, chosen, found = -np.inf, -np.inf, 0, (centroids, counts)
+    for _ in range(max_passes):
+        if not cumulative_counts:
+            weights[:], counts[:], variance = 1, 0, 0.0
+        moving = Centroids(centroids, radius)
+        matched, assignments = run_pass(classes.means, classes.sizes, classes.starts, order, moving, weights, counts)
+        share = ways[matched] / len(centroids)
+        variance += float((share * (1 - share)).sum())
+        threshold = float(counts.mean() - q * np.sqrt(variance))
+        keep = counts >= max(threshold, min_count)
+        quality = pair_quality(assignments, classes.starts)
+        last = Pass(
+            clusters=len(centroids),
+            threshold=threshold,
+            kept=int(keep.sum()),
+            tasks_clustered=len(matched) / n_tasks,
+            precision=quality.precision,
+            match=quality.match,
+            match_error=quality.match_error,
+        )
+        path.append(last)
+        too_few = last.kept < ways.max()
+        if too_few and not guard:
+            raise MelaError(
+                f"labeler.q: pass {len(path)} would leave {last.kept} of {last.clusters} clusters, fewer than the "
+                f"{ways.max()} ways of task {classes.widest} ({len(matched)} of {n_tasks} tasks clustered); raise "
+                "labeler.q, lower labeler.min_count, or turn labeler.guard on"
+            )
+        if last.match > best:
+            best, worst = last.match, last.match - 2 * last.match_error
+        if not guard or last.match >= worst:
+            chosen = len(path) - 1
+            found = moving.points.copy(), counts.copy()
+        if too_few:
+            break
+        centroids, weights, counts = moving.points[keep], weights[keep], counts[keep]
+        if keep.all():
+            break
+    if chosen == len(path) - 1 and not too_few:
+        found = centroids, counts
+    return Pruned(centroids=found[0], counts=found[1], path=path, chosen=chosen)
+
+
+def _validate(classes: ClassMeans, n_clusters: int) -> None:
+    if len(classes.means) < n_clusters:
+        raise MelaError(
+            f"labeler.n_clusters: expected at most {len(classes.means)}, the number of task classes, got {n_clusters}"
+        )
+    if classes.ways.max() > n_clusters:
+        raise MelaError(
+            f"labeler.n_clusters: expected at least {classes.ways.max()}, the ways of task {classes.widest}, got "
+            f"{n_clusters}"
+        )
+
+
+def _initial_centroids(classes: ClassMeans, n_clusters: int, generator: np.random.Generator) -> Floats:
+    tasks = generator.permutation(len(classes.ways))
+    rows = [np.arange(classes.starts[task], classes.starts[task + 1]) for task in tasks]
+    return classes.means[np.concatenate(rows)[:n_clusters]].copy()

@@ -1,0 +1,85 @@
+"""Clusters of tasks and labels of images, against cases computed by hand."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mela.global_labels import assign_tasks, label_images
+
+LINE = np.array([[0.0], [3.0], [8.0]])
+
+
+def on_a_line(*tasks: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    points = np.array([[value] for task in tasks for value in task])
+    return points, np.concatenate([[0], np.cumsum([len(task) for task in tasks])])
+
+
+def test_tasks_take_nearest_centers_and_colliding_ones_are_dropped() -> None:
+    clusters, labels = assign_tasks(*on_a_line((0, 4), (1, 2), (9, 3, 6)), LINE, "drop")
+    assert clusters.tolist() == [0, 1, 0, 1, 2, 1, 2]
+    assert labels.tolist() == [0, 1, 0, 1, -1, -1, -1]
+
+
+def test_colliding_tasks_get_their_best_matching() -> None:
+    """9, 3 and 6 go to 8, 0 and 3 for 1 + 9 + 9; leaving 3 where it is would cost 1 + 0 + 36."""
+    clusters, labels = assign_tasks(*on_a_line((0, 4), (1, 2), (9, 3, 6)), LINE, "assign")
+    assert labels.tolist() == [0, 1, 0, 1, 2, 0, 1]
+    assert clusters.tolist() == labels.tolist()
+
+
+@given(seed=st.integers(0, 2**31), ways=st.integers(2, 4))
+@settings(deadline=None, max_examples=40)
+def test_the_matching_is_the_cheapest_of_all(seed: int, ways: int) -> None:
+    rng = np.random.default_rng(seed)
+    centers, points = rng.normal(size=(5, 3)), rng.normal(size=(3 * ways, 3))
+    starts = np.arange(0, 3 * ways + 1, ways)
+    _, labels = assign_tasks(points, starts, centers, "assign")
+    for start in starts[:-1]:
+        own = points[start : start + ways]
+        costs = {chosen: ((own - centers[list(chosen)]) ** 2).sum() for chosen in permutations(range(5), ways)}
+        found = tuple(labels[start : start + ways].tolist())
+        assert costs[found] == pytest.approx(min(costs.values()))
+
+
+def labels_of(samples: list[tuple[int, int]], labels: list[int]) -> dict[int, int]:
+    """Labels of images from (image, task class) samples."""
+    image_ids, classes = np.array(samples).T
+    found = label_images(np.array(labels), max(labels) + 1, image_ids, classes)
+    assert found.image_ids.tolist() == sorted(found.image_ids.tolist())
+    assert (found.image_ids.dtype, found.labels.dtype) == (np.int64, np.int64)
+    return dict(zip(found.image_ids.tolist(), found.labels.tolist(), strict=True))
+
+
+def test_an_image_takes_the_cluster_of_most_of_its_classes() -> None:
+    samples = [(8, 0), (8, 1), (8, 2), (3, 0), (5, 2)]
+    assert labels_of(samples, [4, 1, 4]) == {3: 0, 5: 0, 8: 0}
+    assert labels_of(samples, [1, 4, 4]) == {3: 0, 5: 1, 8: 1}
+
+
+@pytest.mark.parametrize("labels", [[6, 2], [2, 6]])
+def test_a_tie_goes_to_the_smallest_cluster(labels: list[int]) -> None:
+    samples = [(0, 0), (0, 1), (1, 0), (2, 1)]
+    found = labels_of(samples, labels)
+    assert found[0] == 0
+    assert found[1 + labels.index(2)] == 0
+    assert found[1 + labels.index(6)] == 1
+
+
+def test_tasks_that_were_not_clustered_do_not_vote() -> None:
+    samples = [(0, 0), (0, 1), (0, 2), (1, 1)]
+    assert labels_of(samples, [5, -1, -1]) == {0: 0}
+
+
+def test_labels_are_compact_in_the_order_of_the_clusters() -> None:
+    samples = [(10, 0), (11, 1), (12, 2), (13, 3)]
+    assert labels_of(samples, [9, 4, 9, 70]) == {10: 1, 11: 0, 12: 1, 13: 2}
+
+
+def test_label_v_is_cluster_order_v_and_unused_clusters_come_last() -> None:
+    found = label_images(np.array([5, 3, 1, -1]), 6, np.array([0, 0, 0, 1, 2]), np.array([0, 0, 2, 1, 0]))
+    assert found.labels.tolist() == [1, 0, 1]
+    assert found.order.tolist() == [3, 5, 0, 1, 2, 4]
+    assert found.renumber(np.array([5, 3, 1])).tolist() == [1, 0, 3]

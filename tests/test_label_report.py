@@ -1,0 +1,99 @@
+"""What is told about labels, from estimators fitted to small tasks."""
+
+import numpy as np
+import pytest
+
+from mela.label_report import THIN, label_metrics, merges_table, passes_table, remark, sizes_table
+from mela.labeler import LearnLabeler
+
+
+def tasks(seed: int, *, n_classes: int = 10, n_tasks: int = 60, distance: float = 3.0) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(n_classes, 6)) * distance
+    truth = np.concatenate([rng.choice(n_classes, size=4, replace=False) for _ in range(n_tasks)])
+    X = centers[truth].repeat(5, axis=0) + rng.normal(size=(20 * n_tasks, 6))
+    return X, np.tile(np.arange(4), n_tasks).repeat(5), np.arange(n_tasks).repeat(20)
+
+
+@pytest.fixture(scope="module")
+def merged() -> LearnLabeler:
+    return LearnLabeler().fit(*tasks(0))
+
+
+@pytest.fixture(scope="module")
+def pruned() -> LearnLabeler:
+    return LearnLabeler(merge=False, n_clusters=40, q=3).fit(*tasks(0))
+
+
+def test_metrics(merged: LearnLabeler, pruned: LearnLabeler) -> None:
+    assert set(label_metrics(merged)) == {"tasks_clustered", "pair_precision", "pair_precision_error", "consistency"}
+    assert set(label_metrics(pruned)) == {"tasks_clustered", "pair_precision", "pair_precision_error"}
+    assert label_metrics(merged)["consistency"] == 100 * merged.consistency_
+    X, y, groups = tasks(0, distance=1.0)
+    found = LearnLabeler().fit(X, y, groups)
+    dropped = {group for group, label in zip(groups, found.labels_, strict=True) if label < 0}
+    assert label_metrics(found)["tasks_clustered"] == pytest.approx(100 * (1 - len(dropped) / 60))
+    assert 0 < len(dropped) < 60
+
+
+def test_passes(merged: LearnLabeler, pruned: LearnLabeler) -> None:
+    table = passes_table(pruned)
+    names = ["pass", "clusters", "threshold", "kept", "tasks_clustered", "precision", "match", "match_error"]
+    assert list(table.columns) == names
+    assert table["pass"].tolist() == list(range(1, len(pruned.path_) + 1))
+    assert table["kept"].tolist() == [step.kept for step in pruned.path_]
+    np.testing.assert_allclose(table["precision"], [100 * step.precision for step in pruned.path_])
+    np.testing.assert_allclose(table["tasks_clustered"], [100 * step.tasks_clustered for step in pruned.path_])
+    assert list(passes_table(merged).columns) == names
+    assert passes_table(merged).empty
+
+
+def test_merges(merged: LearnLabeler, pruned: LearnLabeler) -> None:
+    table = merges_table(merged)
+    assert list(table.columns) == ["round", "clusters", "log_odds", "made"]
+    assert table["clusters"].iloc[0] == 240 - 1
+    assert table.loc[table["made"], "clusters"].min() == len(merged.cluster_centers_) == 10
+    second = table[table["round"] == 2]
+    assert (second.loc[second["made"], "log_odds"] > 0).all()
+    assert second.loc[~second["made"], "log_odds"].iloc[0] <= 0
+    assert table["made"].sum() == merged.n_iter_
+    assert list(merges_table(pruned).columns) == ["round", "clusters", "log_odds", "made"]
+    assert merges_table(pruned).empty
+
+
+def test_sizes(merged: LearnLabeler) -> None:
+    table = sizes_table(merged)
+    assert table["rank"].tolist() == list(range(1, 11))
+    assert table["tasks"].tolist() == sorted(merged.counts_.tolist(), reverse=True)
+    assert set(table["threshold"]) == {merged.threshold_}
+
+
+def test_nothing_to_remark(merged: LearnLabeler, pruned: LearnLabeler) -> None:
+    assert remark(merged) is None
+    assert remark(pruned) is None
+
+
+def test_remark_on_thin_evidence() -> None:
+    found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=40, n_tasks=25, distance=0.7))
+    assert found.consistency_ is not None
+    assert found.consistency_ < THIN
+    share = f"{100 * found.consistency_:.0f}%"
+    assert (remark(found) or "").startswith(
+        f"thin evidence: only {share} of the task classes would find their cluster "
+    )
+
+
+def test_remark_on_pruning_that_ran_away() -> None:
+    found = LearnLabeler(merge=False, n_clusters=40, q=0.5).fit(*tasks(0, distance=1.0))
+    assert found.chosen_pass_ is not None
+    assert found.chosen_pass_ < len(found.path_) - 1
+    wanted = (
+        f"pruning ran away to {found.path_[-1].kept} clusters; took pass {found.chosen_pass_ + 1} of {found.n_iter_},"
+    )
+    assert (remark(found) or "").startswith(wanted)
+
+
+def test_remark_on_a_search_cut_short() -> None:
+    found = LearnLabeler(merge=False, n_clusters=40, q=1, max_passes=1).fit(*tasks(0))
+    assert found.path_[-1].kept < 40
+    assert remark(found) == "stopped at labeler.max_passes=1 while clusters were still being removed"

@@ -1,0 +1,432 @@
+"""Pruning, against Algorithm 2 written as plain loops and against cases computed by hand."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import ortho_group
+
+from mela.class_means import ClassMeans, class_means
+from mela.errors import MelaError
+from mela.global_labels import assign_tasks
+from mela.pruning import Pass, prune_clusters
+from mela.task_samples import manifest_samples
+
+Task = list[tuple[list[float], int]]
+
+
+@dataclass
+class Expected:
+    centroids: list[np.ndarray]
+    counts: list[int]
+    assignments: list[int]
+    clustered: list[bool]
+    path: list[tuple[int, float, int, float]]
+
+
+@dataclass
+class Found:
+    centroids: np.ndarray
+    counts: np.ndarray
+    assignments: np.ndarray
+    clustered: np.ndarray
+    path: list[Pass]
+
+
+def learn_labels(classes: ClassMeans, *, guard: bool = False, **values: Any) -> Found:
+    """Algorithm 2 to the letter, and the clusters of all tasks afterwards."""
+    pruned = prune_clusters(classes, guard=guard, **values)
+    assignments, labels = assign_tasks(classes.means, classes.starts, pruned.centroids, "drop")
+    return Found(pruned.centroids, pruned.counts, assignments, labels >= 0, pruned.path)
+
+
+def as_classes(tasks: list[Task]) -> ClassMeans:
+    """Task classes from (mean, size) pairs; tasks are numbered from 0."""
+    ways = [len(task) for task in tasks]
+    return ClassMeans(
+        task_ids=np.repeat(np.arange(len(tasks)), ways),
+        starts=np.concatenate([[0], np.cumsum(ways)]),
+        means=np.array([mean for task in tasks for mean, _ in task], dtype=np.float64),
+        sizes=np.array([size for task in tasks for _, size in task]),
+    )
+
+
+def on_a_line(*tasks: tuple[float, ...], size: int = 1) -> ClassMeans:
+    return as_classes([[([value], size) for value in task] for task in tasks])
+
+
+def nearest(point: np.ndarray, centroids: list[np.ndarray]) -> int:
+    best, best_distance = -1, math.inf
+    for v, centroid in enumerate(centroids):
+        distance = float(((point - centroid) ** 2).sum())
+        if distance < best_distance:
+            best, best_distance = v, distance
+    return best
+
+
+class RunawayError(Exception):
+    """Fewer clusters are left than a task has classes."""
+
+
+def algorithm_2(
+    tasks: list[Task],
+    *,
+    n_clusters: int,
+    q: float,
+    min_count: int,
+    cumulative_counts: bool,
+    max_passes: int,
+    seed: int,
+) -> Expected:
+    generator = np.random.default_rng(seed)
+    centroids: list[np.ndarray] = []
+    for t in generator.permutation(len(tasks)):
+        for mean, _ in tasks[t]:
+            if len(centroids) < n_clusters:
+                centroids.append(np.array(mean))
+    order = generator.permutation(len(tasks))
+
+    samples, matches, variance, path = [1] * n_clusters, [0] * n_clusters, 0.0, []
+    for _ in range(max_passes):
+        clusters = len(centroids)
+        if not cumulative_counts:
+            samples, matches, variance = [1] * clusters, [0] * clusters, 0.0
+        tasks_matched = 0
+        for t in order:
+            matched = [nearest(np.array(mean), centroids) for mean, _ in tasks[t]]
+            if len(set(matched)) < len(tasks[t]):
+                continue
+            for v, (mean, size) in zip(matched, tasks[t], strict=True):
+                centroids[v] = (samples[v] * centroids[v] + size * np.array(mean)) / (samples[v] + size)
+                samples[v] += size
+                matches[v] += 1
+            tasks_matched += 1
+            p = len(tasks[t]) / clusters
+            variance += p * (1 - p)
+        threshold = sum(matches) / clusters - q * math.sqrt(variance)
+        kept = [v for v in range(clusters) if matches[v] >= threshold and matches[v] >= min_count]
+        path.append((clusters, threshold, len(kept), tasks_matched / len(tasks)))
+        centroids, samples, matches = (
+            [centroids[v] for v in kept],
+            [samples[v] for v in kept],
+            [matches[v] for v in kept],
+        )
+        if len(kept) < max(len(task) for task in tasks):
+            raise RunawayError
+        if len(kept) == clusters:
+            break
+
+    assignments, clustered = [], []
+    for task in tasks:
+        found = [nearest(np.array(mean), centroids) for mean, _ in task]
+        assignments += found
+        clustered += [len(set(found)) == len(task)] * len(task)
+    return Expected(centroids, matches, assignments, clustered, path)
+
+
+def random_tasks(seed: int, *, n_tasks: int, n_classes: int, noise: float, ways: tuple[int, ...]) -> list[Task]:
+    """Tasks of mixed ways and sizes whose class means scatter about the true classes' centres."""
+    generator = np.random.default_rng(seed)
+    centres = generator.normal(size=(n_classes, 6))
+    return [
+        [
+            ((centres[true] + generator.normal(scale=noise, size=6)).tolist(), int(generator.integers(1, 21)))
+            for true in generator.choice(n_classes, size=generator.choice(ways), replace=False)
+        ]
+        for _ in range(n_tasks)
+    ]
+
+
+def seed_for(n_tasks: int, *, first: int, order: list[int]) -> int:
+    """A seed for which centroids start at task `first` and passes visit the tasks in `order`."""
+    for seed in range(10_000):
+        generator = np.random.default_rng(seed)
+        if generator.permutation(n_tasks)[0] == first and generator.permutation(n_tasks).tolist() == order:
+            return seed
+    raise AssertionError("no such seed")
+
+
+SETTINGS: dict[str, Any] = {"min_count": 1, "cumulative_counts": False, "max_passes": 100}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("cumulative_counts", [False, True], ids=["reset", "cumulative"])
+@pytest.mark.parametrize(
+    ("ways", "values"),
+    [
+        ((5,), {"n_clusters": 23, "q": 2.5}),
+        ((2, 3, 5), {"n_clusters": 24, "q": 2.0}),
+        ((2, 3, 5), {"n_clusters": 24, "q": 6.0, "min_count": 4}),
+        ((3, 4), {"n_clusters": 30, "q": 1.5, "max_passes": 2}),
+    ],
+)
+def test_equals_algorithm_2_as_plain_loops(
+    ways: tuple[int, ...], values: dict[str, Any], cumulative_counts: bool, seed: int
+) -> None:
+    tasks = random_tasks(seed, n_tasks=70, n_classes=12, noise=0.6, ways=ways)
+    values = SETTINGS | values | {"cumulative_counts": cumulative_counts, "seed": seed}
+    try:
+        expected = algorithm_2(tasks, **values)
+    except RunawayError:
+        with pytest.raises(MelaError, match="would leave"):
+            learn_labels(as_classes(tasks), **values)
+        return
+    found = learn_labels(as_classes(tasks), **values)
+
+    assert expected.path[0][2] < values["n_clusters"], "the case should prune"
+    assert any(share < 1 for *_, share in expected.path), "the case should have collisions"
+    assert found.assignments.tolist() == expected.assignments
+    assert found.clustered.tolist() == expected.clustered
+    assert found.counts.tolist() == expected.counts
+    np.testing.assert_allclose(found.centroids, expected.centroids, rtol=0, atol=1e-9)
+    steps = [(step.clusters, step.threshold, step.kept, step.tasks_clustered) for step in found.path]
+    assert [(a, c) for a, _, c, _ in steps] == [(a, c) for a, _, c, _ in expected.path]
+    np.testing.assert_allclose(steps, expected.path, rtol=0, atol=1e-9)
+
+
+def test_centroids_move_within_a_pass() -> None:
+    """With centroids frozen at 0 and 10 the last task would collide (5.5 is nearer to 10) and be skipped."""
+    classes = on_a_line((0, 10), (4, 14), (5.5, 30))
+    found = learn_labels(classes, n_clusters=2, q=5, seed=seed_for(3, first=0, order=[0, 1, 2]))
+    assert found.path[0].tasks_clustered == 1
+    assert found.counts.tolist() == [3, 3]
+    np.testing.assert_allclose(found.centroids, [[(0 + 0 + 4 + 5.5) / 4], [(10 + 10 + 14 + 30) / 4]])
+
+
+def test_the_order_of_the_visits_matters() -> None:
+    """Before centroids moved, 5.5 and 30 are both nearest to 10: a collision, which only the final assignment mends."""
+    classes = on_a_line((0, 10), (4, 14), (5.5, 30))
+    found = learn_labels(classes, n_clusters=2, q=5, seed=seed_for(3, first=0, order=[0, 2, 1]))
+    assert found.path[0].tasks_clustered == pytest.approx(2 / 3)
+    assert found.counts.tolist() == [2, 2]
+    np.testing.assert_allclose(found.centroids, [[4 / 3], [34 / 3]])
+    assert found.assignments.tolist() == [0, 1] * 3
+    assert found.clustered.all()
+
+
+def test_a_class_of_i_samples_weighs_i() -> None:
+    classes = as_classes([[([0.0], 3), ([10.0], 1)], [([4.0], 8), ([16.0], 2)]])
+    found = learn_labels(classes, n_clusters=2, q=5, seed=seed_for(2, first=0, order=[0, 1]))
+    np.testing.assert_allclose(found.centroids, [[8 * 4 / 12], [(2 * 10 + 2 * 16) / 4]])
+
+
+def test_colliding_tasks_are_skipped() -> None:
+    classes = on_a_line((0, 10), (1, 2), (0, 10))
+    found = learn_labels(classes, n_clusters=2, q=5, seed=seed_for(3, first=0, order=[1, 0, 2]))
+    assert found.centroids.tolist() == [[0], [10]]
+    assert found.counts.tolist() == [2, 2]
+    assert found.path[0].tasks_clustered == pytest.approx(2 / 3)
+    assert found.assignments.tolist() == [0, 1, 0, 0, 0, 1]
+    assert found.clustered.tolist() == [True, True, False, False, True, True]
+
+
+# Clusters 0, 100 and 200 take part in 4, 3 and 1 of 4 tasks: mean 8/3, p = 2/3, variance 4 * 2/3 * 1/3 = 8/9.
+PRUNED = on_a_line((0, 100), (200, 0), (0, 100), (0, 100), size=20)
+PRUNED_ORDER = [0, 1, 2, 3]
+
+
+def seed_for_pruned() -> int:
+    for seed in range(1000):
+        if np.random.default_rng(seed).permutation(4)[:2].tolist() == [0, 1]:
+            return seed
+    raise AssertionError("no such seed")
+
+
+@pytest.mark.parametrize(
+    ("q", "min_count", "thresholds", "kept"),
+    [
+        (2.0, 1, [8 / 3 - 2 * math.sqrt(8 / 9)], [3]),
+        (2.0, 2, [8 / 3 - 2 * math.sqrt(8 / 9), 4], [2, 2]),
+        (1.0, 1, [8 / 3 - math.sqrt(8 / 9), 4], [2, 2]),
+        (100.0, 1, [8 / 3 - 100 * math.sqrt(8 / 9)], [3]),
+    ],
+)
+def test_threshold_by_hand(q: float, min_count: int, thresholds: list[float], kept: list[int]) -> None:
+    found = learn_labels(PRUNED, n_clusters=3, q=q, min_count=min_count, seed=seed_for_pruned())
+    np.testing.assert_allclose([step.threshold for step in found.path], thresholds, rtol=1e-12)
+    assert [step.kept for step in found.path] == kept
+    assert [step.clusters for step in found.path] == [3, *kept[:-1]]
+    assert len(found.centroids) == kept[-1]
+
+
+def test_cumulative_counts_by_hand() -> None:
+    found = learn_labels(PRUNED, n_clusters=3, q=1, cumulative_counts=True, seed=seed_for_pruned())
+    assert sorted(found.counts.tolist()) == [3 + 4, 4 + 4]
+    np.testing.assert_allclose(found.path[1].threshold, 7.5 - math.sqrt(8 / 9), rtol=1e-12)
+
+
+def test_a_count_at_the_threshold_stays() -> None:
+    found = learn_labels(PRUNED, n_clusters=3, q=2, min_count=3, seed=seed_for_pruned())
+    assert [step.kept for step in found.path] == [2, 2]
+    found = learn_labels(on_a_line((0, 9), (0, 9)), n_clusters=2, q=3, seed=0)
+    assert found.path[0].threshold == 2
+    assert found.counts.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("max_passes", [1, 2, 3, 100])
+def test_stops_when_nothing_is_removed_or_at_max_passes(max_passes: int) -> None:
+    classes = as_classes(random_tasks(0, n_tasks=100, n_classes=12, noise=0.4, ways=(3,)))
+    found = learn_labels(classes, n_clusters=40, q=2, max_passes=max_passes, seed=0)
+    removing = [step.kept < step.clusters for step in found.path]
+    assert all(removing[:-1])
+    assert len(found.path) == max_passes or not removing[-1]
+    assert len(found.centroids) == len(found.counts) == found.path[-1].kept
+    assert [step.clusters for step in found.path[1:]] == [step.kept for step in found.path[:-1]]
+    assert (max_passes < 4) == removing[-1]
+
+
+def separated_tasks(seed: int) -> tuple[ClassMeans, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    centres = 10 * generator.normal(size=(20, 16))
+    true = np.array([generator.choice(20, size=5, replace=False) for _ in range(400)])
+    means = centres[true] + 0.3 * generator.normal(size=(400, 5, 16))
+    return as_classes([[(mean.tolist(), 20) for mean in task] for task in means]), true.reshape(-1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_well_separated_classes_are_recovered_purely(seed: int) -> None:
+    classes, true = separated_tasks(seed)
+    found = learn_labels(classes, n_clusters=100, q=20, min_count=8, seed=seed)
+    pairs = {(int(cluster), int(label)) for cluster, label in zip(found.assignments, true, strict=True)}
+    assert len(pairs) == len({cluster for cluster, _ in pairs}), "a cluster holds two true classes"
+    assert {label for _, label in pairs} == set(range(20))
+    assert found.clustered.all()
+    assert len(found.centroids) < 50
+
+
+def test_pruning_that_would_remove_every_cluster() -> None:
+    message = (
+        r"^labeler\.q: pass 1 would leave 0 of 3 clusters, fewer than the 2 ways of task 0 \(4 of 4 tasks clustered\); "
+        r"raise labeler\.q, lower labeler\.min_count, or turn labeler\.guard on$"
+    )
+    with pytest.raises(MelaError, match=message):
+        learn_labels(PRUNED, n_clusters=3, q=2, min_count=5, seed=seed_for_pruned())
+
+
+def test_pruning_below_the_ways_of_the_widest_task() -> None:
+    """Clusters 0, 10 and 20 are matched by 5, 3 and 3 tasks, so that q = 0 leaves the first alone."""
+    classes = on_a_line((0, 10), (0, 10, 20), (0, 20), (0, 10), (0, 20))
+    seed = seed_for(5, first=1, order=[0, 1, 2, 3, 4])
+    with pytest.raises(MelaError, match=r"would leave 1 of 3 clusters, fewer than the 3 ways of task 1 \(5 of 5 tasks"):
+        learn_labels(classes, n_clusters=3, q=0, seed=seed)
+    guarded = prune_clusters(classes, n_clusters=3, q=0, seed=seed)
+    assert guarded.centroids.tolist() == [[0], [10], [20]]
+    assert guarded.counts.tolist() == [5, 3, 3]
+    assert [step.kept for step in guarded.path] == [1]
+
+
+def overlapping_tasks(seed: int) -> ClassMeans:
+    return as_classes(random_tasks(seed, n_tasks=150, n_classes=15, noise=0.4, ways=(4,)))
+
+
+def test_the_guard_goes_back_to_where_pruning_ran_away() -> None:
+    """Of these runs some stop with most classes in one cluster with another; the guard returns what came before."""
+    changed = 0
+    for seed in range(10):
+        classes = overlapping_tasks(seed)
+        pruned = prune_clusters(classes, n_clusters=40, q=1.0, seed=seed)
+        best = max(pruned.path, key=lambda step: step.match)
+        chosen = pruned.path[pruned.chosen]
+        assert chosen.match >= best.match - 2 * best.match_error
+        assert all(step.match < best.match - 2 * best.match_error for step in pruned.path[pruned.chosen + 1 :])
+        assert len(pruned.centroids) == len(pruned.counts)
+        if pruned.chosen < len(pruned.path) - 1:
+            changed += 1
+            assert len(pruned.centroids) == chosen.clusters > pruned.path[-1].clusters
+    assert changed >= 3
+
+
+def test_the_guarded_clusters_are_those_of_the_chosen_pass() -> None:
+    classes = overlapping_tasks(0)
+    pruned = prune_clusters(classes, n_clusters=40, q=1.0, seed=0)
+    assert pruned.guarded
+    again = prune_clusters(classes, n_clusters=40, q=1.0, max_passes=pruned.chosen + 1, seed=0)
+    assert again.path == pruned.path[: pruned.chosen + 1]
+    # the shorter run ends with its last pass, pruned; the guard keeps the clusters that the pass was judged with
+    kept = np.isin(pruned.counts, again.counts)
+    assert set(map(tuple, again.centroids.tolist())) <= set(map(tuple, pruned.centroids[kept].tolist()))
+    assert len(again.centroids) == pruned.path[pruned.chosen].kept
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_guard_leaves_alone_what_did_not_run_away(seed: int) -> None:
+    classes, _ = separated_tasks(seed)
+    guarded = prune_clusters(classes, n_clusters=100, q=20, min_count=8, seed=seed)
+    plain = prune_clusters(classes, n_clusters=100, q=20, min_count=8, seed=seed, guard=False)
+    assert guarded.settled
+    assert not guarded.guarded
+    np.testing.assert_array_equal(guarded.centroids, plain.centroids)
+    np.testing.assert_array_equal(guarded.counts, plain.counts)
+
+
+@given(seed=st.integers(0, 1000), q=st.floats(0, 2), n_clusters=st.integers(5, 40), cumulative=st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_never_fewer_clusters_than_the_largest_way(seed: int, q: float, n_clusters: int, cumulative: bool) -> None:
+    classes = as_classes(random_tasks(seed, n_tasks=20, n_classes=8, noise=1.0, ways=(2, 4, 5)))
+    pruned = prune_clusters(classes, n_clusters=n_clusters, q=q, cumulative_counts=cumulative, seed=seed)
+    assert len(pruned.centroids) >= classes.ways.max()
+    assert all(step.clusters >= classes.ways.max() for step in pruned.path)
+    assert np.isfinite(pruned.centroids).all()
+
+
+def test_fewer_task_classes_than_clusters() -> None:
+    with pytest.raises(MelaError, match=r"^labeler\.n_clusters: expected at most 4, the number of task .* got 5$"):
+        learn_labels(on_a_line((0, 1), (2, 3)), n_clusters=5, q=1, seed=0)
+
+
+def test_more_ways_than_clusters() -> None:
+    with pytest.raises(MelaError, match=r"^labeler\.n_clusters: expected at least 3, the ways of task 1, got 2$"):
+        learn_labels(on_a_line((0, 1), (2, 3, 4), (5, 6)), n_clusters=2, q=1, seed=0)
+
+
+def test_the_same_seed_gives_the_same_result() -> None:
+    classes = as_classes(random_tasks(4, n_tasks=60, n_classes=10, noise=0.4, ways=(2, 4)))
+    values = {"n_clusters": 25, "q": 2.0}
+    first, second = learn_labels(classes, seed=3, **values), learn_labels(classes, seed=3, **values)
+    other = learn_labels(classes, seed=4, **values)
+    for name in ["centroids", "counts", "assignments", "clustered"]:
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    assert first.path == second.path
+    assert first.assignments.tolist() != other.assignments.tolist()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rotating_the_features_leaves_the_partition(seed: int) -> None:
+    classes = as_classes(random_tasks(seed, n_tasks=60, n_classes=10, noise=0.3, ways=(3,)))
+    rotation = ortho_group.rvs(6, random_state=seed)
+    turned = ClassMeans(
+        task_ids=classes.task_ids,
+        starts=classes.starts,
+        means=classes.means @ rotation + 5,
+        sizes=classes.sizes,
+    )
+    found = learn_labels(classes, n_clusters=20, q=3, seed=seed)
+    moved = learn_labels(turned, n_clusters=20, q=3, seed=seed)
+    assert found.assignments.tolist() == moved.assignments.tolist()
+    assert found.path == moved.path
+    np.testing.assert_allclose(found.centroids @ rotation + 5, moved.centroids, rtol=0, atol=1e-9)
+
+
+def test_the_order_of_samples_within_a_task_does_not_matter() -> None:
+    generator = np.random.default_rng(0)
+    features = generator.normal(size=(300, 5)).astype(np.float32)
+    rows = [
+        (task, int(image), label, "support")
+        for task in range(30)
+        for label in range(3)
+        for image in generator.choice(300, size=4, replace=False)
+    ]
+    manifest = pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"])
+    shuffled = manifest.groupby("task_id").sample(frac=1, random_state=1)
+    assert shuffled["image_id"].tolist() != manifest["image_id"].tolist()
+    results = [
+        learn_labels(class_means(manifest_samples(tasks, np.arange(300), features)), n_clusters=15, q=2, seed=0)
+        for tasks in (manifest, shuffled)
+    ]
+    assert results[0].assignments.tolist() == results[1].assignments.tolist()
+    np.testing.assert_allclose(results[0].centroids, results[1].centroids, rtol=0, atol=1e-9)
