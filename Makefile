@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup repro test check format
+.PHONY: help setup repro test check bench format
 help:            ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/'
 
@@ -30,6 +30,9 @@ check: setup     ## format, lint, types, and that dvc.lock belongs to this code
 	ruff check .
 	mypy
 	dvc repro --allow-missing --dry | grep 'up to date'
+
+bench: setup     ## measure speed against references in the same run: results/bench.json
+	python -m bench.labeler
 
 format: setup    ## put the code into the format that check demands
 	ruff format .

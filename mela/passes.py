@@ -10,6 +10,7 @@ The code is written to the array API standard: the same lines run on numpy array
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,9 @@ class Centroids:
     def nearest(self, points: Array, scores: Array, margins: Array) -> list[int]:
         """The nearest centroid of each of a few points (k, m), given their scores (k, n_clusters) and margins (k,)."""
         xp = self.xp
+        best = xp.argmax(scores, axis=1)
         near = scores >= (xp.max(scores, axis=1) - margins)[:, None]
-        found: list[int] = xp.argmax(scores, axis=1).tolist()
+        found: list[int] = best.tolist()
         if int(xp.count_nonzero(near)) > len(found):
             for row in xp.nonzero(xp.count_nonzero(near, axis=1) > 1)[0].tolist():
                 found[row] = self._decide(points[row, :], xp.nonzero(near[row, :])[0])
@@ -138,28 +140,31 @@ def run_pass(
     """
     xp = centroids.xp
     matched, assignments = [], np.full(int(means.shape[0]), -1, dtype=np.int64)
+    ways, local = np.diff(starts), isinstance(means, np.ndarray)
     for block in _blocks(order, starts, block_rows):
         rows = np.concatenate([np.arange(starts[task], starts[task + 1]) for task in block])
+        samples = sizes[rows].astype(np.float64)
         points = means[xp.asarray(rows, device=device(means)), :]
         extended = _extend(points)
         margins = centroids.margins(norms(points))
         scores = centroids.scores(extended)
-        end = 0
-        for task in block:
-            start, end = end, end + int(starts[task + 1] - starts[task])
+        bounds = [0, *np.cumsum(ways[block]).tolist()]
+        found_rows: list[int] = []
+        for task, (start, end) in zip(block.tolist(), pairwise(bounds), strict=True):
             own = points[start:end, :]
             found = centroids.nearest(own, scores[start:end, :], margins[start:end])
-            assignments[starts[task] : starts[task + 1]] = found
+            found_rows += found
             if len(set(found)) < len(found):
                 continue
-            new = sizes[starts[task] : starts[task + 1]].astype(np.float64)
-            where = xp.asarray(found, device=device(means))
-            changed = centroids.move(where, own, weights[found], new)
-            weights[found] += new
-            counts[found] += 1
+            where, new = np.array(found), samples[start:end]
+            columns = where if local else xp.asarray(where, device=device(means))
+            changed = centroids.move(columns, own, weights[where], new)
+            weights[where] += new
+            counts[where] += 1
             matched.append(task)
             if end < len(rows):
-                scores[end:, where] = extended[end:, :] @ changed.T
+                scores[end:, columns] = extended[end:, :] @ changed.T
+        assignments[rows] = found_rows
     return np.array(matched, dtype=np.int64), assignments
 
 

@@ -154,7 +154,7 @@ def open_images(path: Path) -> npt.NDArray[np.uint8]:
     return images
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, Any] | list[Any]) -> None:
     """Write metrics; NaN and infinity are refused, since they are no JSON and hide a failure."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 

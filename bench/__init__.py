@@ -1,0 +1,1 @@
+"""Measurements of speed, each against a reference in the same run."""

@@ -1,0 +1,257 @@
+"""Tasks and features to compare labelers on: one embedding per data set and seed, early and late in its training.
+
+A cell is made once and then found again, so that a run that was cut off goes on where it stopped.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from mela import store
+from mela.augmentation import Augmentation
+from mela.backbones import Backbone, build_backbone
+from mela.data.open import open_source
+from mela.data.packing import pack_images, shuffled_ids
+from mela.embedding import train_embedding
+from mela.episodes import Episodes
+from mela.evaluation import evaluate_model
+from mela.extraction import extract_features
+from mela.manifests import draw_split
+from mela.models import configure, save_model
+from mela.params import DataParams, ModelParams, TaskParams, read_document
+from mela.task_samples import TaskSamples, manifest_samples
+from mela.training import Schedule
+
+PRESETS = Path(__file__).parents[1] / "presets"
+STRENGTHS = ("weak", "strong")
+REGIMES = ("once", "repl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How the cells of a data set are made.
+
+    Attributes
+    ----------
+    preset : str
+        Where the image size, the model and the augmentation come from.
+    data : mapping
+        What differs from the preset's data block.
+    shots, queries : int
+        Of the training tasks.
+    tasks : int
+        Tasks drawn with replacement; without it, all that the images allow.
+    weak : int
+        Steps after which the embedding is weak.
+    epochs, steps, milestones
+        Of the training that follows.
+    n_clusters : int
+        J of pruning.
+    """
+
+    preset: str
+    data: Mapping[str, Any]
+    shots: int
+    queries: int
+    tasks: int
+    weak: int
+    epochs: int
+    steps: int
+    milestones: tuple[int, ...]
+    n_clusters: int = 300
+
+
+RECIPES = {
+    "glyphs": Recipe(
+        preset="glyphs", data={}, shots=5, queries=15, tasks=3000, weak=50, epochs=4, steps=150, milestones=(3,)
+    ),
+    "omniglot": Recipe(
+        preset="omniglot_cpu",
+        data={},
+        shots=2,
+        queries=3,
+        tasks=20_000,
+        weak=100,
+        epochs=6,
+        steps=400,
+        milestones=(4, 5),
+        n_clusters=3000,
+    ),
+    "cifar_fs": Recipe(
+        preset="cifar_fs_cpu",
+        data={},
+        shots=5,
+        queries=15,
+        tasks=3000,
+        weak=250,
+        epochs=9,
+        steps=300,
+        milestones=(6, 8),
+    ),
+    "fc100": Recipe(
+        preset="cifar_fs_cpu",
+        data={"name": "fc100"},
+        shots=5,
+        queries=15,
+        tasks=3000,
+        weak=250,
+        epochs=9,
+        steps=300,
+        milestones=(6, 8),
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One data set and seed."""
+
+    folder: Path
+    name: str
+    seed: int
+
+    @property
+    def recipe(self) -> Recipe:
+        """How it is made."""
+        return RECIPES[self.name]
+
+    def block(self, kind: type[Any], **changes: Any) -> Any:
+        """A block of the preset with changes."""
+        values = read_document(PRESETS / f"{self.recipe.preset}.yaml")[kind.block]
+        return kind.model_validate(values | changes, strict=True)
+
+    @property
+    def augmentation(self) -> Augmentation:
+        """Of both trainings."""
+        return Augmentation(**read_document(PRESETS / f"{self.recipe.preset}.yaml")["augment"])
+
+    @property
+    def base(self) -> Path:
+        """Folder of the data set."""
+        return self.folder / self.name
+
+    @property
+    def own(self) -> Path:
+        """Folder of the seed."""
+        return self.base / str(self.seed)
+
+    def images(self) -> npt.NDArray[np.uint8]:
+        """All images, packed."""
+        return store.open_images(self.base / "images.npy")
+
+    def truth(self) -> pd.DataFrame:
+        """Columns image_id, split, class."""
+        return pd.read_parquet(self.base / "truth.parquet")
+
+    def tasks(self, name: str) -> pd.DataFrame:
+        """The manifest once, repl, val or test; drawn when it is first asked for."""
+        path = self.own / f"{name}.parquet"
+        if not path.exists():
+            split = "train" if name in REGIMES else name
+            draws: dict[str, dict[str, Any]] = {
+                "once": {"train": None, "replacement": False},
+                "repl": {"train": self.recipe.tasks},
+                "val": {"val": 200},
+                "test": {"test": 1000},
+            }
+            truth = self.truth()
+            settings = self.block(
+                TaskParams, shots=self.recipe.shots, queries=self.recipe.queries, seed=self.seed, **draws[name]
+            )
+            drawn = draw_split(truth[truth["split"] == split], settings, split)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with store.replacing(path) as temporary:
+                drawn.to_parquet(temporary)
+        return pd.read_parquet(path)
+
+    def samples(self, strength: str, regime: str) -> TaskSamples:
+        """Training tasks with the features of an embedding."""
+        return manifest_samples(
+            self.tasks(regime), np.load(self.own / "ids.npy"), np.load(self.own / f"{strength}.npy")
+        )
+
+    def true_classes(self, samples: TaskSamples) -> npt.NDArray[np.int64]:
+        """The class of each task class, for scoring."""
+        known = self.truth().set_index("image_id")["class"].loc[np.load(self.own / "ids.npy")]
+        first = np.flatnonzero(np.diff(samples.classes, prepend=-1))
+        return pd.factorize(known)[0][samples.index[first]]
+
+    def accuracy(self, strength: str) -> float:
+        """Validation accuracy of the embedding in percent."""
+        return float(store.read_json(self.own / f"{strength}.json")["val"])
+
+    def make(self, root: Path) -> None:
+        """Pack the images, draw tasks, train the embedding and write its features."""
+        if (self.own / "done").exists():
+            return
+        if not (self.base / "truth.parquet").exists():
+            self._pack(root)
+        images, tasks, recipe = self.images(), Episodes(self.tasks("once")), self.recipe
+        self.own.mkdir(parents=True, exist_ok=True)
+        truth = self.truth()
+        ids = np.sort(truth.loc[truth["split"] == "train", "image_id"].to_numpy())
+        np.save(self.own / "ids.npy", ids)
+        configuration = configure(self.block(ModelParams), images, tasks.image_ids())
+        backbone = build_backbone(**configuration, seed=self.seed)
+        self._train(backbone, tasks, epochs=1, steps=recipe.weak, milestones=[])
+        self._write(backbone, configuration, ids, "weak")
+        epochs = max(1, round(recipe.epochs * recipe.steps / min(recipe.steps, len(tasks))))
+        milestones = sorted({max(1, round(at * epochs / recipe.epochs)) for at in recipe.milestones})
+        self._train(backbone, tasks, epochs=epochs, steps=recipe.steps, milestones=milestones)
+        self._write(backbone, configuration, ids, "strong")
+        (self.own / "done").touch()
+
+    def _pack(self, root: Path) -> None:
+        data = self.block(DataParams, root=str(root), **self.recipe.data)
+        source = open_source(data, shots=self.recipe.shots)
+        ids = shuffled_ids(len(source), data.seed)
+        self.base.mkdir(parents=True, exist_ok=True)
+        with store.replacing(self.base / "images.npy") as temporary:
+            pack_images(temporary, source, ids, size=data.size, channels=data.channels)
+        table = pd.DataFrame({"image_id": ids, "split": source.splits, "class": source.classes}).sort_values("image_id")
+        with store.replacing(self.base / "truth.parquet") as temporary:
+            table.to_parquet(temporary)
+
+    def _train(self, backbone: Backbone, tasks: Episodes, *, epochs: int, steps: int, milestones: list[int]) -> None:
+        schedule = Schedule(
+            learning_rate=0.05, momentum=0.9, weight_decay=5e-4, decay=0.1, epochs=epochs, milestones=milestones
+        )
+        train_embedding(
+            backbone,
+            self.images(),
+            tasks,
+            augmentation=self.augmentation,
+            schedule=schedule,
+            tasks_per_epoch=min(steps, len(tasks)),
+            ridge=1e-3,
+            normalize=False,
+            seed=self.seed,
+            on_epoch=lambda epoch: print(self.name, self.seed, epoch, flush=True),
+        )
+
+    def _write(
+        self, backbone: Backbone, configuration: dict[str, Any], ids: npt.NDArray[np.int64], strength: str
+    ) -> None:
+        images = self.images()
+        np.save(self.own / f"{strength}.npy", extract_features(backbone, images, ids))
+        shots = min(5, self.recipe.shots)
+        accuracies = evaluate_model(
+            backbone,
+            images,
+            Episodes(self.tasks("val")),
+            shots=[shots],
+            C=1.0,
+            max_iter=1000,
+            copies=1,
+            augmentation=self.augmentation,
+            seed=0,
+        )
+        result = {"val": float(accuracies["accuracy"].mean()), "shots": shots}
+        save_model(self.own / f"{strength}.safetensors", backbone, configuration)
+        (self.own / f"{strength}.json").write_text(json.dumps(result), encoding="utf-8")

@@ -1,0 +1,143 @@
+"""What labels are worth in few-shot accuracy: pre-training on each, the same test tasks for all, paired differences.
+
+Uses the cells of `bench.label_grid`. One row of results/label_worth.csv per labeler, with the accuracy of every test
+task beside it (in the folder of the cell), so that differences can be taken per task.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+import typer
+
+from bench.cells import Cell
+from mela import store
+from mela.backbones import Backbone, build_backbone
+from mela.episodes import Episodes
+from mela.evaluation import evaluate_model
+from mela.global_labels import label_images
+from mela.labeler import LearnLabeler
+from mela.models import configure, load_model
+from mela.params import ModelParams, PretrainParams
+from mela.pretraining import pretrain
+from mela.scores import Interval
+from mela.training import Schedule
+
+ROWS = Path("results/label_worth.csv")
+KEYS = ["data", "seed", "tasks", "embedding", "labels"]
+LABELS: dict[str, dict[str, Any] | None] = {
+    "initial": None,
+    "true": None,
+    "merged": {"merge": True},
+    "merged, all tasks": {"merge": True, "collisions": "assign"},
+    "pruned": {"merge": False},
+    "pruned, no guard": {"merge": False, "guard": False},
+}
+
+
+def image_labels(
+    cell: Cell, regime: str, strength: str, labels: str, q: float
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Images and their labels."""
+    samples, ids = cell.samples(strength, regime), np.load(cell.own / "ids.npy")
+    if labels == "true":
+        images = np.unique(ids[samples.index])
+        return images, pd.factorize(cell.truth().set_index("image_id")["class"].loc[images], sort=True)[0]
+    settings = LABELS[labels] or {}
+    n_clusters = min(cell.recipe.n_clusters, len(samples.sizes))
+    found = LearnLabeler(**settings, q=q, n_clusters=n_clusters, random_state=cell.seed).fit_tasks(samples)
+    flat = label_images(found.class_labels_, len(found.cluster_centers_), ids[samples.index], samples.classes)
+    return flat.image_ids, flat.labels
+
+
+def trained(
+    cell: Cell, image_ids: npt.NDArray[np.int64], targets: npt.NDArray[np.int64], epochs: int | None
+) -> Backbone:
+    """An embedding pre-trained with the preset's schedule, or one of so many epochs."""
+    images, settings = cell.images(), cell.block(PretrainParams)
+    schedule = settings.schedule()
+    if epochs:
+        schedule |= {
+            "milestones": sorted({max(1, round(at * epochs / schedule["epochs"])) for at in schedule["milestones"]}),
+            "epochs": epochs,
+        }
+    backbone = build_backbone(**configure(cell.block(ModelParams), images, image_ids), seed=cell.seed)
+    pretrain(
+        backbone,
+        images,
+        image_ids,
+        targets,
+        augmentation=cell.augmentation,
+        schedule=Schedule(**schedule),
+        batch_size=settings.batch_size,
+        seed=cell.seed,
+        on_epoch=lambda epoch: print(cell.name, cell.seed, epoch, flush=True),
+    )
+    return backbone
+
+
+def per_task(cell: Cell, regime: str, strength: str, labels: str, q: float, epochs: int | None) -> pd.DataFrame:
+    """Accuracies of each test task; read where they are known."""
+    path = cell.own / f"worth-{regime}-{strength}-{labels.replace(', ', '-').replace(' ', '-')}.parquet"
+    if not path.exists():
+        count = 0
+        if labels == "initial":
+            model: Backbone = load_model(cell.own / f"{strength}.safetensors", torch.device("cpu"), cell.images())
+        else:
+            image_ids, targets = image_labels(cell, regime, strength, labels, q)
+            model, count = trained(cell, image_ids, targets, epochs), int(targets.max()) + 1
+        table = evaluate_model(
+            model,
+            cell.images(),
+            Episodes(cell.tasks("test")),
+            shots=[1, cell.recipe.shots],
+            C=1.0,
+            max_iter=1000,
+            copies=1,
+            augmentation=cell.augmentation,
+            seed=0,
+        )
+        with store.replacing(path) as temporary:
+            table.assign(classes=count).to_parquet(temporary)
+    return pd.read_parquet(path)
+
+
+def main(
+    data: str,
+    seed: int = 0,
+    tasks: Annotated[str, typer.Option(help="once | repl")] = "repl",
+    embedding: Annotated[str, typer.Option(help="weak | strong")] = "strong",
+    labels: Annotated[list[str], typer.Option(help="which")] = [*LABELS],  # noqa: B006
+    q: Annotated[float, typer.Option(help="of pruning")] = 4.5,
+    epochs: Annotated[int | None, typer.Option(help="of pre-training; the preset's if not given")] = None,
+    folder: Annotated[Path, typer.Option(help="where bench.label_grid put its cells")] = Path("build/grid"),
+    rows: Annotated[Path, typer.Option(help="the table")] = ROWS,
+) -> None:
+    """Add the rows of one cell."""
+    cell = Cell(folder=folder, name=data, seed=seed)
+    reference = None
+    for name in ["true", *(name for name in labels if name != "true")]:
+        table = per_task(cell, tasks, embedding, name, q, epochs)
+        wide = table.pivot(index="task_id", columns="setting", values="accuracy")
+        reference = wide if reference is None else reference
+        row: dict[str, Any] = dict(zip(KEYS, [data, seed, tasks, embedding, name], strict=True))
+        row |= {"classes": int(table["classes"].iloc[0]), "n": len(wide), "epochs": epochs or "preset"}
+        for setting in wide:
+            own, paired = Interval.of(wide[setting].to_numpy()), Interval.of((wide - reference)[setting].to_numpy())
+            row |= {setting: round(own.mean, 2), f"{setting}_ci95": round(own.ci95, 2)}
+            if name != "true":
+                row |= {
+                    f"{setting}_less_true": round(paired.mean, 2),
+                    f"{setting}_less_true_ci95": round(paired.ci95, 2),
+                }
+        old: list[Any] = pd.read_csv(rows).to_dict("records") if rows.exists() else []
+        kept = [one for one in old if [one[key] for key in KEYS] != [row[key] for key in KEYS]]
+        store.write_text(rows, pd.DataFrame([*kept, row]).to_csv(index=False))
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,65 @@
+"""Pairs of times taken side by side, and where they were taken."""
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+
+def alternate(*functions: Callable[[], Any], n: int) -> list[float]:
+    """Median seconds of each function over `n` rounds in which all take turns, after one round that is not counted."""
+    times: list[list[float]] = [[] for _ in functions]
+    for turn in range(n + 1):
+        for function, taken in zip(functions, times, strict=True):
+            start = time.perf_counter()
+            function()
+            if turn:
+                taken.append(time.perf_counter() - start)
+    return [median(taken) for taken in times]
+
+
+def record(name: str, ours: float, reference: float, *, unit: str, n: int, **more: Any) -> dict[str, Any]:
+    """One line of results/bench.json: `ratio` is ours over the reference."""
+    return {
+        "name": name,
+        "ours": round(ours, 4),
+        "reference": round(reference, 4),
+        "ratio": round(ours / reference, 3),
+        "unit": unit,
+        "n": n,
+        **more,
+        "hardware": f"{_processor()}, {os.cpu_count()} cores",
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scikit-learn")},
+    }
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown processor"
+
+
+def peak_growth(function: Callable[[], Any]) -> int:
+    """Bytes by which the peak memory of the process rises while the function runs (Linux; the peak is reset first)."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+    before = _status("VmRSS")
+    function()
+    return _status("VmHWM") - before
+
+
+def _status(key: str) -> int:
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith(key):
+            return 1024 * int(line.split()[1])
+    raise OSError(f"/proc/self/status has no {key}")
+
+
+def uniform_tasks(rng: np.random.Generator, n_tasks: int, ways: int, n_classes: int) -> np.ndarray[Any, Any]:
+    """Classes of tasks (n_tasks * ways,), drawn without replacement within a task."""
+    return np.concatenate([rng.choice(n_classes, size=ways, replace=False) for _ in range(n_tasks)])
