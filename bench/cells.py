@@ -123,13 +123,16 @@ class Cell:
 
     def block(self, kind: type[Any], **changes: Any) -> Any:
         """A block of the preset with changes."""
-        values = read_document(PRESETS / f"{self.recipe.preset}.yaml")[kind.block]
+        values: dict[str, Any] = self._document()[kind.block]
         return kind.model_validate(values | changes, strict=True)
 
     @property
     def augmentation(self) -> Augmentation:
         """Of both trainings."""
-        return Augmentation(**read_document(PRESETS / f"{self.recipe.preset}.yaml")["augment"])
+        return Augmentation(**self._document()["augment"])
+
+    def _document(self) -> Any:
+        return read_document(PRESETS / f"{self.recipe.preset}.yaml")
 
     @property
     def base(self) -> Path:

@@ -125,7 +125,7 @@ def main(
         reference = wide if reference is None else reference
         row: dict[str, Any] = dict(zip(KEYS, [data, seed, tasks, embedding, name], strict=True))
         row |= {"classes": int(table["classes"].iloc[0]), "n": len(wide), "epochs": epochs or "preset"}
-        for setting in wide:
+        for setting in map(str, wide.columns):
             own, paired = Interval.of(wide[setting].to_numpy()), Interval.of((wide - reference)[setting].to_numpy())
             row |= {setting: round(own.mean, 2), f"{setting}_ci95": round(own.ci95, 2)}
             if name != "true":

@@ -33,7 +33,7 @@ Merges = list[tuple[int, int, float]]
 
 WRONG_MEETINGS = 0.01
 SINGLES = 5000
-FRAGMENTS = 2000
+FRAGMENTS = 4000
 NEIGHBOURS = 15
 LEAST_ODDS = -20.0
 REFUSED = 10
@@ -427,8 +427,9 @@ def _add_scatter(scatter: Floats, deviations: Floats, clusters: Ints) -> None:
 
 
 def _fragments(points: Floats, starts: Ints, seed: int) -> Ints:
-    """Small pure clusters (n,): two rounds of K-means under the local constraints; -1 for tasks that collide."""
-    centers, _ = kmeans_plusplus(points, FRAGMENTS, random_state=seed)
+    """Small pure clusters (n,): some rounds of K-means under the local constraints; -1 for tasks that collide."""
+    some = np.random.default_rng(seed).permutation(len(points))[: 4 * FRAGMENTS]
+    centers, _ = kmeans_plusplus(points[some], FRAGMENTS, random_state=seed)
     for _ in range(3):
         found = nearest(points, centers)
         used = distinct(found, starts)
