@@ -33,19 +33,20 @@ def passes_table(labeler: LearnLabeler) -> pd.DataFrame:
 
 
 def merges_table(labeler: LearnLabeler) -> pd.DataFrame:
-    """Clusters left by each merge of the two rounds, its log odds, and whether it was made; no rows if pruned."""
-    tables = [
-        pd.DataFrame(
-            {
-                "round": number,
-                "clusters": done.n_items - np.arange(1, len(done.odds) + 1),
-                "log_odds": done.odds,
-                "made": np.arange(len(done.odds)) < done.kept,
-            }
-        )
-        for number, done in enumerate(labeler.merged_.rounds if labeler.merged_ else [], start=1)
-    ]
-    return pd.concat(tables) if tables else pd.DataFrame(columns=["round", "clusters", "log_odds", "made"])
+    """Clusters left by each merge of the two rounds, its log odds, and whether it was made; no rows if pruned.
+
+    Merges that left more than five times the clusters found are not listed.
+    """
+    columns = ["round", "clusters", "log_odds", "made"]
+    if labeler.merged_ is None:
+        return pd.DataFrame(columns=columns)
+    tables = []
+    for number, done in enumerate(labeler.merged_.rounds, start=1):
+        left = done.n_items - np.arange(1, len(done.odds) + 1)
+        made = np.arange(len(done.odds)) < done.kept
+        tables.append(pd.DataFrame({"round": number, "clusters": left, "log_odds": done.odds, "made": made}))
+    table = pd.concat(tables)
+    return table[table["clusters"] <= 5 * len(labeler.counts_)]
 
 
 def sizes_table(labeler: LearnLabeler) -> pd.DataFrame:

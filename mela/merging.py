@@ -352,6 +352,8 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
         counts = clusters.counts
         value = _log_normal(difference, together) - _log_normal(difference, together + apart)
         value += gammaln(counts[u] + counts[others]) - gammaln(counts[u]) - gammaln(counts[others]) - np.log(alpha)
+        # so few samples leave directions in which nothing was seen: the first round's verdict stands
+        value[degrees[u] + degrees[others] <= d] = -np.inf
         return value + meeting_odds(clusters.meetings[u, others], counts[u], counts[others], rate)
 
     best, partner = np.full(k, -np.inf), np.zeros(k, dtype=np.int64)

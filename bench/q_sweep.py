@@ -1,0 +1,108 @@
+"""What q does to clusters, accuracy and tasks clustered on the data of the last run: pruned, guarded or not, and merged.
+
+``python -m bench.q_sweep --q 3.5 --q 4.5 ...`` after ``dvc repro extract`` (or a whole run) writes results/q_sweep.csv
+and results/q_sweep.png. Where the data has no true classes the accuracy is left out. The same through the pipeline,
+few-shot accuracy included: ``dvc exp run --queue -S 'labeler.q=3.5,4.5,5.5,6.5' -S labeler.merge=false``.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+from matplotlib.figure import Figure
+
+from mela import store
+from mela.labeler import LearnLabeler
+from mela.params import PARAMS, LabelerParams
+from mela.scores import majority_accuracy
+from mela.task_samples import TaskSamples, manifest_samples
+from stages import paths
+
+MODES = {
+    "pruned, no guard": {"merge": False, "guard": False},
+    "pruned": {"merge": False, "guard": True},
+    "merged": {"merge": True},
+}
+
+
+def sweep(samples: TaskSamples, truth: pd.Series | None, settings: dict[str, Any], qs: list[float]) -> pd.DataFrame:
+    """One row per mode and q.
+
+    Parameters
+    ----------
+    samples : TaskSamples
+    truth : Series or None
+        True class of each task class, for scoring.
+    settings : dict
+        Of LearnLabeler, short of what is swept.
+    qs : list of float
+    """
+    rows = []
+    for mode, changes in MODES.items():
+        for q in qs:
+            row: dict[str, Any] = {"mode": mode, "q": q}
+            try:
+                found = LearnLabeler(**settings | changes | {"q": q}).fit_tasks(samples)
+            except ValueError as error:
+                rows.append(row | {"error": str(error)})
+                continue
+            used = found.class_labels_ >= 0
+            row |= {"clusters": len(np.unique(found.class_labels_[used]))}
+            row |= {"tasks_clustered": 100 * float(used[samples.starts[:-1]].mean())}
+            row |= {"pair_precision": 100 * found.pair_quality_.precision}
+            if truth is not None:
+                codes = pd.factorize(truth)[0]
+                row |= {"accuracy": 100 * majority_accuracy(found.class_labels_[used], codes[used])}
+            rows.append(row)
+            print(row, flush=True)
+    return pd.DataFrame(rows)
+
+
+def draw(table: pd.DataFrame, true_classes: int | None) -> Figure:
+    """Three panels over q; what failed has no point."""
+    figure = Figure(figsize=(11, 3.4), layout="constrained", dpi=120)
+    panels = [
+        ("clusters", "clusters"),
+        ("accuracy", "clustering accuracy (%)"),
+        ("tasks_clustered", "tasks clustered (%)"),
+    ]
+    panels = [panel for panel in panels if panel[0] in table]
+    for axes, (column, label) in zip(figure.subplots(1, len(panels)), panels, strict=True):
+        for (mode, rows), color in zip(
+            table.groupby("mode", sort=False), ["#d9822b", "#2a6fbb", "#3a8f5c"], strict=False
+        ):
+            axes.plot(rows["q"], rows[column], marker="o", color=color, label=mode)
+        if column == "clusters" and true_classes is not None:
+            axes.axhline(true_classes, color="#8a8f98", linestyle="--", label="true classes")
+        axes.set(xlabel="q", ylabel=label, ylim=(0, None))
+        axes.spines[["top", "right"]].set_visible(False)
+        if column == "clusters":
+            axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def main(
+    q: Annotated[list[float], typer.Option(help="values of q")] = [3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5],  # noqa: B006
+    params: Annotated[Path, typer.Option(help="its labeler block holds the rest")] = PARAMS,
+    out: Annotated[Path, typer.Option(help="folder of the table and the picture")] = paths.RESULTS,
+) -> None:
+    """Sweep q and draw it."""
+    image_ids, features = store.read_features(paths.FEATURES)
+    samples = manifest_samples(store.read_table(paths.TRAIN, store.MANIFEST), image_ids, features)
+    known = store.read_table(paths.TRUTH, store.TRUTH)
+    truth = None
+    if not known.empty:
+        first = np.flatnonzero(np.diff(samples.classes, prepend=-1))
+        truth = known.set_index("image_id")["class"].reindex(image_ids[samples.index[first]])
+    values = LabelerParams.read(params).model_dump(exclude={"seed", "q", "merge", "guard"})
+    settings = values | {"random_state": LabelerParams.read(params).seed}
+    table = sweep(samples, truth, settings, q)
+    store.write_csv(out / "q_sweep.csv", table)
+    with store.replacing(out / "q_sweep.png") as temporary:
+        draw(table, None if truth is None else truth.nunique()).savefig(temporary, format="png")
+
+
+if __name__ == "__main__":
+    typer.run(main)
