@@ -30,7 +30,7 @@ ROWS = Path("results/label_worth.csv")
 KEYS = ["data", "seed", "tasks", "embedding", "labels"]
 LABELS: dict[str, dict[str, Any] | None] = {
     "initial": None,
-    "true": None,
+    "oracle": None,
     "merged": {"merge": True},
     "merged, all tasks": {"merge": True, "collisions": "assign"},
     "pruned": {"merge": False},
@@ -43,7 +43,7 @@ def image_labels(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Images and their labels."""
     samples, ids = cell.samples(strength, regime), np.load(cell.own / "ids.npy")
-    if labels == "true":
+    if labels == "oracle":
         images = np.unique(ids[samples.index])
         return images, pd.factorize(cell.truth().set_index("image_id")["class"].loc[images], sort=True)[0]
     settings = LABELS[labels] or {}
@@ -119,7 +119,7 @@ def main(
     """Add the rows of one cell."""
     cell = Cell(folder=folder, name=data, seed=seed)
     reference = None
-    for name in ["true", *(name for name in labels if name != "true")]:
+    for name in ["oracle", *(name for name in labels if name != "oracle")]:
         table = per_task(cell, tasks, embedding, name, q, epochs)
         wide = table.pivot(index="task_id", columns="setting", values="accuracy")
         reference = wide if reference is None else reference
@@ -128,10 +128,10 @@ def main(
         for setting in map(str, wide.columns):
             own, paired = Interval.of(wide[setting].to_numpy()), Interval.of((wide - reference)[setting].to_numpy())
             row |= {setting: round(own.mean, 2), f"{setting}_ci95": round(own.ci95, 2)}
-            if name != "true":
+            if name != "oracle":
                 row |= {
-                    f"{setting}_less_true": round(paired.mean, 2),
-                    f"{setting}_less_true_ci95": round(paired.ci95, 2),
+                    f"{setting}_less_oracle": round(paired.mean, 2),
+                    f"{setting}_less_oracle_ci95": round(paired.ci95, 2),
                 }
         old: list[Any] = pd.read_csv(rows).to_dict("records") if rows.exists() else []
         kept = [one for one in old if [one[key] for key in KEYS] != [row[key] for key in KEYS]]

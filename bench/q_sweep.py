@@ -1,4 +1,4 @@
-"""What q does to clusters, accuracy and tasks clustered on the data of the last run: pruned, guarded or not, and merged.
+"""What q does to clusters, accuracy and tasks clustered on the data of the last run: pruning, guarded or not; merging.
 
 ``python -m bench.q_sweep --q 3.5 --q 4.5 ...`` after ``dvc repro extract`` (or a whole run) writes results/q_sweep.csv
 and results/q_sweep.png. Where the data has no true classes the accuracy is left out. The same through the pipeline,
