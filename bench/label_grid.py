@@ -23,6 +23,7 @@ ROWS = Path("results/label_grid.csv")
 KEYS = ["data", "seed", "tasks", "embedding", "labeler"]
 LABELERS: dict[str, dict[str, Any]] = {
     "merged": {"merge": True},
+    "merged, colliding tasks assigned": {"merge": True, "collisions": "assign"},
     **{f"pruned q={q}": {"merge": False, "q": q} for q in (3.5, 4.0, 4.5, 5.0, 5.5, 6.5)},
     **{f"pruned q={q}, no guard": {"merge": False, "q": q, "guard": False} for q in (3.5, 4.0, 4.5, 5.0, 5.5, 6.5)},
 }
@@ -62,6 +63,7 @@ def main(
     root: Annotated[list[str], typer.Option(help="NAME=FOLDER of the raw data")] = [],  # noqa: B006
     folder: Annotated[Path, typer.Option(help="where embeddings and features go")] = Path("build/grid"),
     rows: Annotated[Path, typer.Option(help="the table")] = ROWS,
+    tasks: Annotated[list[str], typer.Option(help="once | repl")] = [*REGIMES],  # noqa: B006
     labelers: Annotated[list[str], typer.Option(help="which")] = [*LABELERS],  # noqa: B006
 ) -> None:
     """Fill the table."""
@@ -72,7 +74,7 @@ def main(
         for seed in range(seeds):
             cell = Cell(folder=folder, name=name, seed=seed)
             cell.make(Path(roots.get(name, "")))
-            for regime in REGIMES:
+            for regime in tasks:
                 for strength in STRENGTHS:
                     for labeler in labelers:
                         if (name, seed, regime, strength, labeler) in known:

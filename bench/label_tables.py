@@ -1,0 +1,49 @@
+"""The markdown tables of docs/labels.md, from results/label_grid.csv: ``python -m bench.label_tables``."""
+
+import pandas as pd
+
+from bench.label_grid import ROWS
+
+NAMES = {"glyphs": "glyphs", "omniglot": "omniglot", "cifar_fs": "CIFAR-FS", "fc100": "FC100"}
+
+
+def span(values: pd.Series, digits: int) -> str:
+    """Smallest and largest value, or the one they share."""
+    low, high = f"{values.min():.{digits}f}", f"{values.max():.{digits}f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def main() -> None:
+    """Print one row per data set, kind of tasks and embedding: three seeds, merged beside the best and the worst q."""
+    table = pd.read_csv(ROWS)
+    pruned = table[table["labeler"].str.startswith("pruned")].copy()
+    pruned["guard"] = ~pruned["labeler"].str.endswith("no guard")
+    print(
+        "| data | tasks | embedding, val. accuracy | true | **clusters** | **accuracy** | **ARI** | **clustered** "
+        "| pruned, best q: ARI | pruned, all q: ARI | no guard, all q: ARI |\n|---" + "|---" * 10 + "|"
+    )
+    for name, title in NAMES.items():
+        for regime, words in [("once", "no replacement"), ("repl", "replacement")]:
+            for strength in ("weak", "strong"):
+                here = (table["data"] == name) & (table["tasks"] == regime) & (table["embedding"] == strength)
+                merged, others = table[here & (table["labeler"] == "merged")], pruned[here]
+                guarded, plain = others[others["guard"]], others[~others["guard"]]
+                best = guarded.groupby("labeler")["ari"].mean().idxmax()
+                cells = [
+                    title,
+                    words,
+                    f"{strength}, {span(merged['validation'], 0)}%",
+                    str(merged["true"].iloc[0]),
+                    f"**{span(merged['clusters'], 0)}**",
+                    f"**{span(merged['accuracy'], 1)}**",
+                    f"**{span(merged['ari'], 3)}**",
+                    f"**{span(merged['tasks_clustered'], 1)}**",
+                    span(guarded.loc[guarded["labeler"] == best, "ari"], 3),
+                    span(guarded["ari"], 3),
+                    span(plain["ari"], 3) if len(plain) else "not run",
+                ]
+                print("| " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
