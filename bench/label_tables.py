@@ -25,8 +25,9 @@ def main() -> None:
     for name, title in NAMES.items():
         for regime, words in [("once", "no replacement"), ("repl", "replacement")]:
             for strength in ("weak", "strong"):
-                here = (table["data"] == name) & (table["tasks"] == regime) & (table["embedding"] == strength)
-                merged, others = table[here & (table["labeler"] == "merged")], pruned[here]
+                cell = {"data": name, "tasks": regime, "embedding": strength}
+                here = (table[[*cell]] == pd.Series(cell)).all(axis=1)
+                merged, others = table[here & (table["labeler"] == "merged")], pruned[here.loc[pruned.index]]
                 guarded, plain = others[others["guard"]], others[~others["guard"]]
                 best = guarded.groupby("labeler")["ari"].mean().idxmax()
                 cells = [

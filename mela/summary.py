@@ -62,7 +62,7 @@ def _clusters(label: Mapping[str, Any], scores: Mapping[str, Any]) -> str:
         return f"{found} (true classes not known)"
     true = scores["true_classes"]
     if found > true:
-        return f"{found} for {true} true classes (over-clustered: some classes are split, which pruning cannot mend)"
+        return f"{found} for {true} true classes (over-clustered: some classes are split)"
     if found < true:
         return f"{found} for {true} true classes (under-clustered: some classes share a cluster)"
     return f"{found} for {true} true classes"

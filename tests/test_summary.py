@@ -63,7 +63,7 @@ def test_the_lines_of_a_run() -> None:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (65, "65 for 64 true classes (over-clustered: some classes are split, which pruning cannot mend)"),
+        (65, "65 for 64 true classes (over-clustered: some classes are split)"),
         (63, "63 for 64 true classes (under-clustered: some classes share a cluster)"),
         (64, "64 for 64 true classes"),
     ],
