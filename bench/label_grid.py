@@ -24,6 +24,7 @@ KEYS = ["data", "seed", "tasks", "embedding", "labeler"]
 LABELERS: dict[str, dict[str, Any]] = {
     "merged": {"merge": True},
     "merged, colliding tasks assigned": {"merge": True, "collisions": "assign"},
+    "pruned q=5.5, colliding tasks assigned": {"merge": False, "q": 5.5, "collisions": "assign"},
     **{f"pruned q={q}": {"merge": False, "q": q} for q in (3.5, 4.0, 4.5, 5.0, 5.5, 6.5)},
     **{f"pruned q={q}, no guard": {"merge": False, "q": q, "guard": False} for q in (3.5, 4.0, 4.5, 5.0, 5.5, 6.5)},
 }

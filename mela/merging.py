@@ -14,7 +14,6 @@ each cluster has its own covariance, estimated from its own samples, and what be
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -22,75 +21,20 @@ from scipy.special import gammaln
 from sklearn.cluster import kmeans_plusplus
 
 from mela.class_means import ClassMeans
+from mela.clusters import Clusters, Merges, cut, meeting_odds, meetings
 from mela.discriminant import Space, discriminant_space, noise_scales
 from mela.errors import MelaError
+from mela.joining import join
 from mela.passes import distinct, nearest
 from mela.task_samples import TaskSamples
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Merges = list[tuple[int, int, float]]
 
-WRONG_MEETINGS = 0.01
 SINGLES = 5000
 FRAGMENTS = 4000
-NEIGHBOURS = 15
 LEAST_ODDS = -20.0
-REFUSED = 10
 BLOCK = 1024
-
-
-@dataclass
-class Clusters:
-    """Clusters as sums over their task classes; merging adds rows.
-
-    Attributes
-    ----------
-    weights : float64 (k,)
-        Precision, in task classes of average size and noise.
-    sums : float64 (k, d)
-        Coordinates times weights.
-    counts : float64 (k,)
-        Task classes.
-    meetings : float32 (k, k)
-        Tasks in which two clusters were matched by different local classes.
-    """
-
-    weights: Floats
-    sums: Floats
-    counts: Floats
-    meetings: npt.NDArray[np.float32]
-
-    def absorb(self, u: int, v: int) -> None:
-        """Add cluster v to cluster u; row v is no longer of use."""
-        self.weights[u] += self.weights[v]
-        self.sums[u] += self.sums[v]
-        self.counts[u] += self.counts[v]
-        self.meetings[u] += self.meetings[v]
-        self.meetings[:, u] = self.meetings[u]
-        self.meetings[u, u] = 0
-
-
-def meetings(clusters: Ints, starts: Ints, n_clusters: int) -> npt.NDArray[np.float32]:
-    """Tasks in which two clusters meet (n_clusters, n_clusters); -1 among `clusters` (n,) is left out."""
-    met = np.zeros((n_clusters, n_clusters), dtype=np.float32)
-    for start, end in pairwise(starts):
-        own = clusters[start:end]
-        own = own[own >= 0]
-        met[own[:, None], own[None, :]] += 1
-    np.fill_diagonal(met, 0)
-    return met
-
-
-def meeting_odds(
-    met: npt.NDArray[np.float32], count: float, counts: Floats, rate: float, wrong: float = WRONG_MEETINGS
-) -> Floats:
-    r"""Log odds for one class that the meetings give, :math:`E (1 - \epsilon) - M \log(1 / \epsilon)`.
-
-    Of two classes, M is Poisson with mean :math:`E = N_u N_v \cdot` rate, where rate is :math:`(K - 1) / (K T)` for T
-    tasks of K ways; of one class, with mean :math:`\epsilon E`, since now and then an assignment is wrong.
-    """
-    return count * counts * rate * (1 - wrong) - met * np.log(1 / wrong)
 
 
 def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
@@ -149,17 +93,6 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float) -> Merges:
         for w in np.flatnonzero(stale):
             partner[w] = odds[w].argmax()
             best[w] = odds[w, partner[w]]
-
-
-def cut(n: int, merges: Merges) -> Ints:
-    """Cluster (n,) of each of n items after the merges, numbered from 0."""
-    parents = np.arange(n)
-    for u, v, _ in merges:
-        parents[v] = u
-    roots = parents[parents]
-    while (roots != parents).any():
-        parents, roots = roots, roots[roots]
-    return np.unique(roots, return_inverse=True)[1].astype(np.int64)
 
 
 def concentrations(n_clusters: Ints, n: int) -> Floats:
@@ -309,87 +242,6 @@ def left_out(merged: Merged, classes: ClassMeans) -> Ints:
         squared[inside, own] = np.where(rest > 0, away, np.inf)
         found[rows] = squared.argmin(axis=1)
     return found
-
-
-def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, alpha: float) -> Merges:
-    r"""Second round: merge pure clusters by the odds with their own covariances.
-
-    With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average one
-    with the weight of d samples, their difference is normal with covariance A if they are one class, and A + 2 diag(b)
-    if not.
-
-    Parameters
-    ----------
-    clusters : Clusters
-        Weights in task classes of average size; changed.
-    scatter : float64 (k, d, d)
-        Sums of outer products of the samples' deviations; changed.
-    degrees : float64 (k,)
-        Their degrees of freedom; changed.
-    between : float64 (d,)
-    rate : float
-        See `meeting_odds`.
-    alpha : float
-        Concentration.
-
-    Returns
-    -------
-    list of (u, v, odds)
-        Cluster v went into u. Odds include the concentration; merges are worth it up to the first at most 0, and some
-        after it show by how much the rest are not.
-    """
-    k, d = clusters.sums.shape
-    alive = np.ones(k, dtype=bool)
-    apart = np.diag(2 * between)
-
-    def odds(u: int, others: Ints) -> Floats:
-        common = scatter[u] + scatter[others] + d * np.eye(d)
-        common /= (degrees[u] + degrees[others] + d)[:, None, None]
-        together = common * (1 / clusters.weights[u] + 1 / clusters.weights[others])[:, None, None]
-        difference = (clusters.sums[u] / clusters.weights[u])[None] - clusters.sums[others] / clusters.weights[
-            others, None
-        ]
-        counts = clusters.counts
-        value = _log_normal(difference, together) - _log_normal(difference, together + apart)
-        value += gammaln(counts[u] + counts[others]) - gammaln(counts[u]) - gammaln(counts[others]) - np.log(alpha)
-        # so few samples leave directions in which nothing was seen: the first round's verdict stands
-        value[degrees[u] + degrees[others] <= d] = -np.inf
-        return value + meeting_odds(clusters.meetings[u, others], counts[u], counts[others], rate)
-
-    best, partner = np.full(k, -np.inf), np.zeros(k, dtype=np.int64)
-
-    def look(u: int) -> None:
-        centers = clusters.sums / clusters.weights[:, None]
-        distances = ((centers - centers[u]) ** 2).sum(axis=1) - d * (1 / clusters.weights + 1 / clusters.weights[u])
-        distances[~alive], distances[u] = np.inf, np.inf
-        others = np.argsort(distances, kind="stable")[:NEIGHBOURS]
-        others = others[np.isfinite(distances[others])]
-        best[u] = -np.inf
-        if len(others):
-            values = odds(u, others)
-            best[u], partner[u] = values.max(), others[int(values.argmax())]
-
-    for u in range(k):
-        look(u)
-    merges: Merges = []
-    while True:
-        u = int(best.argmax())
-        if np.isinf(best[u]) or sum(odds <= 0 for _, _, odds in merges[-REFUSED:]) == REFUSED:
-            return merges
-        v = int(partner[u])
-        merges.append((u, v, float(best[u])))
-        clusters.absorb(u, v)
-        scatter[u] += scatter[v]
-        degrees[u] += degrees[v]
-        alive[v], best[v] = False, -np.inf
-        for w in np.flatnonzero(alive & ((partner == u) | (partner == v))):
-            look(int(w))
-        look(u)
-
-
-def _log_normal(difference: Floats, covariance: Floats) -> Floats:
-    solved = np.linalg.solve(covariance, difference[..., None])[..., 0]
-    return -((difference * solved).sum(axis=1) + np.linalg.slogdet(covariance)[1]) / 2
 
 
 def _collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Clusters:

@@ -10,18 +10,15 @@ from sklearn.metrics import adjusted_rand_score
 
 from mela import merging
 from mela.class_means import ClassMeans, class_means
+from mela.clusters import Clusters, cut, meeting_odds, meetings
 from mela.discriminant import discriminant_space, noise_scales
 from mela.errors import MelaError
 from mela.merging import (
-    Clusters,
     Merged,
     agglomerate,
     concentrations,
-    cut,
     left_out,
     marginal,
-    meeting_odds,
-    meetings,
     merge_classes,
     most_probable,
 )

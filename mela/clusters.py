@@ -1,0 +1,77 @@
+"""Clusters of task classes that merge, and what it says about two of them whether they have met in tasks."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Merges = list[tuple[int, int, float]]
+
+WRONG_MEETINGS = 0.01
+
+
+@dataclass
+class Clusters:
+    """Clusters as sums over their task classes; merging adds rows.
+
+    Attributes
+    ----------
+    weights : float64 (k,)
+        Precision, in task classes of average size and noise.
+    sums : float64 (k, d)
+        Coordinates times weights.
+    counts : float64 (k,)
+        Task classes.
+    meetings : float32 (k, k)
+        Tasks in which two clusters were matched by different local classes.
+    """
+
+    weights: Floats
+    sums: Floats
+    counts: Floats
+    meetings: npt.NDArray[np.float32]
+
+    def absorb(self, u: int, v: int) -> None:
+        """Add cluster v to cluster u; row v is no longer of use."""
+        self.weights[u] += self.weights[v]
+        self.sums[u] += self.sums[v]
+        self.counts[u] += self.counts[v]
+        self.meetings[u] += self.meetings[v]
+        self.meetings[:, u] = self.meetings[u]
+        self.meetings[u, u] = 0
+
+
+def meetings(clusters: Ints, starts: Ints, n_clusters: int) -> npt.NDArray[np.float32]:
+    """Tasks in which two clusters meet (n_clusters, n_clusters); -1 among `clusters` (n,) is left out."""
+    met = np.zeros((n_clusters, n_clusters), dtype=np.float32)
+    for start, end in pairwise(starts):
+        own = clusters[start:end]
+        own = own[own >= 0]
+        met[own[:, None], own[None, :]] += 1
+    np.fill_diagonal(met, 0)
+    return met
+
+
+def meeting_odds(
+    met: npt.NDArray[np.float32], count: float, counts: Floats, rate: float, wrong: float = WRONG_MEETINGS
+) -> Floats:
+    r"""Log odds for one class that the meetings give, :math:`E (1 - \epsilon) - M \log(1 / \epsilon)`.
+
+    Of two classes, M is Poisson with mean :math:`E = N_u N_v \cdot` rate, where rate is :math:`(K - 1) / (K T)` for T
+    tasks of K ways; of one class, with mean :math:`\epsilon E`, since now and then an assignment is wrong.
+    """
+    return count * counts * rate * (1 - wrong) - met * np.log(1 / wrong)
+
+
+def cut(n: int, merges: Merges) -> Ints:
+    """Cluster (n,) of each of n items after the merges, numbered from 0."""
+    parents = np.arange(n)
+    for u, v, _ in merges:
+        parents[v] = u
+    roots = parents[parents]
+    while (roots != parents).any():
+        parents, roots = roots, roots[roots]
+    return np.unique(roots, return_inverse=True)[1].astype(np.int64)
