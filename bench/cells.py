@@ -4,8 +4,8 @@ A cell is made once and then found again, so that a run that was cut off goes on
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,11 @@ class Recipe:
     n_clusters: int = 300
 
 
+def rescaled(milestones: Sequence[int], total: int, epochs: int) -> list[int]:
+    """Milestones of a schedule of `total` epochs for one of `epochs`."""
+    return sorted({max(1, round(at * epochs / total)) for at in milestones})
+
+
 RECIPES = {
     "glyphs": Recipe(
         preset="glyphs", data={}, shots=5, queries=15, tasks=3000, weak=50, epochs=4, steps=150, milestones=(3,)
@@ -94,18 +99,8 @@ RECIPES = {
         steps=300,
         milestones=(6, 8),
     ),
-    "fc100": Recipe(
-        preset="cifar_fs_cpu",
-        data={"name": "fc100"},
-        shots=5,
-        queries=15,
-        tasks=3000,
-        weak=250,
-        epochs=9,
-        steps=300,
-        milestones=(6, 8),
-    ),
 }
+RECIPES["fc100"] = replace(RECIPES["cifar_fs"], data={"name": "fc100"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,8 +177,7 @@ class Cell:
     def true_classes(self, samples: TaskSamples) -> npt.NDArray[np.int64]:
         """The class of each task class, for scoring."""
         known = self.truth().set_index("image_id")["class"].loc[np.load(self.own / "ids.npy")]
-        first = np.flatnonzero(np.diff(samples.classes, prepend=-1))
-        return pd.factorize(known)[0][samples.index[first]]
+        return pd.factorize(known)[0][samples.index[samples.first]]
 
     def accuracy(self, strength: str) -> float:
         """Validation accuracy of the embedding in percent."""
@@ -205,7 +199,7 @@ class Cell:
         self._train(backbone, tasks, epochs=1, steps=recipe.weak, milestones=[])
         self._write(backbone, configuration, ids, "weak")
         epochs = max(1, round(recipe.epochs * recipe.steps / min(recipe.steps, len(tasks))))
-        milestones = sorted({max(1, round(at * epochs / recipe.epochs)) for at in recipe.milestones})
+        milestones = rescaled(recipe.milestones, recipe.epochs, epochs)
         self._train(backbone, tasks, epochs=epochs, steps=recipe.steps, milestones=milestones)
         self._write(backbone, configuration, ids, "strong")
         (self.own / "done").touch()

@@ -15,6 +15,7 @@ import typer
 from sklearn.metrics import adjusted_rand_score
 
 from bench.cells import RECIPES, REGIMES, STRENGTHS, Cell
+from mela.label_report import label_metrics
 from mela.labeler import LearnLabeler
 from mela.scores import majority_accuracy
 from mela.store import write_text
@@ -44,16 +45,12 @@ def measure(cell: Cell, strength: str, regime: str, labeler: str) -> dict[str, A
         return row | {"error": str(error)}
     seconds = time.perf_counter() - start
     used = found.class_labels_ >= 0
-    quality, consistency = found.pair_quality_, found.consistency_
     return row | {
         "clusters": len(np.unique(found.class_labels_[used])),
         "accuracy": round(100 * majority_accuracy(found.class_labels_[used], truth[used]), 2),
         "accuracy_all": round(100 * majority_accuracy(found.class_clusters_, truth), 2),
         "ari": round(float(adjusted_rand_score(truth[used], found.class_labels_[used])), 4),
-        "tasks_clustered": round(100 * float(used[samples.starts[:-1]].mean()), 2),
-        "consistency": None if consistency is None else round(100 * consistency, 2),
-        "pair_precision": round(100 * quality.precision, 2),
-        "pair_precision_error": round(100 * quality.precision_error, 2),
+        **{name: round(value, 2) for name, value in label_metrics(found).items()},
         "seconds": round(seconds, 1),
     }
 

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 import typer
 
-from bench.cells import Cell
+from bench.cells import Cell, rescaled
 from mela import store
 from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
@@ -61,7 +61,7 @@ def trained(
     schedule = settings.schedule()
     if epochs:
         schedule |= {
-            "milestones": sorted({max(1, round(at * epochs / schedule["epochs"])) for at in schedule["milestones"]}),
+            "milestones": rescaled(schedule["milestones"], schedule["epochs"], epochs),
             "epochs": epochs,
         }
     backbone = build_backbone(**configure(cell.block(ModelParams), images, image_ids), seed=cell.seed)

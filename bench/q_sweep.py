@@ -14,6 +14,8 @@ import typer
 from matplotlib.figure import Figure
 
 from mela import store
+from mela.figures import BLUE, GREEN, GREY, ORANGE
+from mela.label_report import label_metrics
 from mela.labeler import LearnLabeler
 from mela.params import PARAMS, LabelerParams
 from mela.scores import majority_accuracy
@@ -25,6 +27,7 @@ MODES = {
     "pruned": {"merge": False, "guard": True},
     "merged": {"merge": True},
 }
+COLORS = dict(zip(MODES, [ORANGE, BLUE, GREEN], strict=True))
 
 
 def sweep(samples: TaskSamples, truth: pd.Series | None, settings: dict[str, Any], qs: list[float]) -> pd.DataFrame:
@@ -47,11 +50,11 @@ def sweep(samples: TaskSamples, truth: pd.Series | None, settings: dict[str, Any
                 found = LearnLabeler(**settings | changes | {"q": q}).fit_tasks(samples)
             except ValueError as error:
                 rows.append(row | {"error": str(error)})
+                print(rows[-1], flush=True)
                 continue
             used = found.class_labels_ >= 0
             row |= {"clusters": len(np.unique(found.class_labels_[used]))}
-            row |= {"tasks_clustered": 100 * float(used[samples.starts[:-1]].mean())}
-            row |= {"pair_precision": 100 * found.pair_quality_.precision}
+            row |= label_metrics(found)
             if truth is not None:
                 codes = pd.factorize(truth)[0]
                 row |= {"accuracy": 100 * majority_accuracy(found.class_labels_[used], codes[used])}
@@ -70,12 +73,10 @@ def draw(table: pd.DataFrame, true_classes: int | None) -> Figure:
     ]
     panels = [panel for panel in panels if panel[0] in table]
     for axes, (column, label) in zip(figure.subplots(1, len(panels)), panels, strict=True):
-        for (mode, rows), color in zip(
-            table.groupby("mode", sort=False), ["#d9822b", "#2a6fbb", "#3a8f5c"], strict=False
-        ):
-            axes.plot(rows["q"], rows[column], marker="o", color=color, label=mode)
+        for mode, rows in table.groupby("mode", sort=False):
+            axes.plot(rows["q"], rows[column], marker="o", color=COLORS[str(mode)], label=mode)
         if column == "clusters" and true_classes is not None:
-            axes.axhline(true_classes, color="#8a8f98", linestyle="--", label="true classes")
+            axes.axhline(true_classes, color=GREY, linestyle="--", label="true classes")
         axes.set(xlabel="q", ylabel=label, ylim=(0, None))
         axes.spines[["top", "right"]].set_visible(False)
         if column == "clusters":
@@ -94,8 +95,7 @@ def main(
     known = store.read_table(paths.TRUTH, store.TRUTH)
     truth = None
     if not known.empty:
-        first = np.flatnonzero(np.diff(samples.classes, prepend=-1))
-        truth = known.set_index("image_id")["class"].reindex(image_ids[samples.index[first]])
+        truth = known.set_index("image_id")["class"].reindex(image_ids[samples.index[samples.first]])
     values = LabelerParams.read(params).model_dump(exclude={"seed", "q", "merge", "guard"})
     settings = values | {"random_state": LabelerParams.read(params).seed}
     table = sweep(samples, truth, settings, q)

@@ -44,6 +44,14 @@ class Clusters:
         self.meetings[u, u] = 0
 
 
+def weighted_sums(clusters: Ints, points: Floats, weights: npt.NDArray[np.number]) -> tuple[Floats, Floats]:
+    """Weights (k,) and weighted sums (k, d) over the points (n, d) of each cluster; -1 among `clusters` is left out."""
+    used, k = clusters >= 0, int(clusters.max()) + 1
+    sums = np.zeros((k, points.shape[1]))
+    np.add.at(sums, clusters[used], points[used] * weights[used, None])
+    return np.bincount(clusters[used], weights[used], k).astype(np.float64), sums
+
+
 def meetings(clusters: Ints, starts: Ints, n_clusters: int) -> npt.NDArray[np.float32]:
     """Tasks in which two clusters meet (n_clusters, n_clusters); -1 among `clusters` (n,) is left out."""
     met = np.zeros((n_clusters, n_clusters), dtype=np.float32)

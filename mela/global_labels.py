@@ -36,10 +36,17 @@ def assign_tasks(points: Floats, starts: Ints, centers: Floats, collisions: Coll
     labels : int64 (n,)
         The same, but -1 for all classes of a dropped task.
     """
-    clusters = nearest(points, centers)
+    return settle_collisions(nearest(points, centers), points, starts, centers, collisions)
+
+
+def settle_collisions(
+    clusters: Ints, points: Floats, starts: Ints, centers: Floats, collisions: Collisions
+) -> tuple[Ints, Ints]:
+    """The same for task classes whose nearest centers (n,) are known already; they stay as they are."""
     fine = distinct(clusters, starts)
     if collisions == "drop":
         return clusters, np.where(fine, clusters, -1)
+    clusters = clusters.copy()
     for task in np.flatnonzero(~fine[starts[:-1]]):
         own = slice(starts[task], starts[task + 1])
         clusters[own] = _best_matching(points[own], centers)

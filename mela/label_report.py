@@ -65,12 +65,13 @@ def remark(labeler: LearnLabeler) -> str | None:
             "without being part of it, so expect many wrong labels; more tasks or samples per class, or a better "
             "embedding help"
         )
-    last, chosen = labeler.path_[-1], labeler.chosen_pass_
-    if chosen is not None and chosen < len(labeler.path_) - 1:
+    pruned = labeler.pruned_
+    if pruned is not None and pruned.guarded:
         return (
-            f"pruning ran away to {last.kept} clusters; took pass {chosen + 1} of {len(labeler.path_)}, after which "
-            "classes of one task begin to share clusters; a larger labeler.q prunes less"
+            f"pruning ran away to {pruned.path[-1].kept} clusters; took pass {pruned.chosen + 1} of "
+            f"{len(pruned.path)}, after which classes of one task begin to share clusters; a larger labeler.q prunes "
+            "less"
         )
-    if last.kept < last.clusters:
+    if pruned is not None and not pruned.settled:
         return f"stopped at labeler.max_passes={labeler.max_passes} while clusters were still being removed"
     return None

@@ -10,12 +10,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from mela.class_means import ClassMeans, class_means
+from mela.clusters import weighted_sums
 from mela.errors import MelaError
-from mela.global_labels import Collisions, assign_tasks
+from mela.global_labels import Collisions, assign_tasks, settle_collisions
 from mela.merging import Merged, left_out, merge_classes
 from mela.pair_quality import pair_quality
 from mela.passes import nearest
-from mela.pruning import Pass, prune_clusters
+from mela.pruning import Pass, Pruned, prune_clusters
 from mela.task_samples import TaskSamples, group_samples
 
 Floats = npt.NDArray[np.float64]
@@ -78,6 +79,8 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         The pass, from 0, that the clusters come from; None if merged.
     merged_ : mela.merging.Merged or None
         Merging only: the space in which distances were taken, the odds of the merges.
+    pruned_ : mela.pruning.Pruned or None
+        Pruning only: whether it settled, and whether it ran away.
     threshold_ : float
         Tasks below which a cluster was removed last.
     consistency_ : float or None
@@ -121,6 +124,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     path_: list[Pass]
     chosen_pass_: int | None
     merged_: Merged | None
+    pruned_: Pruned | None
     consistency_: float | None
 
     def __init__(
@@ -180,18 +184,20 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self._merge(samples, classes)
         else:
             self._prune(classes)
-        points = self._transform(classes.means)
+        points = self.merged_.points if self.merged_ else classes.means
         centers = self._transform(self.cluster_centers_)
-        self.class_clusters_, self.class_labels_ = assign_tasks(points, classes.starts, centers, self.collisions)
+        found = nearest(points, centers)
+        self.class_clusters_, self.class_labels_ = settle_collisions(
+            found, points, classes.starts, centers, self.collisions
+        )
         if (self.class_labels_ < 0).all():
             raise MelaError(
                 f"labeler: expected tasks whose classes reach different clusters, found none of {len(classes.ways)} "
                 f"({len(centers)} clusters); raise labeler.q, or set labeler.collisions to assign"
             )
         if not self.merge:
-            self.pair_quality_ = pair_quality(nearest(points, centers), classes.starts)
-        self.labels_ = np.empty(len(samples.order), dtype=np.int64)
-        self.labels_[samples.order] = self.class_labels_[samples.classes]
+            self.pair_quality_ = pair_quality(found, classes.starts)
+        self.labels_ = samples.spread(self.class_labels_)
         return self
 
     def predict(self, X: Any, y: Any = None, groups: Any = None) -> Ints:
@@ -214,9 +220,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 f"{classes.ways.max()}"
             )
         _, found = assign_tasks(self._transform(classes.means), classes.starts, centers, self.collisions)
-        labels = np.empty(len(samples.order), dtype=np.int64)
-        labels[samples.order] = found[samples.classes]
-        return labels
+        return samples.spread(found)
 
     def _prune(self, classes: ClassMeans) -> None:
         seed = self.random_state
@@ -233,7 +237,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             seed=int(seed),
         )
         self.cluster_centers_, self.counts_, self.path_ = pruned.centroids, pruned.counts, pruned.path
-        self.n_iter_, self.chosen_pass_, self.merged_ = len(pruned.path), pruned.chosen, None
+        self.n_iter_, self.chosen_pass_, self.merged_, self.pruned_ = len(pruned.path), pruned.chosen, None, pruned
         self.threshold_, self.consistency_ = pruned.path[pruned.chosen].threshold, None
 
     def _merge(self, samples: TaskSamples, classes: ClassMeans) -> None:
@@ -243,11 +247,9 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.consistency_ = float((own == merged.assignments)[used].mean())
         self.pair_quality_ = pair_quality(own, classes.starts)
         keep, counts, self.threshold_ = self._common(merged, classes)
-        weights = np.bincount(merged.assignments[used], classes.sizes[used])
-        centers = np.zeros((len(weights), classes.means.shape[1]))
-        np.add.at(centers, merged.assignments[used], classes.means[used] * classes.sizes[used, None])
-        self.cluster_centers_, self.counts_ = (centers / weights[:, None])[keep], counts[keep]
-        self.path_, self.chosen_pass_, self.merged_ = [], None, merged
+        weights, sums = weighted_sums(merged.assignments, classes.means, classes.sizes)
+        self.cluster_centers_, self.counts_ = (sums / weights[:, None])[keep], counts[keep]
+        self.path_, self.chosen_pass_, self.merged_, self.pruned_ = [], None, merged, None
         self.n_iter_ = sum(done.kept for done in merged.rounds)
 
     def _common(self, merged: Merged, classes: ClassMeans) -> tuple[npt.NDArray[np.bool_], Ints, float]:

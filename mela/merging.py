@@ -21,7 +21,7 @@ from scipy.special import gammaln
 from sklearn.cluster import kmeans_plusplus
 
 from mela.class_means import ClassMeans
-from mela.clusters import Clusters, Merges, cut, meeting_odds, meetings
+from mela.clusters import Clusters, Merges, cut, meeting_odds, meetings, weighted_sums
 from mela.discriminant import Space, discriminant_space, noise_scales
 from mela.errors import MelaError
 from mela.joining import join
@@ -223,10 +223,8 @@ def left_out(merged: Merged, classes: ClassMeans) -> Ints:
 
     A class of one is without a center then, and its task class goes to another.
     """
-    n_classes, used = int(merged.assignments.max()) + 1, merged.assignments >= 0
-    weights = np.bincount(merged.assignments[used], classes.sizes[used], n_classes)
-    sums = np.zeros((n_classes, merged.points.shape[1]))
-    np.add.at(sums, merged.assignments[used], merged.points[used] * classes.sizes[used, None])
+    used = merged.assignments >= 0
+    weights, sums = weighted_sums(merged.assignments, merged.points, classes.sizes)
     centers = sums / weights[:, None]
     lengths = (centers**2).sum(axis=1)
     found = np.empty(len(used), dtype=np.int64)
@@ -245,14 +243,12 @@ def left_out(merged: Merged, classes: ClassMeans) -> Ints:
 
 
 def _collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Clusters:
-    k, used = int(clusters.max()) + 1, clusters >= 0
-    sums = np.zeros((k, points.shape[1]))
-    np.add.at(sums, clusters[used], points[used] * weights[used, None])
+    totals, sums = weighted_sums(clusters, points, weights)
     return Clusters(
-        weights=np.bincount(clusters[used], weights[used], k).astype(np.float64),
+        weights=totals,
         sums=sums,
-        counts=np.bincount(clusters[used], minlength=k).astype(np.float64),
-        meetings=meetings(clusters, starts, k),
+        counts=np.bincount(clusters[clusters >= 0], minlength=len(totals)).astype(np.float64),
+        meetings=meetings(clusters, starts, len(totals)),
     )
 
 
@@ -287,10 +283,9 @@ def _fragments(points: Floats, starts: Ints, seed: int) -> Ints:
     for _ in range(3):
         found = nearest(points, centers)
         used = distinct(found, starts)
-        kept, compact = np.unique(found[used], return_inverse=True)
-        centers = np.zeros((len(kept), points.shape[1]))
-        np.add.at(centers, compact, points[used])
-        centers /= np.bincount(compact)[:, None]
+        compact = np.unique(found[used], return_inverse=True)[1].astype(np.int64)
+        sizes, sums = weighted_sums(compact, points[used], np.ones(len(compact)))
+        centers = sums / sizes[:, None]
     clusters = np.full(len(points), -1, dtype=np.int64)
     clusters[used] = compact
     return clusters

@@ -67,8 +67,8 @@ class Pruned:
 
     @property
     def guarded(self) -> bool:
-        """Whether an earlier pass was taken because pruning ran away afterwards."""
-        return self.chosen < len(self.path) - 1
+        """Whether pruning ran away: the clusters are those of a pass before it removed any."""
+        return self.chosen < len(self.path) - 1 or len(self.centroids) > self.path[-1].kept
 
 
 def prune_clusters(

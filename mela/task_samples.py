@@ -52,6 +52,17 @@ class TaskSamples:
         changes = np.flatnonzero(self.task_ids[1:] != self.task_ids[:-1]) + 1
         return np.concatenate([[0], changes, [len(self.task_ids)]]).astype(np.int64)
 
+    @property
+    def first(self) -> Ints:
+        """Where in `index` each task class begins (n_classes,)."""
+        return np.flatnonzero(np.diff(self.classes, prepend=-1))
+
+    def spread(self, values: Ints) -> Ints:
+        """Values of the task classes (n_classes,) for all their samples, in the caller's order (n_samples,)."""
+        spread = np.empty(len(self.order), dtype=np.int64)
+        spread[self.order] = values[self.classes]
+        return spread
+
     def blocks(self) -> Iterator[tuple[Floats, Ints]]:
         """Features (b, m) and task classes (b,) of some 4,000 samples at a time; no class is torn apart."""
         bounds = np.concatenate([[0], np.cumsum(self.sizes)])

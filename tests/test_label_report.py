@@ -94,6 +94,13 @@ def test_remark_on_pruning_that_ran_away() -> None:
     assert (remark(found) or "").startswith(wanted)
 
 
+def test_remark_on_pruning_that_ran_away_in_the_first_pass() -> None:
+    found = LearnLabeler(merge=False, n_clusters=40, q=3, min_count=1000).fit(*tasks(0))
+    assert found.chosen_pass_ == 0
+    assert len(found.cluster_centers_) == 40
+    assert (remark(found) or "").startswith("pruning ran away to 0 clusters; took pass 1 of 1,")
+
+
 def test_remark_on_a_search_cut_short() -> None:
     found = LearnLabeler(merge=False, n_clusters=40, q=1, max_passes=1).fit(*tasks(0))
     assert found.path_[-1].kept < 40

@@ -201,7 +201,7 @@ def test_merging_does_not_depend_on_the_order_of_tasks_and_labels(seed: int, dis
     rng = np.random.default_rng(seed)
     X, y, groups, _ = drawn(seed, n_tasks=40, distance=distance)
     wanted = partition(LearnLabeler().fit(X, y, groups).labels_)
-    names = dict(zip(np.unique(groups), rng.permutation(1000), strict=False))
+    names = dict(zip(np.unique(groups), rng.permutation(1000)[:40], strict=True))
     renamed = np.array([names[group] for group in groups])
     labels = np.array([(1 if renamed[i] % 2 else -1) * ord(label) for i, label in enumerate(y)])
     assert partition(LearnLabeler().fit(X, labels, renamed).labels_) == wanted

@@ -74,7 +74,7 @@ def test_blocks_hold_whole_classes(block: int, monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_array_equal(np.concatenate([part for part, _ in blocks]), found.features[found.index])
     assert all(part.dtype == np.float64 for part, _ in blocks)
     ends = [classes[-1] for _, classes in blocks]
-    assert all(classes[0] == end + 1 for end, (_, classes) in zip(ends, blocks[1:], strict=False))
+    assert all(classes[0] == end + 1 for end, (_, classes) in zip(ends[:-1], blocks[1:], strict=True))
     assert all(len(classes) <= max(block, 5) for _, classes in blocks)
     assert len(blocks) == 1 or block < len(manifest)
 
