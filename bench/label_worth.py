@@ -82,7 +82,7 @@ def trained(
 def per_task(cell: Cell, regime: str, strength: str, labels: str, q: float, epochs: int | None) -> pd.DataFrame:
     """Accuracies of each test task; read where they are known."""
     setting = "" if labels == "initial" else f"-{epochs or 'preset'}-epochs"
-    setting += f"-q{q}" if labels in LABELS and LABELS[labels] else ""
+    setting += f"-q{q}" if LABELS.get(labels) else ""
     path = cell.own / f"worth-{regime}-{strength}-{labels.replace(', ', '-').replace(' ', '-')}{setting}.parquet"
     if not path.exists():
         count = 0
