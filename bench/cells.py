@@ -196,11 +196,11 @@ class Cell:
         np.save(self.own / "ids.npy", ids)
         configuration = configure(self.block(ModelParams), images, tasks.image_ids())
         backbone = build_backbone(**configuration, seed=self.seed)
-        self._train(backbone, tasks, epochs=1, steps=recipe.weak, milestones=[])
+        self.train(backbone, tasks, epochs=1, steps=recipe.weak, milestones=[])
         self._write(backbone, configuration, ids, "weak")
         epochs = max(1, round(recipe.epochs * recipe.steps / min(recipe.steps, len(tasks))))
         milestones = rescaled(recipe.milestones, recipe.epochs, epochs)
-        self._train(backbone, tasks, epochs=epochs, steps=recipe.steps, milestones=milestones)
+        self.train(backbone, tasks, epochs=epochs, steps=recipe.steps, milestones=milestones)
         self._write(backbone, configuration, ids, "strong")
         (self.own / "done").touch()
 
@@ -215,7 +215,8 @@ class Cell:
         with store.replacing(self.base / "truth.parquet") as temporary:
             table.to_parquet(temporary)
 
-    def _train(self, backbone: Backbone, tasks: Episodes, *, epochs: int, steps: int, milestones: list[int]) -> None:
+    def train(self, backbone: Backbone, tasks: Episodes, *, epochs: int, steps: int, milestones: list[int]) -> None:
+        """Train an embedding on tasks, in place, as the cells are."""
         schedule = Schedule(
             learning_rate=0.05, momentum=0.9, weight_decay=5e-4, decay=0.1, epochs=epochs, milestones=milestones
         )

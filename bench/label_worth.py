@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 import typer
@@ -24,10 +23,11 @@ from mela.models import configure, load_model
 from mela.params import ModelParams, PretrainParams
 from mela.pretraining import pretrain
 from mela.scores import Interval
+from mela.targets import Targets
 from mela.training import Schedule
 
 ROWS = Path("results/label_worth.csv")
-KEYS = ["data", "seed", "tasks", "embedding", "labels"]
+KEYS = ["data", "seed", "tasks", "embedding", "labels", "q"]
 LABELS: dict[str, dict[str, Any] | None] = {
     "initial": None,
     "oracle": None,
@@ -38,24 +38,21 @@ LABELS: dict[str, dict[str, Any] | None] = {
 }
 
 
-def image_labels(
-    cell: Cell, regime: str, strength: str, labels: str, q: float
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Images and their labels."""
+def image_labels(cell: Cell, regime: str, strength: str, labels: str, q: float) -> Targets:
+    """What pre-training learns."""
     samples, ids = cell.samples(strength, regime), np.load(cell.own / "ids.npy")
     if labels == "oracle":
         images = np.unique(ids[samples.index])
-        return images, pd.factorize(cell.truth().set_index("image_id")["class"].loc[images], sort=True)[0]
+        known = cell.truth().set_index("image_id")["class"].loc[images]
+        return Targets(image_ids=images, labels=pd.factorize(known, sort=True)[0])
     settings = LABELS[labels] or {}
     n_clusters = min(cell.recipe.n_clusters, len(samples.sizes))
     found = LearnLabeler(**settings, q=q, n_clusters=n_clusters, random_state=cell.seed).fit_tasks(samples)
     flat = label_images(found.class_labels_, len(found.cluster_centers_), ids[samples.index], samples.classes)
-    return flat.image_ids, flat.labels
+    return Targets(image_ids=flat.image_ids, labels=flat.labels)
 
 
-def trained(
-    cell: Cell, image_ids: npt.NDArray[np.int64], targets: npt.NDArray[np.int64], epochs: int | None
-) -> Backbone:
+def trained(cell: Cell, targets: Targets, epochs: int | None) -> Backbone:
     """An embedding pre-trained with the preset's schedule, or one of so many epochs."""
     images, settings = cell.images(), cell.block(PretrainParams)
     schedule = settings.schedule()
@@ -64,11 +61,10 @@ def trained(
             "milestones": rescaled(schedule["milestones"], schedule["epochs"], epochs),
             "epochs": epochs,
         }
-    backbone = build_backbone(**configure(cell.block(ModelParams), images, image_ids), seed=cell.seed)
+    backbone = build_backbone(**configure(cell.block(ModelParams), images, targets.image_ids), seed=cell.seed)
     pretrain(
         backbone,
         images,
-        image_ids,
         targets,
         augmentation=cell.augmentation,
         schedule=Schedule(**schedule),
@@ -82,15 +78,15 @@ def trained(
 def per_task(cell: Cell, regime: str, strength: str, labels: str, q: float, epochs: int | None) -> pd.DataFrame:
     """Accuracies of each test task; read where they are known."""
     setting = "" if labels == "initial" else f"-{epochs or 'preset'}-epochs"
-    setting += f"-q{q}" if LABELS.get(labels) else ""
+    setting += f"-q{q}" if _prunes(labels) else ""
     path = cell.own / f"worth-{regime}-{strength}-{labels.replace(', ', '-').replace(' ', '-')}{setting}.parquet"
     if not path.exists():
         count = 0
         if labels == "initial":
             model: Backbone = load_model(cell.own / f"{strength}.safetensors", torch.device("cpu"), cell.images())
         else:
-            image_ids, targets = image_labels(cell, regime, strength, labels, q)
-            model, count = trained(cell, image_ids, targets, epochs), int(targets.max()) + 1
+            targets = image_labels(cell, regime, strength, labels, q)
+            model, count = trained(cell, targets, epochs), targets.n_labels
         table = evaluate_model(
             model,
             cell.images(),
@@ -105,6 +101,10 @@ def per_task(cell: Cell, regime: str, strength: str, labels: str, q: float, epoc
         with store.replacing(path) as temporary:
             table.assign(classes=count).to_parquet(temporary)
     return pd.read_parquet(path)
+
+
+def _prunes(labels: str) -> bool:
+    return (LABELS[labels] or {}).get("merge") is False
 
 
 def main(
@@ -125,7 +125,9 @@ def main(
         table = per_task(cell, tasks, embedding, name, q, epochs)
         wide = table.pivot(index="task_id", columns="setting", values="accuracy")
         reference = wide if reference is None else reference
-        row: dict[str, Any] = dict(zip(KEYS, [data, seed, tasks, embedding, name], strict=True))
+        row: dict[str, Any] = dict(
+            zip(KEYS, [data, seed, tasks, embedding, name, str(q) if _prunes(name) else "-"], strict=True)
+        )
         row |= {"classes": int(table["classes"].iloc[0]), "n": len(wide), "epochs": epochs or "preset"}
         for setting in map(str, wide.columns):
             own, paired = Interval.of(wide[setting].to_numpy()), Interval.of((wide - reference)[setting].to_numpy())

@@ -44,9 +44,11 @@ class Clusters:
         self.meetings[u, u] = 0
 
 
-def weighted_sums(clusters: Ints, points: Floats, weights: npt.NDArray[np.number]) -> tuple[Floats, Floats]:
+def weighted_sums(
+    clusters: Ints, points: Floats, weights: npt.NDArray[np.number], k: int | None = None
+) -> tuple[Floats, Floats]:
     """Weights (k,) and weighted sums (k, d) over the points (n, d) of each cluster; -1 among `clusters` is left out."""
-    used, k = clusters >= 0, int(clusters.max()) + 1
+    used, k = clusters >= 0, int(clusters.max()) + 1 if k is None else k
     sums = np.zeros((k, points.shape[1]))
     np.add.at(sums, clusters[used], points[used] * weights[used, None])
     return np.bincount(clusters[used], weights[used], k).astype(np.float64), sums

@@ -6,6 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 
+from mela.class_means import ClassMeans
+from mela.task_samples import TaskSamples
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -30,6 +33,16 @@ class Space:
     def transform(self, points: Floats) -> Floats:
         """Coordinates (n, d) of points (n, m)."""
         return (points - self.center) @ self.components
+
+
+def sample_space(samples: TaskSamples, classes: ClassMeans) -> Space:
+    """`discriminant_space` of samples with these class means; some task class has two samples or more."""
+    m = classes.means.shape[1]
+    scatter = np.zeros((m, m))
+    for features, rows in samples.blocks():
+        residuals = features - classes.means[rows]
+        scatter += residuals.T @ residuals
+    return discriminant_space(classes.means, classes.sizes, scatter)
 
 
 def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:

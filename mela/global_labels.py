@@ -5,7 +5,9 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
 
 from mela.passes import distinct, nearest
 
@@ -102,4 +104,41 @@ def label_images(labels: Ints, n_clusters: int, image_ids: Ints, classes: Ints) 
         image_ids=images,
         labels=compact.astype(np.int64),
         order=np.concatenate([used, np.setdiff1d(np.arange(n_clusters), used)]),
+    )
+
+
+def image_weights(flat: ImageLabels, class_weights: csr_array, image_ids: Ints, classes: Ints) -> csr_array:
+    """How much each labelled image belongs to each cluster: the mean of what its task classes do.
+
+    An image that is "maple" in half of its tasks and "tree" in the others has the weights 1/2 and 1/2.
+
+    Parameters
+    ----------
+    flat : ImageLabels
+    class_weights : csr_array (n_classes, n_clusters)
+        Rows sum to 1, or to 0 where a task class was not clustered and does not count.
+    image_ids, classes : int64 (n_samples,)
+        Each sample's image and task class.
+
+    Returns
+    -------
+    csr_array (n_labelled, n_clusters)
+        Rows in the order of ``flat.image_ids``, columns numbered like ``flat.labels``; rows sum to 1.
+    """
+    counted = class_weights.sum(axis=1)[classes] > 0
+    rows = np.searchsorted(flat.image_ids, image_ids[counted])
+    occurs = csr_array(
+        (np.ones(len(rows)), (rows, classes[counted])), shape=(len(flat.image_ids), class_weights.shape[0])
+    )
+    sums = (occurs @ class_weights)[:, flat.order]
+    weights = csr_array(sums.multiply(1 / sums.sum(axis=1)[:, None]))
+    weights.sort_indices()
+    return weights
+
+
+def weights_table(image_ids: Ints, weights: csr_array) -> pd.DataFrame:
+    """Columns image_id, label and weight, one row per weight above 0 of `image_weights`."""
+    entries = weights.tocoo()
+    return pd.DataFrame(
+        {"image_id": image_ids[entries.row], "label": entries.col.astype(np.int64), "weight": entries.data}
     )

@@ -20,6 +20,9 @@ def label_metrics(labeler: LearnLabeler) -> dict[str, Any]:
         "pair_precision": 100 * quality.precision,
         "pair_precision_error": 100 * quality.precision_error,
     }
+    if labeler.soft:
+        own = np.flatnonzero(labeler.class_labels_ >= 0)
+        metrics["certainty"] = 100 * float(labeler.class_weights_[own, labeler.class_labels_[own]].mean())
     if labeler.consistency_ is not None:
         metrics["consistency"] = 100 * labeler.consistency_
     return metrics

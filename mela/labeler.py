@@ -4,15 +4,19 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 from scipy.stats import binom, norm
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from mela.class_means import ClassMeans, class_means
 from mela.clusters import weighted_sums
+from mela.discriminant import Space, sample_space
 from mela.errors import MelaError
 from mela.global_labels import Collisions, assign_tasks, settle_collisions
+from mela.memberships import Memberships
 from mela.merging import Merged, left_out, merge_classes
 from mela.pair_quality import pair_quality
 from mela.passes import nearest
@@ -21,6 +25,10 @@ from mela.task_samples import TaskSamples, group_samples
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+
+def _is_soft(labeler: "LearnLabeler") -> bool:
+    return labeler.soft
 
 
 class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -61,6 +69,8 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Pruning only: keep counts between passes, as the authors' code does.
     max_passes : int, default=100
         Pruning only.
+    soft : bool, default=False
+        Also tell how much each sample belongs to each cluster, and enable `predict_proba`.
     random_state : int, RandomState or None, default=0
         Of the first clusters and the order of the visits. Merging up to 5,000 task classes has nothing random.
 
@@ -92,6 +102,14 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Which samples, tasks and local labels the task classes stand for.
     class_clusters_, class_labels_ : int64 (n_task_classes,)
         Nearest cluster of each task class, and the same with -1 where the task was not clustered.
+    space_ : mela.discriminant.Space or None
+    memberships_ : mela.memberships.Memberships or None
+        `soft` only: the model behind the weights; None where no task class has two samples, and all weights are 1.
+    class_weights_ : scipy.sparse.csr_array (n_task_classes, n_clusters)
+        `soft` only: posterior probability of each cluster for a task class, given where all others went
+        (`mela.memberships`). Rows sum to 1, or to 0 where the task was not clustered.
+    soft_labels_ : scipy.sparse.csr_array (n_samples, n_clusters)
+        `soft` only: the same for each sample, the weights beside `labels_`.
     n_features_in_ : int
 
     References
@@ -126,6 +144,10 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     merged_: Merged | None
     pruned_: Pruned | None
     consistency_: float | None
+    space_: Space | None
+    memberships_: Memberships | None
+    class_weights_: csr_array
+    soft_labels_: csr_array
 
     def __init__(
         self,
@@ -138,6 +160,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         min_count: int = 1,
         cumulative_counts: bool = False,
         max_passes: int = 100,
+        soft: bool = False,
         random_state: Any = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -148,6 +171,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.min_count = min_count
         self.cumulative_counts = cumulative_counts
         self.max_passes = max_passes
+        self.soft = soft
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
@@ -198,6 +222,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if not self.merge:
             self.pair_quality_ = pair_quality(found, classes.starts)
         self.labels_ = samples.spread(self.class_labels_)
+        self._weigh(samples, classes)
         return self
 
     def predict(self, X: Any, y: Any = None, groups: Any = None) -> Ints:
@@ -221,6 +246,59 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         _, found = assign_tasks(self._transform(classes.means), classes.starts, centers, self.collisions)
         return samples.spread(found)
+
+    @available_if(_is_soft)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, y: Any = None, groups: Any = None) -> Floats:
+        """Probability of each cluster for each sample (n_samples, n_clusters); requires ``soft=True``.
+
+        With `y` and `groups` it is that of the sample's task class, given the clusters of the other classes of its
+        task, and 0 throughout where `predict` gives -1. Without both, it is that of each sample by itself.
+
+        Raises
+        ------
+        ValueError
+            As `predict`; no task class that was fitted has two samples, so that nothing says how much they differ.
+        """
+        check_is_fitted(self)
+        if self.memberships_ is None or self.space_ is None:
+            raise MelaError(
+                "predict_proba: expected a fit to task classes of two or more samples, which say how much samples of "
+                "one class differ, got a single sample in each"
+            )
+        mean_size = float(self.task_classes_.sizes.mean())
+        if y is None and groups is None:
+            X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+            return self.memberships_.of_samples(self.space_.transform(X.astype(np.float64)), 1 / mean_size)
+        labels = self.predict(X, y, groups)
+        samples = self._samples(X, y, groups, reset=False)
+        classes = class_means(samples)
+        found = self.memberships_.of_tasks(
+            self.space_.transform(classes.means),
+            classes.sizes / mean_size,
+            labels[samples.order][samples.first],
+            classes.starts,
+            members=False,
+        )
+        weights = np.zeros((len(labels), found.shape[1]))
+        weights[samples.order] = found.toarray()[samples.classes]
+        return weights
+
+    def _weigh(self, samples: TaskSamples, classes: ClassMeans) -> None:
+        self.space_, self.memberships_ = None, None
+        for name in ("class_weights_", "soft_labels_"):
+            self.__dict__.pop(name, None)
+        if not self.soft:
+            return
+        clusters, k = self.class_labels_, len(self.cluster_centers_)
+        if self.merged_ or (classes.sizes > 1).any():
+            self.space_ = self.merged_.space if self.merged_ else sample_space(samples, classes)
+            points, weights = self.space_.transform(classes.means), classes.sizes / classes.sizes.mean()
+            self.memberships_ = Memberships.of(points, weights, clusters, k, self.space_.between)
+            self.class_weights_ = self.memberships_.of_tasks(points, weights, clusters, classes.starts, members=True)
+        else:
+            rows = np.flatnonzero(clusters >= 0)
+            self.class_weights_ = csr_array((np.ones(len(rows)), (rows, clusters[rows])), shape=(len(clusters), k))
+        self.soft_labels_ = self.class_weights_[samples.spread(np.arange(len(clusters)))]
 
     def _prune(self, classes: ClassMeans) -> None:
         seed = self.random_state

@@ -22,7 +22,7 @@ from sklearn.cluster import kmeans_plusplus
 
 from mela.class_means import ClassMeans
 from mela.clusters import Clusters, Merges, cut, meeting_odds, meetings, weighted_sums
-from mela.discriminant import Space, discriminant_space, noise_scales
+from mela.discriminant import Space, noise_scales, sample_space
 from mela.errors import MelaError
 from mela.joining import join
 from mela.passes import distinct, nearest
@@ -182,7 +182,7 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
             "labeler.merge: expected task classes of two or more samples, which say how much samples of one class "
             f"differ, got a single sample in each of {len(sizes)}; set labeler.merge to false"
         )
-    space = discriminant_space(classes.means, sizes, _total_scatter(samples, classes))
+    space = sample_space(samples, classes)
     points = space.transform(classes.means)
     squares = np.zeros(len(sizes))
     for own, rows in _deviations(samples, space, points):
@@ -250,15 +250,6 @@ def _collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> C
         counts=np.bincount(clusters[clusters >= 0], minlength=len(totals)).astype(np.float64),
         meetings=meetings(clusters, starts, len(totals)),
     )
-
-
-def _total_scatter(samples: TaskSamples, classes: ClassMeans) -> Floats:
-    m = classes.means.shape[1]
-    total = np.zeros((m, m))
-    for features, rows in samples.blocks():
-        residuals = features - classes.means[rows]
-        total += residuals.T @ residuals
-    return total
 
 
 def _deviations(samples: TaskSamples, space: Space, points: Floats) -> Iterator[tuple[Floats, Ints]]:

@@ -220,7 +220,7 @@ class PretrainParams(_Schedule):
     """Classifying the global labels (Eq. 7)."""
 
     block: ClassVar[str] = "pretrain"
-    labels: Literal["mela", "kmeans", "oracle"]
+    labels: Literal["mela", "mela_soft", "kmeans", "oracle"]
     batch_size: Annotated[int, Field(ge=2)]
 
 

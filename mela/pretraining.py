@@ -16,6 +16,7 @@ from mela.errors import MelaError
 from mela.extraction import extract_features
 from mela.images import load_batch, require_images
 from mela.seeding import seeded
+from mela.targets import Targets
 from mela.training import Epoch, Schedule, fit, shuffled_batches
 
 Ids = npt.NDArray[np.int64]
@@ -24,8 +25,7 @@ Ids = npt.NDArray[np.int64]
 def pretrain(
     backbone: Backbone,
     images: npt.NDArray[np.uint8],
-    image_ids: Ids,
-    labels: Ids,
+    targets: Targets,
     *,
     augmentation: Augmentation,
     schedule: Schedule,
@@ -35,12 +35,15 @@ def pretrain(
 ) -> tuple[nn.Linear, list[Epoch]]:
     """Train `backbone` in place with a linear classifier on top, and return the classifier and the curve.
 
+    The loss is the cross-entropy to the label of an image or, if it has shares of several, to these shares, which is
+    the mean of the losses of its labels weighted by them.
+
     Parameters
     ----------
     backbone : Backbone
     images : uint8 (N, h, w, c)
-    image_ids, labels : int64 (n,)
-        The flat data set; labels from 0.
+    targets : Targets
+        The flat data set.
     augmentation : Augmentation
     schedule : Schedule
     batch_size : int
@@ -49,22 +52,22 @@ def pretrain(
     on_epoch : callable
         Told of every finished epoch.
     """
-    n_labels = int(labels.max(initial=-1)) + 1
-    if n_labels < 2:
-        raise MelaError(f"pretrain.labels: expected at least 2 global labels to tell apart, got {n_labels}")
-    require_images(images, image_ids)
+    if targets.n_labels < 2:
+        raise MelaError(f"pretrain.labels: expected at least 2 global labels to tell apart, got {targets.n_labels}")
+    require_images(images, targets.image_ids)
     generator = torch.Generator().manual_seed(seed)
     device = next(backbone.parameters()).device
     with seeded(seed):
-        classifier = nn.Linear(backbone.dimensions, n_labels).to(device)
-    targets = torch.tensor(labels)
+        classifier = nn.Linear(backbone.dimensions, targets.n_labels).to(device)
 
     def epoch_losses() -> Iterator[tuple[Tensor, Tensor]]:
-        for rows in shuffled_batches(len(labels), batch_size, generator):
-            batch = augmentation(load_batch(images, image_ids[rows.numpy()], device), generator)
-            target = targets[rows].to(device)
+        for chosen in shuffled_batches(len(targets.image_ids), batch_size, generator):
+            rows = chosen.numpy()
+            batch = augmentation(load_batch(images, targets.image_ids[rows], device), generator)
             logits = classifier(backbone(batch))
-            yield F.cross_entropy(logits, target), (logits.detach().argmax(1) == target).float().mean()
+            label = torch.from_numpy(targets.labels[rows]).to(device)
+            loss = F.cross_entropy(logits, targets.batch(rows).to(device))
+            yield loss, (logits.detach().argmax(1) == label).float().mean()
 
     both = nn.ModuleList([backbone, classifier])
     return classifier, fit(both, epoch_losses, schedule, stage="pretrain", seed=seed, on_epoch=on_epoch)
@@ -75,18 +78,20 @@ def both_losses(
     classifier: nn.Linear,
     images: npt.NDArray[np.uint8],
     tasks: Episodes,
-    image_ids: Ids,
-    labels: Ids,
+    targets: Targets,
 ) -> "Proposition1":
-    """`proposition1` of a trained embedding and its classifier, in evaluation mode and without augmentation."""
-    features = torch.from_numpy(extract_features(backbone, images, image_ids))
-    row_of = {image: row for row, image in enumerate(image_ids.tolist())}
+    """`proposition1` of a trained embedding and its classifier, in evaluation mode and without augmentation.
+
+    Of an image with several labels, the one with the largest share counts.
+    """
+    features = torch.from_numpy(extract_features(backbone, images, targets.image_ids))
+    row_of = {image: row for row, image in enumerate(targets.image_ids.tolist())}
     weights, bias = classifier.weight.detach().cpu(), classifier.bias.detach().cpu()
 
     def logits(ids: Ids) -> Tensor:
         return F.linear(features[[row_of[image] for image in ids.tolist()]], weights, bias)
 
-    return proposition1(logits, tasks, image_ids, labels)
+    return proposition1(logits, tasks, targets.image_ids, targets.labels)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ TASKS = pa.schema(
 )
 MANIFEST = TASKS.remove(0)
 LABELS = pa.schema([("image_id", pa.int64()), ("label", pa.int64())])
+SOFT_LABELS = LABELS.append(pa.field("weight", pa.float64()))
 ASSIGNMENTS = pa.schema(
     [("task_id", pa.int64()), ("local_label", pa.int64()), ("cluster", pa.int64()), ("clustered", pa.bool_())]
 )

@@ -7,6 +7,7 @@ from mela.errors import MelaError
 
 NAMES = {
     "mela": "MeLa (inferred labels)",
+    "mela_soft": "MeLa (inferred soft labels)",
     "kmeans": "pre-trained on K-means labels (ablation)",
     "oracle": "pre-trained on the true labels (oracle)",
 }

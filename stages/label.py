@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mela import store
-from mela.global_labels import label_images
+from mela.global_labels import image_weights, label_images, weights_table
 from mela.label_report import label_metrics, merges_table, passes_table, remark, sizes_table
 from mela.labeler import LearnLabeler
 from mela.params import PARAMS, LabelerParams
@@ -21,6 +21,7 @@ def main(
     train: Path = paths.TRAIN,
     labels: Path = paths.MELA_LABELS,
     assignments: Path = paths.ASSIGNMENTS,
+    soft_labels: Path = paths.SOFT_LABELS,
     centroids: Path = paths.CENTROIDS,
     metrics: Path = paths.LABEL_METRICS,
     passes: Path = paths.PASSES,
@@ -31,13 +32,18 @@ def main(
     settings = LabelerParams.read(params)
     known_images, vectors = store.read_features(features)
     samples = manifest_samples(store.read_table(train, store.MANIFEST), known_images, vectors)
-    labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed).fit_tasks(samples)
+    labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
+    labeler.fit_tasks(samples)
     flat = label_images(
         labeler.class_labels_, len(labeler.cluster_centers_), known_images[samples.index], samples.classes
     )
     made_from = settings.model_dump(mode="json")
     by_image = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
     store.write_table(labels, by_image, store.LABELS, stage="label", params=made_from)
+    weights = image_weights(flat, labeler.class_weights_, known_images[samples.index], samples.classes)
+    store.write_table(
+        soft_labels, weights_table(flat.image_ids, weights), store.SOFT_LABELS, stage="label", params=made_from
+    )
     by_task = pd.DataFrame(
         {
             "task_id": samples.task_ids,
@@ -49,7 +55,8 @@ def main(
     store.write_table(assignments, by_task, store.ASSIGNMENTS, stage="label", params=made_from)
     store.write_array(centroids, labeler.cluster_centers_[flat.order].astype(np.float32))
 
-    result = {"clusters": len(np.unique(flat.labels))} | label_metrics(labeler)
+    largest = 100 * float(weights.max(axis=1).toarray().mean())
+    result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | label_metrics(labeler)
     store.write_json(metrics, result)
     store.write_csv(passes, passes_table(labeler))
     store.write_csv(merges, merges_table(labeler))

@@ -13,6 +13,7 @@ FEATURES = Path("data/features.parquet")
 LABELS = Path("data/labels")
 MELA_LABELS = LABELS / "mela.parquet"
 KMEANS_LABELS = LABELS / "kmeans.parquet"
+SOFT_LABELS = LABELS / "mela_soft.parquet"
 ORACLE_LABELS = LABELS / "oracle.parquet"
 ASSIGNMENTS = LABELS / "mela_tasks.parquet"
 CENTROIDS = Path("models/centroids.npy")

@@ -12,6 +12,7 @@ from mela.episodes import Episodes
 from mela.models import configure, save_model
 from mela.params import PARAMS, AugmentParams, ModelParams, PretrainParams, RuntimeParams
 from mela.pretraining import both_losses, pretrain
+from mela.targets import Targets, soft_targets
 from mela.training import Schedule, print_epoch
 from stages import paths
 from stages.run import run
@@ -29,15 +30,18 @@ def main(
     """Read images and labels (those that pretrain.labels names); write the final embedding, losses and curve."""
     settings = PretrainParams.read(params)
     packed = store.open_images(images)
-    flat = store.read_table(labels or paths.LABELS / f"{settings.labels}.parquet", store.LABELS)
-    image_ids, targets = flat["image_id"].to_numpy(), flat["label"].to_numpy()
+    labels = labels or paths.LABELS / f"{settings.labels}.parquet"
+    if settings.labels == "mela_soft":
+        targets = soft_targets(store.read_table(labels, store.SOFT_LABELS), str(labels))
+    else:
+        flat = store.read_table(labels, store.LABELS)
+        targets = Targets(image_ids=flat["image_id"].to_numpy(), labels=flat["label"].to_numpy())
     tasks = Episodes(store.read_table(train, store.MANIFEST))
     configuration = configure(ModelParams.read(params), packed, tasks.image_ids())
     backbone = build_backbone(**configuration, seed=settings.seed).to(choose_device(RuntimeParams.read(params).device))
     classifier, epochs = pretrain(
         backbone,
         packed,
-        image_ids,
         targets,
         augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
         schedule=Schedule(**settings.schedule()),
@@ -45,7 +49,7 @@ def main(
         seed=settings.seed,
         on_epoch=print_epoch("pretrain", settings.epochs),
     )
-    losses = both_losses(backbone, classifier, packed, tasks, image_ids, targets)
+    losses = both_losses(backbone, classifier, packed, tasks, targets)
     save_model(model, backbone, configuration)
     store.write_csv(curve, pd.DataFrame(epochs))
     store.write_json(

@@ -41,15 +41,23 @@ class WithoutGroups(LearnLabeler):
         return super().predict(X)
 
 
+class SoftWithoutGroups(WithoutGroups):
+    """The same with probabilities."""
+
+    def predict_proba(self, X: Any, y: Any = None, groups: Any = None) -> np.ndarray:
+        return super().predict_proba(X)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("merge", [True, False])
-def test_scikit_learns_checks(merge: bool) -> None:
+def test_scikit_learns_checks(merge: bool, soft: bool) -> None:
     """All but one: check_clustering wants the clusters that a mixture shows, of samples that belong to no task.
 
     check_array_api_input is skipped by scikit-learn unless SCIPY_ARRAY_API is set when the process starts.
     """
     results = check_estimator(
-        WithoutGroups(n_clusters=2, merge=merge),
+        (SoftWithoutGroups if soft else WithoutGroups)(n_clusters=2, merge=merge, soft=soft),
         on_fail=None,
         expected_failed_checks={"check_clustering": "clusters samples without local labels and tasks"},
     )
@@ -141,6 +149,60 @@ def test_predict_without_tasks_takes_the_nearest_centroid(settings: dict[str, An
     np.testing.assert_array_equal(found.predict(found.cluster_centers_), np.arange(len(found.cluster_centers_)))
     # a sample may fall to another fragment of its class than its task class did, which is no mistake
     assert majority_accuracy(found.predict(X), truth) > 0.9
+
+
+@pytest.mark.parametrize("settings", [{}, PRUNING], ids=["merged", "pruned"])
+def test_soft_labels_stand_beside_labels(settings: dict[str, Any]) -> None:
+    X, y, groups, truth = drawn(0, distance=1.2, n_tasks=150)
+    plain = LearnLabeler(**settings).fit(X, y, groups)
+    found = LearnLabeler(**settings, soft=True).fit(X, y, groups)
+    np.testing.assert_array_equal(found.labels_, plain.labels_)
+    np.testing.assert_array_equal(found.cluster_centers_, plain.cluster_centers_)
+    weights = found.soft_labels_.toarray()
+    assert weights.shape == (len(X), len(found.cluster_centers_))
+    np.testing.assert_allclose(weights.sum(axis=1), found.labels_ >= 0, atol=1e-12)
+    samples = found.task_classes_
+    np.testing.assert_array_equal(found.class_weights_.toarray()[samples.classes], weights[samples.order])
+    used = found.labels_ >= 0
+    own = weights[used, found.labels_[used]]
+    majority = {label: np.bincount(truth[found.labels_ == label]).argmax() for label in np.unique(found.labels_[used])}
+    right = np.array([majority[label] for label in found.labels_[used]]) == truth[used]
+    assert 20 < (~right).sum() < 0.5 * len(right), "the case should have wrong labels"
+    assert own[right].mean() > own[~right].mean() + 0.1, "what is wrong should be doubted more"
+
+
+@pytest.mark.parametrize("settings", [{}, PRUNING], ids=["merged", "pruned"])
+def test_probabilities_of_new_tasks_and_of_samples(settings: dict[str, Any]) -> None:
+    X, y, groups, truth = drawn(1, distance=2.5, n_tasks=200)
+    new = np.isin(groups, [f"t{task}" for task in range(100)])
+    found = LearnLabeler(**settings, soft=True).fit(X[~new], y[~new], groups[~new])
+    labels, weights = found.predict(X[new], y[new], groups[new]), found.predict_proba(X[new], y[new], groups[new])
+    np.testing.assert_allclose(weights.sum(axis=1), labels >= 0, atol=1e-12)
+    table = pd.DataFrame(weights).assign(y=y[new], group=groups[new])
+    assert (table.groupby(["group", "y"]).nunique() == 1).all(axis=None), "a task class has several rows"
+    assert (weights.argmax(axis=1) == labels)[labels >= 0].mean() > 0.9
+    single = found.predict_proba(X[new])
+    np.testing.assert_allclose(single.sum(axis=1), 1, rtol=1e-12)
+    assert majority_accuracy(single.argmax(axis=1), truth[new]) > 0.6
+    assert single.max(axis=1).mean() < weights[labels >= 0].max(axis=1).mean(), "one sample tells less than a class"
+
+
+def test_soft_labels_only_where_asked_for() -> None:
+    X, y, groups, _ = drawn(1)
+    labeler = LearnLabeler(soft=True).fit(X, y, groups)
+    assert pickle.loads(pickle.dumps(labeler)).predict_proba(X[:2]).shape == (2, 12)
+    labeler.set_params(soft=False).fit(X, y, groups)
+    for name in ("predict_proba", "soft_labels_", "class_weights_"):
+        assert not hasattr(labeler, name), name
+
+
+def test_single_samples_have_certain_weights_and_no_probabilities() -> None:
+    X, y, groups, _ = drawn(1, mixed=False, shots=1)
+    found = LearnLabeler(**PRUNING, soft=True).fit(X, y, groups)
+    used = found.labels_ >= 0
+    np.testing.assert_array_equal(found.soft_labels_.toarray()[used], np.eye(len(found.counts_))[found.labels_[used]])
+    with pytest.raises(ValueError, match=r"^predict_proba: expected a fit to task classes of two or more samples"):
+        found.predict_proba(X)
 
 
 def test_colliding_tasks_are_dropped_or_matched() -> None:

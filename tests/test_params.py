@@ -151,7 +151,12 @@ BAD = [
     ("embed", "ridge", 0, "embed.ridge: input should be greater than 0, got 0"),
     ("embed", "tasks_per_epoch", 0, "embed.tasks_per_epoch: input should be greater than or equal to 1, got 0"),
     ("kmeans", "n_clusters", 1, "kmeans.n_clusters: input should be greater than or equal to 2, got 1"),
-    ("pretrain", "labels", "true", "pretrain.labels: input should be 'mela', 'kmeans' or 'oracle', got 'true'"),
+    (
+        "pretrain",
+        "labels",
+        "true",
+        "pretrain.labels: input should be 'mela', 'mela_soft', 'kmeans' or 'oracle', got 'true'",
+    ),
     ("pretrain", "batch_size", 1, "pretrain.batch_size: input should be greater than or equal to 2, got 1"),
     ("pretrain", "epochs", 8, "pretrain: milestones: expected epochs below epochs=8, got [9, 12]"),
     ("evaluate", "shots", [], "evaluate.shots: list should have at least 1 item after validation, not 0, got []"),

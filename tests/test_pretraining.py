@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 
 from mela.augmentation import Augmentation
@@ -19,6 +20,7 @@ from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.pretraining import both_losses, pretrain, proposition1
+from mela.targets import Targets
 from mela.training import Schedule
 
 NONE = Augmentation(crop_padding=0, flip=False, jitter=0)
@@ -146,11 +148,15 @@ def backbone(seed: int = 0, name: str = "conv4") -> Backbone:
     )
 
 
-def run(seed: int = 0, **changes: Any) -> tuple[Backbone, nn.Linear, list[float]]:
+def hard(image_ids: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> Targets:
+    return Targets(image_ids=image_ids, labels=labels)
+
+
+def run(seed: int = 0, targets: Targets | None = None, **changes: Any) -> tuple[Backbone, nn.Linear, list[float]]:
     images, labels = stripes(90)
     model = backbone()
     arguments = {"augmentation": SOME, "schedule": SCHEDULE, "batch_size": 16, "seed": seed} | changes
-    classifier, curve = pretrain(model, images, np.arange(90), labels, **arguments)
+    classifier, curve = pretrain(model, images, targets or hard(np.arange(90), labels), **arguments)
     return model, classifier, [epoch.loss for epoch in curve]
 
 
@@ -173,7 +179,7 @@ def test_only_the_given_images_and_labels_are_learnt() -> None:
     names = np.array([2, 0, 1])[labels[image_ids]]
     model = backbone()
     classifier, _ = pretrain(
-        model, images, image_ids, names, augmentation=NONE, schedule=SCHEDULE, batch_size=16, seed=0
+        model, images, hard(image_ids, names), augmentation=NONE, schedule=SCHEDULE, batch_size=16, seed=0
     )
     with torch.inference_mode():
         logits = classifier(model(torch.from_numpy(images[image_ids]).permute(0, 3, 1, 2) / 255))
@@ -196,6 +202,56 @@ def test_the_seed_alone_decides() -> None:
         assert torch.equal(value, again.state_dict()[name]), name
 
 
+def test_whole_shares_are_labels() -> None:
+    _, labels = stripes(90)
+    soft = Targets(image_ids=np.arange(90), labels=labels, shares=csr_array(np.eye(3)[labels]))
+    first, classifier, losses = run()
+    again, same_classifier, same_losses = run(targets=soft)
+    np.testing.assert_allclose(same_losses, losses, rtol=1e-4)
+    torch.testing.assert_close(same_classifier.weight, classifier.weight, rtol=1e-3, atol=1e-4)
+    for name, value in first.state_dict().items():
+        torch.testing.assert_close(again.state_dict()[name], value, rtol=1e-2, atol=1e-3)
+
+
+def test_the_loss_of_shares_is_the_mean_of_the_losses_of_the_labels() -> None:
+    images, _ = stripes(90)
+    shares = np.random.default_rng(1).dirichlet(np.ones(4), size=90)
+    soft = Targets(image_ids=np.arange(90), labels=shares.argmax(axis=1), shares=csr_array(shares))
+    still = Schedule(epochs=1, learning_rate=1e-12, momentum=0, weight_decay=0, milestones=[], decay=1)
+    arguments = {"augmentation": NONE, "schedule": still, "batch_size": 90}
+    model, classifier, (loss,) = run(targets=soft, **arguments)
+    assert classifier.weight.shape[0] == 4
+    with torch.inference_mode():
+        batch = torch.from_numpy(images).permute(0, 3, 1, 2) / 255
+        logs = classifier(model.train()(batch)).double().log_softmax(1).numpy()
+    assert loss == pytest.approx(-(shares * logs).sum(axis=1).mean(), rel=1e-4)
+
+
+def test_shares_are_what_the_classifier_learns_to_say() -> None:
+    """Images of a third kind are of the first in one half and of the second in the other."""
+    images, labels = stripes(90)
+    shares = np.array([[1, 0], [0, 1], [0.5, 0.5]])[labels]
+    soft = Targets(image_ids=np.arange(90), labels=shares.argmax(axis=1), shares=csr_array(shares))
+    schedule = Schedule(epochs=12, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[9], decay=0.1)
+    model, classifier, _ = run(targets=soft, augmentation=NONE, schedule=schedule)
+    with torch.inference_mode():
+        said = classifier(model(torch.from_numpy(images).permute(0, 3, 1, 2) / 255)).softmax(1).numpy()
+    for kind, wanted in enumerate([1, 0, 0.5]):
+        assert said[labels == kind, 0].mean() == pytest.approx(wanted, abs=0.15)
+
+
+def test_of_several_labels_the_largest_share_counts_for_proposition_1() -> None:
+    images, labels = stripes(30)
+    classifier = nn.Linear(backbone().dimensions, 3)
+    shares = 0.2 * np.roll(np.eye(3), 1, axis=1)[labels] + 0.8 * np.eye(3)[labels]
+    soft = Targets(image_ids=np.arange(30), labels=labels, shares=csr_array(shares))
+    queries = query_tasks([[4, 7, 11], [28, 3, 9]])
+    model = backbone()
+    assert both_losses(model, classifier, images, queries, soft) == both_losses(
+        model, classifier, images, queries, hard(np.arange(30), labels)
+    )
+
+
 @pytest.mark.parametrize(("labels", "found"), [([0] * 9, 1), ([], 0)])
 def test_fewer_than_two_labels(labels: list[int], found: int) -> None:
     images, _ = stripes(9)
@@ -203,8 +259,7 @@ def test_fewer_than_two_labels(labels: list[int], found: int) -> None:
         pretrain(
             backbone(),
             images,
-            np.arange(len(labels)),
-            np.array(labels, dtype=np.int64),
+            hard(np.arange(len(labels)), np.array(labels, dtype=np.int64)),
             augmentation=NONE,
             schedule=SCHEDULE,
             batch_size=4,
@@ -225,7 +280,7 @@ def test_both_losses_use_the_model_in_evaluation_mode(name: str) -> None:
     image_ids = np.array([4, 20, 7, 11, 3, 28, 14])
     queries = [[4, 7, 11], [28, 3, 9, 20, 14]]
 
-    both = both_losses(model, classifier, images, query_tasks(queries), image_ids, labels[image_ids])
+    both = both_losses(model, classifier, images, query_tasks(queries), hard(image_ids, labels[image_ids]))
 
     for key, value in model.state_dict().items():
         assert torch.equal(value, before[key]), key

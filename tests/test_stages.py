@@ -54,7 +54,7 @@ def stage_process(name: str, *arguments: str) -> subprocess.CompletedProcess[str
 
 def test_metrics_have_the_promised_keys(copied: Path) -> None:
     label = {"clusters", "tasks_clustered", "pair_precision", "pair_precision_error", "consistency"}
-    assert set(metrics("label")) == label
+    assert set(metrics("label")) == label | {"largest_weight", "certainty"}
     scores = metrics("score_labels")
     expected = {"clusters", "true_classes", "accuracy", "accuracy_all_tasks", "purity", "ari", "nmi", "kmeans"}
     assert set(scores) == expected
@@ -171,14 +171,44 @@ def test_seeds_matter(copied: Path) -> None:
     assert Path("models/initial.safetensors").read_bytes() != before
 
 
-@pytest.mark.parametrize("labels", ["kmeans", "oracle"])
+@pytest.mark.parametrize("labels", ["mela_soft", "kmeans", "oracle"])
 def test_other_labels(copied: Path, labels: str) -> None:
     before = Path("models/final.safetensors").read_bytes()
     change(Path("params.yaml"), {"pretrain.labels": labels})
     run_stages("pretrain", "evaluate", "report")
     assert Path("models/final.safetensors").read_bytes() != before
     assert metrics("pretrain")["labels"] == metrics("evaluate")["labels"] == labels
-    assert {"kmeans": "K-means", "oracle": "true labels"}[labels] in Path("results/report/summary.md").read_text()
+    names = {"mela_soft": "soft labels", "kmeans": "K-means", "oracle": "true labels"}
+    assert names[labels] in Path("results/report/summary.md").read_text()
+
+
+def test_soft_labels_belong_to_the_labelled_images(copied: Path) -> None:
+    labels = store.read_table(Path("data/labels/mela.parquet"), store.LABELS)
+    soft = store.read_table(Path("data/labels/mela_soft.parquet"), store.SOFT_LABELS)
+    sums = soft.groupby("image_id")["weight"].sum()
+    assert sums.index.tolist() == labels["image_id"].tolist()
+    np.testing.assert_allclose(sums, 1, rtol=1e-12)
+    largest = soft.groupby("image_id")["weight"].max()
+    assert metrics("label")["largest_weight"] == pytest.approx(100 * largest.mean())
+    of_label = labels.merge(soft, on=["image_id", "label"])["weight"]
+    assert of_label.sum() > 0.9 * largest.sum(), "labels and soft labels are numbered differently"
+
+
+def test_soft_labels_that_do_not_add_up(copied: Path) -> None:
+    path = Path("data/labels/mela_soft.parquet")
+    table = store.read_table(path, store.SOFT_LABELS)
+    image = int(table["image_id"].iloc[0])
+    table.loc[0, "weight"] = 0.3
+    store.write_table(
+        path, table[(table["image_id"] != image) | (table.index == 0)], store.SOFT_LABELS, stage="label", params={}
+    )
+    change(Path("params.yaml"), {"pretrain.labels": "mela_soft"})
+    before = Path("models/final.safetensors").read_bytes()
+    with pytest.raises(
+        MelaError, match=rf"mela_soft\.parquet: image {image}: expected labels from 0, each once, with pos"
+    ):
+        run_stages("pretrain")
+    assert Path("models/final.safetensors").read_bytes() == before
 
 
 def test_resnet12_without_replacement(project: Path) -> None:

@@ -24,6 +24,7 @@ TABLES = {
     ),
     "manifest": (store.MANIFEST, {"task_id": [3], "image_id": [1], "local_label": [0], "role": ["support"]}),
     "labels": (store.LABELS, {"image_id": [1, 2], "label": [0, 5]}),
+    "soft labels": (store.SOFT_LABELS, {"image_id": [1, 1], "label": [0, 5], "weight": [0.25, 0.75]}),
     "assignments": (
         store.ASSIGNMENTS,
         {"task_id": [0, 0], "local_label": [0, 1], "cluster": [4, 4], "clustered": [True, False]},

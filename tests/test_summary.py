@@ -91,6 +91,7 @@ def test_without_test_tasks() -> None:
     [
         ("mela", "MeLa (inferred labels)"),
         ("kmeans", "pre-trained on K-means labels (ablation)"),
+        ("mela_soft", "MeLa (inferred soft labels)"),
         ("oracle", "pre-trained on the true labels (oracle)"),
     ],
 )

@@ -1,0 +1,144 @@
+"""How much each task class belongs to each cluster: the posterior of its class, given where all others went."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, vstack
+from scipy.special import softmax
+
+from mela.clusters import weighted_sums
+from mela.merging import concentrations
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+BLOCK = 1024
+LEAST = 1e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memberships:
+    r"""Clusters as normal distributions whose means are known only so well.
+
+    In a `mela.discriminant.Space` a task class of weight w (its samples over the average number) lies around its
+    class with variance 1 / w, and classes have variance b. A cluster of total weight N and weighted sum s then
+    expects a further one at
+
+    .. math:: x \sim \mathcal N \left( \frac{s}{N + 1 / b}, \; \frac1w + \frac{1}{N + 1 / b} \right)
+
+    in each direction, and expects it in proportion to its n task classes. Where a task class is one of the n itself, it
+    is taken out first; a cluster that holds no other has the prior's mean and, in place of n, the concentration alpha.
+    These are the conditionals of a Dirichlet process mixture (Neal, "Markov Chain Sampling Methods for Dirichlet
+    Process Mixture Models", 2000, Algorithm 3), the model of `mela.merging`. The clusters of the other classes of a
+    task are impossible.
+
+    Attributes
+    ----------
+    between : float64 (d,)
+        b, variance of the classes in units of the noise.
+    weights : float64 (k,)
+    sums : float64 (k, d)
+    counts : int64 (k,)
+        Task classes of each cluster.
+    concentration : float
+    """
+
+    between: Floats
+    weights: Floats
+    sums: Floats
+    counts: Ints
+    concentration: float
+
+    @classmethod
+    def of(cls, points: Floats, weights: Floats, clusters: Ints, n_clusters: int, between: Floats) -> "Memberships":
+        """The clusters of task classes.
+
+        Parameters
+        ----------
+        points : float64 (n, d)
+        weights : float64 (n,)
+            Samples of each task class over the average number.
+        clusters : int64 (n,)
+            From 0 to n_clusters - 1; -1 is left out.
+        n_clusters : int
+        between : float64 (d,)
+        """
+        totals, sums = weighted_sums(clusters, points, weights, n_clusters)
+        counts = np.bincount(clusters[clusters >= 0], minlength=n_clusters).astype(np.int64)
+        found = int((counts > 0).sum())
+        alpha = float(concentrations(np.array([found]), int(counts.sum()))[0])
+        return cls(between=between, weights=totals, sums=sums, counts=counts, concentration=alpha)
+
+    def of_tasks(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, *, members: bool) -> csr_array:
+        """Posterior of the clusters for each task class (n, k); rows sum to 1, or to 0 where the cluster is -1.
+
+        What is below one in a thousand is left out.
+
+        Parameters
+        ----------
+        points : float64 (n, d)
+        weights : float64 (n,)
+        clusters : int64 (n,)
+            Where the task classes went; -1 for the tasks that were not clustered.
+        starts : int64 (n_tasks + 1,)
+            Bounds of the tasks.
+        members : bool
+            Whether these are the task classes that the clusters were made of.
+        """
+        task = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        parts = []
+        for start in range(0, len(points), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(points)))
+            odds = self._log_odds(points[rows], weights[rows])
+            inside = np.flatnonzero(clusters[rows] >= 0)
+            own = clusters[rows[inside]]
+            if members:
+                odds[inside, own] = self._own_log_odds(points[rows[inside]], weights[rows[inside]], own)
+            kept = odds[inside, own].copy()
+            for first, last in pairwise(starts[task[rows[0]] : task[rows[-1]] + 2]):
+                others = clusters[first:last]
+                here = slice(max(first - start, 0), last - start)
+                odds[here, others[others >= 0]] = -np.inf
+            odds[inside, own] = kept
+            parts.append(_sparse(odds, inside))
+        return vstack(parts, format="csr")
+
+    def of_samples(self, points: Floats, weight: float) -> Floats:
+        """Posterior of the clusters for points (n, d) by themselves, each of the same weight: float64 (n, k)."""
+        posterior: Floats = softmax(self._log_odds(points, np.full(len(points), weight)), axis=1)
+        return posterior
+
+    def _log_odds(self, points: Floats, weights: Floats) -> Floats:
+        precision = self.weights[:, None] + 1 / self.between
+        means = self.sums / precision
+        odds = np.empty((len(points), len(means)))
+        prior = np.log(np.where(self.counts > 0, self.counts, self.concentration))
+        for weight in np.unique(weights):
+            rows = weights == weight
+            variance = 1 / weight + 1 / precision
+            # the square multiplied out, so that no (rows, clusters, dimensions) array is needed
+            squares = (points[rows] ** 2) @ (1 / variance).T - 2 * points[rows] @ (means / variance).T
+            odds[rows] = prior - (squares + (means**2 / variance + np.log(variance)).sum(axis=1)) / 2
+        return odds
+
+    def _own_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:
+        others = self.counts[clusters] - 1
+        # nothing is left of a cluster of one; what rounding leaves of its sums must not count
+        rest = np.where(others > 0, self.weights[clusters] - weights, 0.0)[:, None]
+        precision = rest + 1 / self.between
+        means = np.where(others[:, None] > 0, self.sums[clusters] - weights[:, None] * points, 0.0) / precision
+        variance = 1 / weights[:, None] + 1 / precision
+        prior = np.log(np.where(others > 0, others, self.concentration))
+        own: Floats = prior - ((points - means) ** 2 / variance + np.log(variance)).sum(axis=1) / 2
+        return own
+
+
+def _sparse(log_odds: Floats, rows: Ints) -> csr_array:
+    """Posteriors of some rows without their smallest entries; the other rows are empty."""
+    posterior = softmax(log_odds[rows], axis=1)
+    posterior[posterior < LEAST] = 0
+    whole = np.zeros_like(log_odds)
+    whole[rows] = posterior / posterior.sum(axis=1, keepdims=True)
+    return csr_array(whole)
