@@ -75,6 +75,22 @@ def trained(cell: Cell, targets: Targets, epochs: int | None) -> Backbone:
     return backbone
 
 
+def accuracies(cell: Cell, model: Backbone, tasks: Episodes) -> pd.DataFrame:
+    """Columns task_id, setting, accuracy: the preset's meta-test."""
+    shots = [1, cell.recipe.shots]
+    return evaluate_model(
+        model,
+        cell.images(),
+        tasks,
+        shots=shots,
+        C=1.0,
+        max_iter=1000,
+        copies=1,
+        augmentation=cell.augmentation,
+        seed=0,
+    )
+
+
 def per_task(cell: Cell, regime: str, strength: str, labels: str, q: float, epochs: int | None) -> pd.DataFrame:
     """Accuracies of each test task; read where they are known."""
     setting = "" if labels == "initial" else f"-{epochs or 'preset'}-epochs"
@@ -87,17 +103,7 @@ def per_task(cell: Cell, regime: str, strength: str, labels: str, q: float, epoc
         else:
             targets = image_labels(cell, regime, strength, labels, q)
             model, count = trained(cell, targets, epochs), targets.n_labels
-        table = evaluate_model(
-            model,
-            cell.images(),
-            Episodes(cell.tasks("test")),
-            shots=[1, cell.recipe.shots],
-            C=1.0,
-            max_iter=1000,
-            copies=1,
-            augmentation=cell.augmentation,
-            seed=0,
-        )
+        table = accuracies(cell, model, Episodes(cell.tasks("test")))
         with store.replacing(path) as temporary:
             table.assign(classes=count).to_parquet(temporary)
     return pd.read_parquet(path)

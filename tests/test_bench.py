@@ -1,10 +1,12 @@
 """The bench's own arithmetic, and its three implementations against each other at a small size."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bench import labeler
 from bench.measure import alternate, peak_growth, record
+from bench.mixed_levels import concepts, draw_mixed_tasks, level_targets
 
 
 def test_record_gives_the_ratio_and_where_it_was_measured() -> None:
@@ -37,3 +39,37 @@ def test_ours_and_the_loop_agree(monkeypatch: pytest.MonkeyPatch, dtype: type) -
     assert assignments.tolist() == wanted.tolist()
     np.testing.assert_allclose(centroids, moved, rtol=0, atol=1e-5)
     assert points.dtype == dtype
+
+
+TRUTH = pd.DataFrame(
+    {"image_id": range(400), "class": np.repeat(["ant", "bee", "cod", "eel", "fox", "gnu", "oak", "yew"], 50)}
+)
+ABOVE = dict(
+    zip(
+        sorted(set(TRUTH["class"])),
+        ["insects", "insects", "fish", "fish", "beasts", "herds", "trees", "trees"],
+        strict=True,
+    )
+)
+
+
+def test_tasks_of_mixed_levels_share_no_image_and_no_fine_class() -> None:
+    members = concepts(TRUTH, ABOVE)
+    assert sorted(members) == ["ant", "bee", "cod", "eel", "fish", "fox", "gnu", "insects", "oak", "trees", "yew"]
+    tasks = draw_mixed_tasks(TRUTH, ABOVE, n_tasks=300, ways=3, shots=2, queries=3, seed=0)
+    assert (tasks.groupby(["task_id", "local_label"]).size() == 5).all()
+    assert not tasks.duplicated(["task_id", "image_id"]).any()
+    known = tasks.merge(TRUTH, on="image_id")
+    assert all(fine in members[concept] for fine, concept in zip(known["class"], known["concept"], strict=True))
+    assert (known.groupby(["task_id", "class"])["concept"].nunique() == 1).all(), "a class under two names in a task"
+    share = tasks.drop_duplicates(["task_id", "local_label"])["concept"].isin(["fish", "insects", "trees"]).mean()
+    assert 0.45 < share < 0.55, "the levels should be about as frequent"
+    again = draw_mixed_tasks(TRUTH, ABOVE, n_tasks=2, ways=3, shots=2, queries=3, seed=0)
+    pd.testing.assert_frame_equal(again, tasks[tasks["task_id"] < 2])
+
+
+def test_shares_of_true_concepts() -> None:
+    tasks = pd.DataFrame({"image_id": [3, 3, 3, 3, 5], "concept": ["oak", "trees", "oak", "oak", "trees"]})
+    targets = level_targets(tasks)
+    assert targets.image_ids.tolist() == [3, 5]
+    assert targets.batch(np.array([0, 1])).tolist() == [[0.75, 0.25], [0, 1]]
