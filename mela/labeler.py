@@ -232,19 +232,10 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         and `collisions` is "drop"). Without both, each sample takes its nearest centroid.
         """
         check_is_fitted(self)
-        centers = self._transform(self.cluster_centers_)
         if y is None and groups is None:
             X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-            return nearest(self._transform(X.astype(np.float64)), centers)
-        samples = self._samples(X, y, groups, reset=False)
-        classes = class_means(samples)
-        _check_ways(classes)
-        if classes.ways.max() > len(centers):
-            raise MelaError(
-                f"task {classes.widest}: expected at most {len(centers)} classes, the clusters found, got "
-                f"{classes.ways.max()}"
-            )
-        _, found = assign_tasks(self._transform(classes.means), classes.starts, centers, self.collisions)
+            return nearest(self._transform(X.astype(np.float64)), self._transform(self.cluster_centers_))
+        samples, _, found = self._assigned(X, y, groups)
         return samples.spread(found)
 
     @available_if(_is_soft)  # type: ignore[untyped-decorator]
@@ -262,26 +253,32 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self.memberships_ is None or self.space_ is None:
             raise MelaError(
-                "predict_proba: expected a fit to task classes of two or more samples, which say how much samples of "
-                "one class differ, got a single sample in each"
+                "predict_proba: expected a fit with soft=True to some task classes of two or more samples, which say "
+                "how much samples of one class differ, got none; fit again"
             )
         mean_size = float(self.task_classes_.sizes.mean())
         if y is None and groups is None:
             X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
             return self.memberships_.of_samples(self.space_.transform(X.astype(np.float64)), 1 / mean_size)
-        labels = self.predict(X, y, groups)
+        samples, classes, found = self._assigned(X, y, groups)
+        weights = self.memberships_.of_tasks(
+            self.space_.transform(classes.means), classes.sizes / mean_size, found, classes.starts, members=False
+        )
+        return weights[samples.spread(np.arange(len(found)))].toarray()
+
+    def _assigned(self, X: Any, y: Any, groups: Any) -> tuple[TaskSamples, ClassMeans, Ints]:
+        """New tasks, their class means, and the cluster of each task class, -1 where a task was dropped."""
         samples = self._samples(X, y, groups, reset=False)
         classes = class_means(samples)
-        found = self.memberships_.of_tasks(
-            self.space_.transform(classes.means),
-            classes.sizes / mean_size,
-            labels[samples.order][samples.first],
-            classes.starts,
-            members=False,
-        )
-        weights = np.zeros((len(labels), found.shape[1]))
-        weights[samples.order] = found.toarray()[samples.classes]
-        return weights
+        _check_ways(classes)
+        k = len(self.cluster_centers_)
+        if classes.ways.max() > k:
+            raise MelaError(
+                f"task {classes.widest}: expected at most {k} classes, the clusters found, got {classes.ways.max()}"
+            )
+        centers = self._transform(self.cluster_centers_)
+        _, found = assign_tasks(self._transform(classes.means), classes.starts, centers, self.collisions)
+        return samples, classes, found
 
     def _weigh(self, samples: TaskSamples, classes: ClassMeans) -> None:
         self.space_, self.memberships_ = None, None

@@ -194,6 +194,8 @@ def test_soft_labels_only_where_asked_for() -> None:
     labeler.set_params(soft=False).fit(X, y, groups)
     for name in ("predict_proba", "soft_labels_", "class_weights_"):
         assert not hasattr(labeler, name), name
+    with pytest.raises(ValueError, match=r"^predict_proba: expected a fit with soft=True"):
+        labeler.set_params(soft=True).predict_proba(X)
 
 
 def test_single_samples_have_certain_weights_and_no_probabilities() -> None:
@@ -201,7 +203,9 @@ def test_single_samples_have_certain_weights_and_no_probabilities() -> None:
     found = LearnLabeler(**PRUNING, soft=True).fit(X, y, groups)
     used = found.labels_ >= 0
     np.testing.assert_array_equal(found.soft_labels_.toarray()[used], np.eye(len(found.counts_))[found.labels_[used]])
-    with pytest.raises(ValueError, match=r"^predict_proba: expected a fit to task classes of two or more samples"):
+    with pytest.raises(
+        ValueError, match=r"^predict_proba: expected a fit with soft=True to some task classes of two or more"
+    ):
         found.predict_proba(X)
 
 
