@@ -31,7 +31,7 @@ def main(
     settings = PretrainParams.read(params)
     packed = store.open_images(images)
     labels = labels or paths.LABELS / f"{settings.labels}.parquet"
-    if settings.labels == "mela_soft":
+    if settings.labels.endswith("_soft"):
         targets = soft_targets(store.read_table(labels, store.SOFT_LABELS), str(labels))
     else:
         flat = store.read_table(labels, store.LABELS)
