@@ -17,13 +17,13 @@ from mela import store
 from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
 from mela.evaluation import evaluate_model
-from mela.global_labels import label_images
+from mela.global_labels import image_weights, label_images, weights_table
 from mela.labeler import LearnLabeler
 from mela.models import configure, load_model
 from mela.params import ModelParams, PretrainParams
 from mela.pretraining import pretrain
 from mela.scores import Interval
-from mela.targets import Targets
+from mela.targets import Targets, soft_targets
 from mela.training import Schedule
 
 ROWS = Path("results/label_worth.csv")
@@ -33,7 +33,9 @@ LABELS: dict[str, dict[str, Any] | None] = {
     "oracle": None,
     "merged": {"merge": True},
     "merged, all tasks": {"merge": True, "collisions": "assign"},
+    "merged, soft": {"merge": True, "soft": True},
     "pruned": {"merge": False},
+    "pruned, soft": {"merge": False, "soft": True},
     "pruned, no guard": {"merge": False, "guard": False},
 }
 
@@ -48,7 +50,11 @@ def image_labels(cell: Cell, regime: str, strength: str, labels: str, q: float) 
     settings = LABELS[labels] or {}
     n_clusters = min(cell.recipe.n_clusters, len(samples.sizes))
     found = LearnLabeler(**settings, q=q, n_clusters=n_clusters, random_state=cell.seed).fit_tasks(samples)
-    flat = label_images(found.class_labels_, len(found.cluster_centers_), ids[samples.index], samples.classes)
+    image_ids = ids[samples.index]
+    flat = label_images(found.class_labels_, len(found.cluster_centers_), image_ids, samples.classes)
+    if found.soft:
+        weights = image_weights(flat, found.class_weights_, image_ids, samples.classes)
+        return soft_targets(weights_table(flat.image_ids, weights), labels)
     return Targets(image_ids=flat.image_ids, labels=flat.labels)
 
 
