@@ -54,6 +54,17 @@ def weighted_sums(
     return np.bincount(clusters[used], weights[used], k).astype(np.float64), sums
 
 
+def collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Clusters:
+    """The clusters of points (n, d) with weights (n,) in tasks with the bounds `starts`; -1 is left out."""
+    totals, sums = weighted_sums(clusters, points, weights)
+    return Clusters(
+        weights=totals,
+        sums=sums,
+        counts=np.bincount(clusters[clusters >= 0], minlength=len(totals)).astype(np.float64),
+        meetings=meetings(clusters, starts, len(totals)),
+    )
+
+
 def meetings(clusters: Ints, starts: Ints, n_clusters: int) -> npt.NDArray[np.float32]:
     """Tasks in which two clusters meet (n_clusters, n_clusters); -1 among `clusters` (n,) is left out."""
     met = np.zeros((n_clusters, n_clusters), dtype=np.float32)

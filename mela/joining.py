@@ -2,8 +2,8 @@
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
+from mela.class_sizes import log_sizes, one_fewer
 from mela.clusters import Clusters, Merges, meeting_odds
 
 Floats = npt.NDArray[np.float64]
@@ -13,7 +13,7 @@ NEIGHBOURS = 15
 REFUSED = 10
 
 
-def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, alpha: float) -> Merges:
+def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, gamma: float) -> Merges:
     r"""Second round: merge pure clusters by the odds with their own covariances.
 
     With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average one
@@ -31,17 +31,18 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
     between : float64 (d,)
     rate : float
         See `meeting_odds`.
-    alpha : float
-        Concentration.
+    gamma : float
+        See `mela.class_sizes`.
 
     Returns
     -------
     list of (u, v, odds)
-        Cluster v went into u. Odds include the concentration; merges are worth it up to the first at most 0, and some
-        after it show by how much the rest are not.
+        Cluster v went into u; merges are worth it up to the first whose odds are at most 0, and some after it show by
+        how much the rest are not.
     """
     k, d = clusters.sums.shape
     alive = np.ones(k, dtype=bool)
+    sizes, fewer = log_sizes(clusters.counts, gamma), one_fewer(k, int(clusters.counts.sum()), gamma)
     apart = np.diag(2 * between)
 
     def odds(u: int, others: Ints) -> Floats:
@@ -53,7 +54,7 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
         ]
         counts = clusters.counts
         value = _log_normal(difference, together) - _log_normal(difference, together + apart)
-        value += gammaln(counts[u] + counts[others]) - gammaln(counts[u]) - gammaln(counts[others]) - np.log(alpha)
+        value += log_sizes(counts[u] + counts[others], gamma) - sizes[u] - sizes[others]
         # so few samples leave directions in which nothing was seen: the first round's verdict stands
         value[degrees[u] + degrees[others] <= d] = -np.inf
         return value + meeting_odds(clusters.meetings[u, others], counts[u], counts[others], rate)
@@ -79,8 +80,9 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
         if np.isinf(best[u]) or sum(odds <= 0 for _, _, odds in merges[-REFUSED:]) == REFUSED:
             return merges
         v = int(partner[u])
-        merges.append((u, v, float(best[u])))
+        merges.append((u, v, float(best[u] + fewer[len(merges)])))
         clusters.absorb(u, v)
+        sizes[u] = log_sizes(clusters.counts[u : u + 1], gamma)[0]
         scatter[u] += scatter[v]
         degrees[u] += degrees[v]
         alive[v], best[v] = False, -np.inf

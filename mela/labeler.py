@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from mela.class_means import ClassMeans, class_means
+from mela.class_sizes import evenness
 from mela.clusters import weighted_sums
 from mela.discriminant import Space, sample_space
 from mela.errors import MelaError
@@ -290,7 +291,8 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.merged_ or (classes.sizes > 1).any():
             self.space_ = self.merged_.space if self.merged_ else sample_space(samples, classes)
             points, weights = self.space_.transform(classes.means), classes.sizes / classes.sizes.mean()
-            self.memberships_ = Memberships.of(points, weights, clusters, k, self.space_.between)
+            gamma = evenness(np.unique(clusters[clusters >= 0], return_counts=True)[1])
+            self.memberships_ = Memberships.of(points, weights, clusters, k, self.space_.between, gamma)
             self.class_weights_ = self.memberships_.of_tasks(points, weights, clusters, classes.starts, members=True)
         else:
             rows = np.flatnonzero(clusters >= 0)

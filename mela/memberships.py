@@ -1,5 +1,6 @@
 """How much each task class belongs to each cluster: the posterior of its class, given where all others went."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -8,8 +9,8 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 from scipy.special import softmax
 
+from mela.class_sizes import log_number
 from mela.clusters import weighted_sums
-from mela.merging import concentrations
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -28,11 +29,11 @@ class Memberships:
 
     .. math:: x \sim \mathcal N \left( \frac{s}{N + 1 / b}, \; \frac1w + \frac{1}{N + 1 / b} \right)
 
-    in each direction, and expects it in proportion to its n task classes. Where a task class is one of the n itself, it
-    is taken out first; a cluster that holds no other has the prior's mean and, in place of n, the concentration alpha.
-    These are the conditionals of a Dirichlet process mixture (Neal, "Markov Chain Sampling Methods for Dirichlet
-    Process Mixture Models", 2000, Algorithm 3), the model of `mela.merging`. The clusters of the other classes of a
-    task are impossible.
+    in each direction, and expects it in proportion to its n task classes plus gamma (`mela.class_sizes`). Where a task
+    class is one of the n itself, it is taken out first; a cluster that holds no other has the prior's mean and the
+    probability of a new class in place of n + gamma. These are the conditionals of a mixture of finite mixtures, the
+    model of `mela.merging` (Miller and Harrison, "Mixture Models With a Prior on the Number of Components", 2018). The
+    clusters of the other classes of a task are impossible.
 
     Attributes
     ----------
@@ -42,17 +43,22 @@ class Memberships:
     sums : float64 (k, d)
     counts : int64 (k,)
         Task classes of each cluster.
-    concentration : float
+    gamma : float
+    novelty : float
+        What a new class has in place of n + gamma.
     """
 
     between: Floats
     weights: Floats
     sums: Floats
     counts: Ints
-    concentration: float
+    gamma: float
+    novelty: float
 
     @classmethod
-    def of(cls, points: Floats, weights: Floats, clusters: Ints, n_clusters: int, between: Floats) -> "Memberships":
+    def of(
+        cls, points: Floats, weights: Floats, clusters: Ints, n_clusters: int, between: Floats, gamma: float
+    ) -> "Memberships":
         """The clusters of task classes.
 
         Parameters
@@ -64,12 +70,13 @@ class Memberships:
             From 0 to n_clusters - 1; -1 is left out.
         n_clusters : int
         between : float64 (d,)
+        gamma : float
         """
         totals, sums = weighted_sums(clusters, points, weights, n_clusters)
         counts = np.bincount(clusters[clusters >= 0], minlength=n_clusters).astype(np.int64)
-        found = int((counts > 0).sum())
-        alpha = float(concentrations(np.array([found]), int(counts.sum()))[0])
-        return cls(between=between, weights=totals, sums=sums, counts=counts, concentration=alpha)
+        found, n = int((counts > 0).sum()), int(counts.sum())
+        novelty = gamma * float(np.exp(log_number(found, n, gamma) - log_number(max(found - 1, 1), n, gamma)))
+        return cls(between=between, weights=totals, sums=sums, counts=counts, gamma=gamma, novelty=novelty)
 
     def of_tasks(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, *, members: bool) -> csr_array:
         """Posterior of the clusters for each task class (n, k); rows sum to 1, or to 0 where the cluster is -1.
@@ -87,8 +94,19 @@ class Memberships:
         members : bool
             Whether these are the task classes that the clusters were made of.
         """
+        parts = [_sparse(odds, inside) for odds, inside in self._blocks(points, weights, clusters, starts, members)]
+        return vstack(parts, format="csr")
+
+    def best(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints) -> Ints:
+        """The most probable cluster (n,) of each of the task classes that the clusters were made of, one by one."""
+        blocks = self._blocks(points, weights, clusters, starts, members=True)
+        return np.concatenate([odds.argmax(axis=1) for odds, _ in blocks]).astype(np.int64)
+
+    def _blocks(
+        self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, members: bool
+    ) -> Iterator[tuple[Floats, Ints]]:
+        """Log odds (b, k) of some task classes at a time, and which of them have a cluster."""
         task = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        parts = []
         for start in range(0, len(points), BLOCK):
             rows = np.arange(start, min(start + BLOCK, len(points)))
             odds = self._log_odds(points[rows], weights[rows])
@@ -102,8 +120,7 @@ class Memberships:
                 here = slice(max(first - start, 0), last - start)
                 odds[here, others[others >= 0]] = -np.inf
             odds[inside, own] = kept
-            parts.append(_sparse(odds, inside))
-        return vstack(parts, format="csr")
+            yield odds, inside
 
     def of_samples(self, points: Floats, weight: float) -> Floats:
         """Posterior of the clusters for points (n, d) by themselves, each of the same weight: float64 (n, k)."""
@@ -114,7 +131,7 @@ class Memberships:
         precision = self.weights[:, None] + 1 / self.between
         means = self.sums / precision
         odds = np.empty((len(points), len(means)))
-        prior = np.log(np.where(self.counts > 0, self.counts, self.concentration))
+        prior = np.log(np.where(self.counts > 0, self.counts + self.gamma, self.novelty))
         for weight in np.unique(weights):
             rows = weights == weight
             variance = 1 / weight + 1 / precision
@@ -130,7 +147,7 @@ class Memberships:
         precision = rest + 1 / self.between
         means = np.where(others[:, None] > 0, self.sums[clusters] - weights[:, None] * points, 0.0) / precision
         variance = 1 / weights[:, None] + 1 / precision
-        prior = np.log(np.where(others > 0, others, self.concentration))
+        prior = np.log(np.where(others > 0, others + self.gamma, self.novelty))
         own: Floats = prior - ((points - means) ** 2 / variance + np.log(variance)).sum(axis=1) / 2
         return own
 

@@ -2,10 +2,12 @@ r"""Which task classes are the same class: the most probable partition, without 
 
 The model. The mean :math:`x` of a task class lies around the mean of its global class with the covariance of its
 samples divided by their number; the samples say what that is, since those of one task class are known to belong
-together. Class means are normal around the overall mean. Nothing is known about the number of classes: a Dirichlet
-process. Fragments of one class never meet in a task, different classes do, at a rate that their sizes give. So each
-pair of clusters has a log posterior odds of being one class, in closed form; the pair with the largest is merged until
-no odds are favourable (Heller and Ghahramani, "Bayesian Hierarchical Clustering", 2005, build trees by such a rule).
+together. Class means are normal around the overall mean. Any number of classes is as probable as any other, and how
+even their frequencies are is estimated (`mela.class_sizes`). Fragments of one class never meet in a task, different
+classes do, at a rate that their sizes give. So each pair of clusters has a log posterior odds of being one class, in
+closed form; the pair with the largest is merged until no odds are favourable (Heller and Ghahramani, "Bayesian
+Hierarchical Clustering", 2005, build trees by such a rule). Then task classes change sides, and clusters merge again,
+as long as the partition gets more probable (`mela.evidence.refine`).
 
 Two rounds. In the first all classes share the shape of their noise, each task class having its own scale; it ends with
 pure fragments, since real classes differ in shape and the model takes the ends of a long one for two. In the second
@@ -17,13 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 from sklearn.cluster import kmeans_plusplus
 
 from mela.class_means import ClassMeans
-from mela.clusters import Clusters, Merges, cut, meeting_odds, meetings, weighted_sums
+from mela.clusters import collect, cut, weighted_sums
 from mela.discriminant import Space, noise_scales, sample_space
 from mela.errors import MelaError
+from mela.evidence import Evidence, refine
 from mela.joining import join
 from mela.passes import distinct, nearest
 from mela.task_samples import TaskSamples
@@ -33,91 +35,8 @@ Ints = npt.NDArray[np.int64]
 
 SINGLES = 5000
 FRAGMENTS = 4000
-LEAST_ODDS = -20.0
+EVEN = 1.0
 BLOCK = 1024
-
-
-def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
-    r"""Log marginal likelihood (k,) of clusters, without what all partitions share.
-
-    .. math:: \tfrac12 \sum_i \frac{b_i s_i^2}{1 + N b_i} - \log(1 + N b_i)
-    """
-    scale = 1 + weights[:, None] * between
-    return ((between * sums**2 / scale) - np.log(scale)).sum(axis=1) / 2
-
-
-def agglomerate(clusters: Clusters, between: Floats, rate: float) -> Merges:
-    """Merge greedily while the log odds, short of the concentration, are not hopeless.
-
-    Returns
-    -------
-    list of (u, v, odds)
-        Cluster v went into u; a concentration alpha takes log(alpha) off all odds and so only decides where to stop.
-    """
-    n = len(clusters.weights)
-    alive = np.ones(n, dtype=bool)
-    alone = marginal(clusters.weights, clusters.sums, between)
-    crowd = gammaln(clusters.counts)
-
-    def row(u: int) -> Floats:
-        joint = marginal(clusters.weights[u] + clusters.weights, clusters.sums[u] + clusters.sums, between)
-        odds = joint - alone[u] - alone + gammaln(clusters.counts[u] + clusters.counts) - crowd[u] - crowd
-        odds += meeting_odds(clusters.meetings[u], clusters.counts[u], clusters.counts, rate)
-        odds[~alive] = -np.inf
-        odds[u] = -np.inf
-        return odds
-
-    odds = np.stack([row(u) for u in range(n)])
-    partner = odds.argmax(axis=1)
-    best = odds[np.arange(n), partner]
-    merges: Merges = []
-    while True:
-        u = int(best.argmax())
-        if best[u] <= LEAST_ODDS:
-            return merges
-        v = int(partner[u])
-        merges.append((u, v, float(best[u])))
-        clusters.absorb(u, v)
-        alive[v] = False
-        odds[v], odds[:, v], best[v] = -np.inf, -np.inf, -np.inf
-        alone[u] = marginal(clusters.weights[u : u + 1], clusters.sums[u : u + 1], between)[0]
-        crowd[u] = gammaln(clusters.counts[u])
-        changed = row(u)
-        odds[u], odds[:, u] = changed, changed
-        stale = alive & ((partner == u) | (partner == v))
-        closer = alive & (changed > best)
-        closer[u] = False
-        partner[closer], best[closer] = u, changed[closer]
-        stale &= ~closer
-        stale[u] = True
-        for w in np.flatnonzero(stale):
-            partner[w] = odds[w].argmax()
-            best[w] = odds[w, partner[w]]
-
-
-def concentrations(n_clusters: Ints, n: int) -> Floats:
-    r"""The alphas for which Dirichlet processes of n draws have about these numbers of clusters.
-
-    :math:`G = \alpha \log(1 + n / \alpha)`, where the probability of G clusters is largest.
-    """
-    alphas = np.geomspace(1e-3, 1e3 * n, 4000)
-    return np.exp(np.interp(n_clusters, alphas * np.log1p(n / alphas), np.log(alphas)))
-
-
-def most_probable(n_items: int, n: int, merges: Merges) -> tuple[int, float]:
-    r"""How many of the merges make the most probable partition of n draws, and its concentration.
-
-    Up to a constant the log posterior after i merges is the sum of their odds and
-
-    .. math:: G \log \alpha + \log \Gamma(\alpha) - \log \Gamma(\alpha + n), \qquad G = n_{items} - i,
-
-    with the best alpha for each number of clusters G. All are compared, since the sum can have several peaks.
-    """
-    clusters = n_items - np.arange(len(merges) + 1)
-    alphas = concentrations(clusters, n)
-    prior = clusters * np.log(alphas) + gammaln(alphas) - gammaln(alphas + n)
-    kept = int((np.concatenate([[0], np.cumsum([odds for _, _, odds in merges])]) + prior).argmax())
-    return kept, float(alphas[kept])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,20 +110,19 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
     n, n_tasks = len(sizes), len(classes.ways)
     ways = n / n_tasks
     rate = (ways - 1) / (ways * n_tasks)
+    evidence = Evidence(points=points, weights=precision, starts=starts, between=space.between, rate=rate)
 
     first = np.arange(n) if n <= SINGLES else _fragments(points, starts, seed)
-    clusters = _collect(first, points, precision, starts)
-    n_items = len(clusters.weights)
-    merges = agglomerate(clusters, space.between, rate)
-    kept, alpha = most_probable(n_items, int((first >= 0).sum()), merges)
-    pure = np.where(first >= 0, cut(n_items, merges[:kept])[first], -1)
+    # gamma = 1: all frequencies are as probable, until there are clusters that show how even they are
+    pure, merges, kept = evidence.merge(first, EVEN)
+    pure, gamma = refine(evidence, pure)
 
-    clusters = _collect(pure, points, sizes / sizes.mean(), starts)
+    clusters = collect(pure, points, sizes / sizes.mean(), starts)
     scatter = np.zeros((len(clusters.weights), points.shape[1], points.shape[1]))
     for own, rows in _deviations(samples, space, points):
         _add_scatter(scatter, own, pure[rows])
     degrees = np.bincount(pure[pure >= 0], freedom[pure >= 0], len(scatter)).astype(np.float64)
-    joins = join(clusters, scatter, degrees, space.between, rate, alpha)
+    joins = join(clusters, scatter, degrees, space.between, rate, gamma)
     refused = [i for i, (_, _, odds) in enumerate(joins) if odds <= 0]
     worth = refused[0] if refused else len(joins)
     return Merged(
@@ -212,7 +130,7 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
         points=points,
         assignments=np.where(pure >= 0, cut(len(scatter), joins[:worth])[pure], -1),
         rounds=(
-            Round(n_items=n_items, odds=np.array([odds for _, _, odds in merges]) - np.log(alpha), kept=kept),
+            Round(n_items=int(first.max()) + 1, odds=np.array([odds for _, _, odds in merges]), kept=kept),
             Round(n_items=len(scatter), odds=np.array([odds for _, _, odds in joins]), kept=worth),
         ),
     )
@@ -240,16 +158,6 @@ def left_out(merged: Merged, classes: ClassMeans) -> Ints:
         squared[inside, own] = np.where(rest > 0, away, np.inf)
         found[rows] = squared.argmin(axis=1)
     return found
-
-
-def _collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Clusters:
-    totals, sums = weighted_sums(clusters, points, weights)
-    return Clusters(
-        weights=totals,
-        sums=sums,
-        counts=np.bincount(clusters[clusters >= 0], minlength=len(totals)).astype(np.float64),
-        meetings=meetings(clusters, starts, len(totals)),
-    )
 
 
 def _deviations(samples: TaskSamples, space: Space, points: Floats) -> Iterator[tuple[Floats, Ints]]:
