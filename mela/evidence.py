@@ -61,7 +61,7 @@ class Evidence:
         return merged, merges, kept
 
     def reassign(self, clusters: Ints, gamma: float) -> Ints:
-        """Every task class to its most probable cluster, given where all others are."""
+        """The classes of every task to their most probable clusters, given where those of all others are."""
         k = int(clusters.max()) + 1
         model = Memberships.of(self.points, self._rounded, clusters, k, self.between, gamma)
         found = model.best(self.points, self._rounded, clusters, self.starts)
@@ -88,7 +88,7 @@ class Evidence:
 def refine(evidence: Evidence, clusters: Ints) -> tuple[Ints, float]:
     """Let task classes change sides and clusters merge, in turns, as long as the partition gets more probable.
 
-    What was merged early is stuck where it is; moving each task class to its most probable cluster, given the others,
+    What was merged early is stuck where it is; moving the classes of each task to their most probable clusters
     corrects that (iterated conditional modes; Besag, "On the Statistical Analysis of Dirty Pictures", 1986). All are
     moved at once, and a step that makes things worse is not taken.
 

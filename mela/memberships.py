@@ -6,11 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, vstack
 from scipy.special import softmax
 
 from mela.class_sizes import log_number
 from mela.clusters import weighted_sums
+from mela.passes import distinct
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -98,9 +100,21 @@ class Memberships:
         return vstack(parts, format="csr")
 
     def best(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints) -> Ints:
-        """The most probable cluster (n,) of each of the task classes that the clusters were made of, one by one."""
-        blocks = self._blocks(points, weights, clusters, starts, members=True)
-        return np.concatenate([odds.argmax(axis=1) for odds, _ in blocks]).astype(np.int64)
+        """The clusters (n,) where the classes of a task most probably belong, all different, given the other tasks.
+
+        The task classes are those that the clusters were made of; -1 stays.
+        """
+        found = np.full(len(points), -1, dtype=np.int64)
+        for start in range(0, len(points), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(points)))
+            rows = rows[clusters[rows] >= 0]
+            found[rows] = self._member_log_odds(points[rows], weights[rows], clusters[rows]).argmax(axis=1)
+        fine = distinct(found, starts) | (clusters < 0)
+        for task in np.flatnonzero(~fine[starts[:-1]]):
+            own = slice(starts[task], starts[task + 1])
+            odds = self._member_log_odds(points[own], weights[own], clusters[own])
+            found[own] = linear_sum_assignment(-odds)[1]
+        return found
 
     def _blocks(
         self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, members: bool
@@ -109,11 +123,12 @@ class Memberships:
         task = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         for start in range(0, len(points), BLOCK):
             rows = np.arange(start, min(start + BLOCK, len(points)))
-            odds = self._log_odds(points[rows], weights[rows])
             inside = np.flatnonzero(clusters[rows] >= 0)
-            own = clusters[rows[inside]]
+            chosen, own = rows[inside], clusters[rows[inside]]
+            odds = np.full((len(rows), len(self.weights)), -np.inf)
+            odds[inside] = self._log_odds(points[chosen], weights[chosen])
             if members:
-                odds[inside, own] = self._own_log_odds(points[rows[inside]], weights[rows[inside]], own)
+                odds[inside, own] = self._own_log_odds(points[chosen], weights[chosen], own)
             kept = odds[inside, own].copy()
             for first, last in pairwise(starts[task[rows[0]] : task[rows[-1]] + 2]):
                 others = clusters[first:last]
@@ -121,6 +136,11 @@ class Memberships:
                 odds[here, others[others >= 0]] = -np.inf
             odds[inside, own] = kept
             yield odds, inside
+
+    def _member_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:
+        odds = self._log_odds(points, weights)
+        odds[np.arange(len(points)), clusters] = self._own_log_odds(points, weights, clusters)
+        return odds
 
     def of_samples(self, points: Floats, weight: float) -> Floats:
         """Posterior of the clusters for points (n, d) by themselves, each of the same weight: float64 (n, k)."""

@@ -1,6 +1,6 @@
 """Weights of clusters: against a plain loop, calibrated where the model holds, and at their edges."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -10,28 +10,39 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from mela import memberships
+from mela.class_sizes import log_number
 from mela.memberships import LEAST, Memberships
-from mela.merging import concentrations
+
+GAMMA = 2.5
+
+
+def by_hand_odds(
+    points: np.ndarray, weights: np.ndarray, clusters: np.ndarray, k: int, between: np.ndarray, a: int
+) -> np.ndarray:
+    """Log odds of the clusters for task class a, every cluster summed anew without it."""
+    number, n = len(np.unique(clusters[clusters >= 0])), int((clusters >= 0).sum())
+    novelty = GAMMA * np.exp(log_number(number, n, GAMMA) - log_number(number - 1, n, GAMMA))
+    odds = np.empty(k)
+    for v in range(k):
+        own = [b for b in range(len(points)) if clusters[b] == v and b != a]
+        precision = weights[own].sum() + 1 / between
+        mean = (weights[own, None] * points[own]).sum(axis=0) / precision
+        scale = np.sqrt(1 / weights[a] + 1 / precision)
+        odds[v] = np.log(len(own) + GAMMA if own else novelty) + norm.logpdf(points[a], mean, scale).sum()
+    return odds
 
 
 def by_hand(
     points: np.ndarray, weights: np.ndarray, clusters: np.ndarray, k: int, between: np.ndarray, starts: np.ndarray
 ) -> np.ndarray:
-    """The conditionals of Algorithm 3, every cluster summed anew for every task class; no entry is left out."""
-    alpha = concentrations(np.array([len(np.unique(clusters[clusters >= 0]))]), int((clusters >= 0).sum()))[0]
+    """The posteriors, the clusters of the others of a task being impossible; no entry is left out."""
     result = np.zeros((len(points), k))
     for first, last in pairwise(starts):
         for a in range(first, last):
             if clusters[a] < 0:
                 continue
-            others = {clusters[b] for b in range(first, last) if b != a}
-            odds = np.full(k, -np.inf)
-            for v in set(range(k)) - others:
-                own = [b for b in range(len(points)) if clusters[b] == v and b != a]
-                precision = weights[own].sum() + 1 / between
-                mean = (weights[own, None] * points[own]).sum(axis=0) / precision
-                scale = np.sqrt(1 / weights[a] + 1 / precision)
-                odds[v] = np.log(len(own) or alpha) + norm.logpdf(points[a], mean, scale).sum()
+            odds = by_hand_odds(points, weights, clusters, k, between, a)
+            odds[[clusters[b] for b in range(first, last) if b != a]] = -np.inf
             result[a] = np.exp(odds - logsumexp(odds))
     return result
 
@@ -56,7 +67,7 @@ def tasks(seed: int, *, n_classes: int = 6, n_tasks: int = 25) -> tuple[np.ndarr
 @settings(deadline=None, max_examples=15)
 def test_equal_to_a_plain_loop(seed: int, block: int) -> None:
     points, weights, clusters, starts, between = tasks(seed)
-    model = Memberships.of(points, weights, clusters, 8, between)
+    model = Memberships.of(points, weights, clusters, 8, between, GAMMA)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memberships, "BLOCK", block)
         found = model.of_tasks(points, weights, clusters, starts, members=True).toarray()
@@ -80,7 +91,7 @@ def test_weights_are_probabilities_where_the_model_holds() -> None:
     truth = np.concatenate([rng.permutation(8)[:3] for _ in range(2000)])
     points = centers[truth] + rng.normal(size=(6000, 2))
     starts = np.arange(0, 6001, 3)
-    model = Memberships.of(points, np.ones(6000), truth, 8, between)
+    model = Memberships.of(points, np.ones(6000), truth, 8, between, 1000.0)
     found = model.of_tasks(points, np.ones(6000), truth, starts, members=True).toarray()
     right = np.zeros_like(found, dtype=bool)
     right[np.arange(6000), truth] = True
@@ -98,7 +109,7 @@ def test_a_task_class_does_not_vouch_for_itself() -> None:
     points = np.array([[0.0], [9.0], [9.1], [8.9], [9.0], [0.1], [30.0], [29.0]])
     clusters = np.array([0, 0, 1, 1, 1, 1, 2, 2])
     starts = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8])
-    model = Memberships.of(points, np.ones(8), clusters, 3, np.array([100.0]))
+    model = Memberships.of(points, np.ones(8), clusters, 3, np.array([100.0]), 1.0)
     found = model.of_tasks(points, np.ones(8), clusters, starts, members=True).toarray()
     assert found[1, 1] > 0.99
     assert found[5, 0] > 0.9
@@ -109,18 +120,18 @@ def test_a_task_class_does_not_vouch_for_itself() -> None:
 def test_a_cluster_of_one_is_as_probable_as_a_new_class() -> None:
     points, weights = np.array([[0.0], [0.1], [0.2], [5.0]]), np.ones(4)
     clusters, starts, between = np.array([0, 0, 0, 1]), np.array([0, 1, 2, 3, 4]), np.array([9.0])
-    model = Memberships.of(points, weights, clusters, 2, between)
+    model = Memberships.of(points, weights, clusters, 2, between, GAMMA)
     found = model.of_tasks(points, weights, clusters, starts, members=True).toarray()
     precision = 3 + 1 / 9
-    old = 3 * norm.pdf(5, 0.3 / precision, np.sqrt(1 + 1 / precision))
-    new = model.concentration * norm.pdf(5, 0, np.sqrt(10))
+    old = (3 + GAMMA) * norm.pdf(5, 0.3 / precision, np.sqrt(1 + 1 / precision))
+    new = model.novelty * norm.pdf(5, 0, np.sqrt(10))
     assert found[3, 1] == pytest.approx(new / (new + old))
 
 
 def test_clusters_of_the_other_classes_of_a_task_are_impossible() -> None:
     points = np.array([[0.0], [0.1], [0.0], [4.0], [0.1], [4.2]])
     clusters = np.array([0, 1, 0, 1, 0, 1])
-    model = Memberships.of(points, np.ones(6), clusters, 3, np.array([4.0]))
+    model = Memberships.of(points, np.ones(6), clusters, 3, np.array([4.0]), 1.0)
     found = model.of_tasks(points, np.ones(6), clusters, np.array([0, 2, 4, 6]), members=True).toarray()
     assert found[1, 0] == 0
     alone = model.of_tasks(points, np.ones(6), clusters, np.array([0, 1, 2, 4, 6]), members=True).toarray()
@@ -133,7 +144,8 @@ def test_points_by_themselves() -> None:
         weights=np.array([10.0, 30.0]),
         sums=np.array([[20.0, 0.0], [-30.0, 15.0]]),
         counts=np.array([10, 30]),
-        concentration=1.0,
+        gamma=GAMMA,
+        novelty=1.0,
     )
     points = np.array([[0.5, 0.1], [2.0, 0.0]])
     found = model.of_samples(points, 0.25)
@@ -141,5 +153,22 @@ def test_points_by_themselves() -> None:
     for v in range(2):
         precision = model.weights[v] + 1 / model.between
         scale = np.sqrt(4 + 1 / precision)
-        density[:, v] = model.counts[v] * norm.pdf(points, model.sums[v] / precision, scale).prod(axis=1)
+        density[:, v] = (model.counts[v] + GAMMA) * norm.pdf(points, model.sums[v] / precision, scale).prod(axis=1)
     np.testing.assert_allclose(found, density / density.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
+def test_the_best_clusters_of_a_task_are_those_of_all_permutations() -> None:
+    points, weights, clusters, starts, between = tasks(3)
+    model = Memberships.of(points, weights, clusters, 8, between, GAMMA)
+    best = model.best(points, weights, clusters, starts)
+    assert (best == -1).tolist() == (clusters == -1).tolist()
+    assert (best != clusters).any()
+    for first, last in pairwise(starts):
+        if clusters[first] < 0:
+            continue
+        alone = [by_hand_odds(points, weights, clusters, 8, between, a) for a in range(first, last)]
+        scores = {
+            chosen: sum(odds[v] for odds, v in zip(alone, chosen, strict=True))
+            for chosen in permutations(range(8), int(last - first))
+        }
+        assert scores[tuple(best[first:last].tolist())] == pytest.approx(max(scores.values()), rel=1e-9)

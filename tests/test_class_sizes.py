@@ -1,0 +1,62 @@
+"""Partition probabilities: against enumeration and against sizes whose evenness is known."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+from mela.class_sizes import EVENNESS, evenness, log_number, log_sizes, one_fewer
+
+
+def partitions(n: int) -> Iterator[list[int]]:
+    """Cluster of each of n items, for every partition."""
+
+    def grow(labels: list[int]) -> Iterator[list[int]]:
+        if len(labels) == n:
+            yield labels
+            return
+        for label in range(max(labels, default=-1) + 2):
+            yield from grow([*labels, label])
+
+    return grow([])
+
+
+@pytest.mark.parametrize("gamma", [0.3, 1.0, 7.0])
+def test_given_the_number_of_classes_partitions_are_those_of_a_dirichlet_multinomial(gamma: float) -> None:
+    """K labelled classes: a partition into G blocks comes about in K! / (K - G)! ways; ours has K = G."""
+    n = 6
+    for number in range(1, n + 1):
+        own = [labels for labels in partitions(n) if max(labels) + 1 == number]
+        counts = [np.bincount(labels) for labels in own]
+        ours = [float(log_number(number, n, gamma) + log_sizes(sizes, gamma).sum()) for sizes in counts]
+        direct = [
+            gammaln(number + 1)
+            + gammaln(number * gamma)
+            - gammaln(number * gamma + n)
+            + sum(gammaln(size + gamma) - gammaln(gamma) for size in sizes)
+            for sizes in counts
+        ]
+        np.testing.assert_allclose(ours, direct, rtol=1e-12)
+        assert np.exp(ours).sum() <= 1 + 1e-12, "all ways to fill every one of K classes, at most certain"
+    assert np.exp(float(log_number(1, n, gamma) + log_sizes(np.array([n]), gamma).sum())) == pytest.approx(1)
+
+
+def test_one_fewer_at_a_time() -> None:
+    steps = one_fewer(5, 40, 2.0)
+    assert steps.shape == (4,)
+    assert steps.sum() == pytest.approx(float(log_number(1, 40, 2.0) - log_number(5, 40, 2.0)))
+    assert steps[0] == pytest.approx(float(log_number(4, 40, 2.0) - log_number(5, 40, 2.0)))
+    assert one_fewer(1, 40, 2.0).shape == (0,)
+
+
+@pytest.mark.parametrize("gamma", [1.5, 3.0, 20.0])
+def test_evenness_is_found_again(gamma: float) -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(60_000, rng.dirichlet(np.full(2000, gamma)))
+    assert evenness(counts[counts > 0]) == pytest.approx(gamma, rel=0.25)
+
+
+def test_equal_sizes_are_as_even_as_can_be() -> None:
+    assert evenness(np.full(50, 4)) == EVENNESS[-1]
+    assert evenness(np.array([1] * 50 + [1000])) < 0.5
