@@ -61,13 +61,7 @@ def sizes_table(labeler: LearnLabeler) -> pd.DataFrame:
 def remark(labeler: LearnLabeler) -> str | None:
     """What a user should know about how the clusters came about, if anything, in one line."""
     if labeler.consistency_ is not None:
-        if labeler.consistency_ >= THIN:
-            return None
-        return (
-            f"thin evidence: only {100 * labeler.consistency_:.0f}% of the task classes would find their cluster "
-            "without being part of it, so expect many wrong labels; more tasks or samples per class, or a better "
-            "embedding help"
-        )
+        return _doubts(labeler, labeler.consistency_)
     pruned = labeler.pruned_
     if pruned is not None and pruned.guarded:
         return (
@@ -78,3 +72,22 @@ def remark(labeler: LearnLabeler) -> str | None:
     if pruned is not None and not pruned.settled:
         return f"stopped at labeler.max_passes={labeler.max_passes} while clusters were still being removed"
     return None
+
+
+def _doubts(labeler: LearnLabeler, consistency: float) -> str | None:
+    metrics = label_metrics(labeler)
+    quality = labeler.pair_quality_
+    if consistency < THIN:
+        found = (
+            f"only {metrics['consistency']:.0f}% of the task classes would find their cluster without being part of it"
+        )
+    elif metrics.get("certainty", 100) < 100 * THIN:
+        found = f"the labels have a probability of only {metrics['certainty']:.0f}% on average"
+    elif quality.precision + 2 * quality.precision_error < THIN:
+        found = (
+            f"by what shares a cluster within tasks, only {metrics['pair_precision']:.0f}% ± "
+            f"{metrics['pair_precision_error']:.0f}% of the pairs in one cluster are of one class"
+        )
+    else:
+        return None
+    return f"thin evidence: {found}, so expect many wrong labels; more tasks or samples per class, or a better embedding help"

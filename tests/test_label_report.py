@@ -75,13 +75,32 @@ def test_nothing_to_remark(merged: LearnLabeler, pruned: LearnLabeler) -> None:
 
 
 def test_remark_on_thin_evidence() -> None:
-    found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=40, n_tasks=25, distance=0.7))
+    found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=20, n_tasks=60, distance=0.5))
     assert found.consistency_ is not None
     assert found.consistency_ < THIN
     share = f"{100 * found.consistency_:.0f}%"
     assert (remark(found) or "").startswith(
         f"thin evidence: only {share} of the task classes would find their cluster "
     )
+
+
+def test_remark_on_doubtful_labels() -> None:
+    """The weights tell what consistency does not."""
+    X, y, groups = tasks(0, n_classes=40, n_tasks=60, distance=0.6)
+    found = LearnLabeler(collisions="assign", soft=True).fit(X, y, groups)
+    assert (found.consistency_ or 0) > THIN
+    own = found.class_weights_.toarray()[np.arange(240), found.class_labels_]
+    assert label_metrics(found)["certainty"] == pytest.approx(100 * own.mean())
+    wanted = f"thin evidence: the labels have a probability of only {100 * own.mean():.0f}% on average, so expect many"
+    assert (remark(found) or "").startswith(wanted)
+
+
+def test_remark_on_pairs_within_tasks_that_share_clusters() -> None:
+    found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=10, n_tasks=120, distance=0.8))
+    assert (found.consistency_ or 0) > THIN
+    quality = found.pair_quality_
+    wanted = f"only {100 * quality.precision:.0f}% ± {100 * quality.precision_error:.0f}% of the pairs in one cluster"
+    assert wanted in (remark(found) or "")
 
 
 def test_remark_on_pruning_that_ran_away() -> None:

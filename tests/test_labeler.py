@@ -330,11 +330,11 @@ def test_random_state_can_be_a_generator() -> None:
 
 
 def test_merging_warns_by_its_consistency_when_there_is_little_to_go_by() -> None:
-    X, y, groups, truth = drawn(0, n_classes=40, n_tasks=30, distance=1.2)
+    X, y, groups, truth = drawn(0, n_classes=40, n_tasks=30, distance=0.6)
     found = LearnLabeler(collisions="assign").fit(X, y, groups)
     assert found.consistency_ is not None
     assert found.consistency_ < 0.8
-    assert adjusted_rand_score(truth, found.labels_) < 0.8
+    assert adjusted_rand_score(truth, found.labels_) < 0.5
 
 
 def with_value(X: np.ndarray, row: int, value: float) -> np.ndarray:
