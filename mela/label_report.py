@@ -90,4 +90,5 @@ def _doubts(labeler: LearnLabeler, consistency: float) -> str | None:
         )
     else:
         return None
-    return f"thin evidence: {found}, so expect many wrong labels; more tasks or samples per class, or a better embedding help"
+    advice = "so expect many wrong labels; more tasks or samples per class, or a better embedding help"
+    return f"thin evidence: {found}, {advice}"
