@@ -50,6 +50,7 @@ def summary(table: pd.DataFrame) -> str:
 def main(
     data: Annotated[list[str], typer.Option(help="data sets")] = [*RECIPES],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="seeds, from 0")] = 3,
+    tasks: Annotated[list[str], typer.Option(help="once | repl")] = [*REGIMES],  # noqa: B006
     folder: Annotated[Path, typer.Option(help="where bench.label_grid put its cells")] = Path("build/grid"),
     out: Annotated[Path, typer.Option(help="the table")] = Path("results/label_weights.csv"),
 ) -> None:
@@ -58,7 +59,7 @@ def main(
     for name in data:
         for seed in range(seeds):
             cell = Cell(folder=folder, name=name, seed=seed)
-            for regime in REGIMES:
+            for regime in tasks:
                 for strength in STRENGTHS:
                     found = weighed(cell, strength, regime)
                     wrong = ~found["right"]
