@@ -143,8 +143,8 @@ class Experiment:
             save_model(path, backbone, configuration)
         return load_model(path, torch.device("cpu"), images)
 
-    def labelled(self, tasks: pd.DataFrame) -> dict[str, Targets]:
-        """What pre-training learns, by name; prints what was inferred."""
+    def labelled(self, tasks: pd.DataFrame) -> dict[str, Targets | None]:
+        """What pre-training learns, by name, the reference first; prints what was inferred."""
         image_ids = np.unique(tasks["image_id"])
         samples = manifest_samples(
             tasks, image_ids, extract_features(self.initial(tasks), self.cell.images(), image_ids)
@@ -168,6 +168,7 @@ class Experiment:
             "inferred": Targets(image_ids=flat.image_ids, labels=flat.labels),
             "inferred, soft": soft_targets(weights_table(flat.image_ids, weights), "weights"),
             "true fine classes": Targets(image_ids=flat.image_ids, labels=pd.factorize(fine, sort=True)[0]),
+            "initial embedding": None,
             "true concepts, soft": level_targets(tasks),
         }
 
@@ -205,9 +206,10 @@ def main(
     own.mkdir(parents=True, exist_ok=True)
     experiment = Experiment(cell=cell, superclasses=superclasses, folder=own)
     tasks = experiment.tasks()
+    others = pd.read_csv(out).query("seed != @seed") if out.exists() else pd.DataFrame()
     rows: list[dict[str, Any]] = []
     reference: dict[str, pd.DataFrame] = {}
-    for name, targets in [*experiment.labelled(tasks).items(), ("initial embedding", None)]:
+    for name, targets in experiment.labelled(tasks).items():
         found = experiment.accuracies(name, targets, tasks)
         reference = reference or found
         for test, wide in found.items():
@@ -222,8 +224,7 @@ def main(
                     row |= {f"{setting}_less_inferred_ci95": round(paired.ci95, 2)}
             rows.append(row)
             print(row, flush=True)
-    others = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=["seed"])
-    store.write_text(out, pd.concat([others[others["seed"] != seed], pd.DataFrame(rows)]).to_csv(index=False))
+        store.write_text(out, pd.concat([others, pd.DataFrame(rows)]).to_csv(index=False))
 
 
 if __name__ == "__main__":
