@@ -105,10 +105,11 @@ class Memberships:
         The task classes are those that the clusters were made of; -1 stays.
         """
         found = np.full(len(points), -1, dtype=np.int64)
-        for start in range(0, len(points), BLOCK):
-            rows = np.arange(start, min(start + BLOCK, len(points)))
-            rows = rows[clusters[rows] >= 0]
-            found[rows] = self._member_log_odds(points[rows], weights[rows], clusters[rows]).argmax(axis=1)
+        used = np.flatnonzero(clusters >= 0)
+        for weight in np.unique(weights[used]):
+            rows = used[weights[used] == weight]
+            for block in np.array_split(rows, -(-len(rows) // BLOCK)):
+                found[block] = self._member_log_odds(points[block], weights[block], clusters[block]).argmax(axis=1)
         fine = distinct(found, starts) | (clusters < 0)
         for task in np.flatnonzero(~fine[starts[:-1]]):
             own = slice(starts[task], starts[task + 1])
