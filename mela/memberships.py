@@ -102,7 +102,8 @@ class Memberships:
     def best(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints) -> Ints:
         """The clusters (n,) where the classes of a task most probably belong, all different, given the other tasks.
 
-        The task classes are those that the clusters were made of; -1 stays.
+        The task classes are those that the clusters were made of; -1 stays. Classes of a task that has more of them than
+        there are clusters go where each most probably belongs.
         """
         found = np.full(len(points), -1, dtype=np.int64)
         used = np.flatnonzero(clusters >= 0)
@@ -111,7 +112,7 @@ class Memberships:
             for block in np.array_split(rows, -(-len(rows) // BLOCK)):
                 found[block] = self._member_log_odds(points[block], weights[block], clusters[block]).argmax(axis=1)
         fine = distinct(found, starts) | (clusters < 0)
-        for task in np.flatnonzero(~fine[starts[:-1]]):
+        for task in np.flatnonzero(~fine[starts[:-1]] & (np.diff(starts) <= len(self.weights))):
             own = slice(starts[task], starts[task + 1])
             odds = self._member_log_odds(points[own], weights[own], clusters[own])
             found[own] = linear_sum_assignment(-odds)[1]

@@ -172,3 +172,9 @@ def test_the_best_clusters_of_a_task_are_those_of_all_permutations() -> None:
             for chosen in permutations(range(8), int(last - first))
         }
         assert scores[tuple(best[first:last].tolist())] == pytest.approx(max(scores.values()), rel=1e-9)
+
+
+def test_more_classes_in_a_task_than_clusters() -> None:
+    points, clusters = np.array([[0.0], [0.2], [5.0], [5.1], [0.1], [4.9]]), np.array([0, 0, 1, 1, 0, 1])
+    model = Memberships.of(points, np.ones(6), clusters, 2, np.array([9.0]), 1.0)
+    assert model.best(points, np.ones(6), clusters, np.array([0, 4, 6])).tolist() == clusters.tolist()
