@@ -102,7 +102,7 @@ class Memberships:
     def best(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints) -> Ints:
         """The clusters (n,) where the classes of a task most probably belong, all different, given the other tasks.
 
-        The task classes are those that the clusters were made of; -1 stays. Where a task has more classes than there are
+        The task classes are those that the clusters were made of; -1 stays. If a task has more classes than there are
         clusters, each goes where it most probably belongs.
         """
         found = np.full(len(points), -1, dtype=np.int64)
