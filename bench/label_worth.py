@@ -115,6 +115,19 @@ def per_task(cell: Cell, regime: str, strength: str, labels: str, q: float, epoc
     return pd.read_parquet(path)
 
 
+def compared(wide: pd.DataFrame, reference: pd.DataFrame | None, against: str) -> dict[str, Any]:
+    """Means and intervals of each setting (a column), and of the differences per task (a row) to a reference."""
+    found: dict[str, Any] = {}
+    for setting in map(str, wide.columns):
+        own = Interval.of(wide[setting].to_numpy(np.float64))
+        found |= {setting: round(own.mean, 2), f"{setting}_ci95": round(own.ci95, 2)}
+        if reference is not None:
+            paired = Interval.of((wide - reference)[setting].to_numpy(np.float64))
+            found[f"{setting}_less_{against}"] = round(paired.mean, 2)
+            found[f"{setting}_less_{against}_ci95"] = round(paired.ci95, 2)
+    return found
+
+
 def _prunes(labels: str) -> bool:
     return (LABELS[labels] or {}).get("merge") is False
 
@@ -141,14 +154,7 @@ def main(
             zip(KEYS, [data, seed, tasks, embedding, name, str(q) if _prunes(name) else "-"], strict=True)
         )
         row |= {"classes": int(table["classes"].iloc[0]), "n": len(wide), "epochs": epochs or "preset"}
-        for setting in map(str, wide.columns):
-            own, paired = Interval.of(wide[setting].to_numpy()), Interval.of((wide - reference)[setting].to_numpy())
-            row |= {setting: round(own.mean, 2), f"{setting}_ci95": round(own.ci95, 2)}
-            if name != "oracle":
-                row |= {
-                    f"{setting}_less_oracle": round(paired.mean, 2),
-                    f"{setting}_less_oracle_ci95": round(paired.ci95, 2),
-                }
+        row |= compared(wide, None if name == "oracle" else reference, "oracle")
         old: list[Any] = pd.read_csv(rows).to_dict("records") if rows.exists() else []
         kept = [one for one in old if [one[key] for key in KEYS] != [row[key] for key in KEYS]]
         store.write_text(rows, pd.DataFrame([*kept, row]).to_csv(index=False))

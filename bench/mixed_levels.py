@@ -20,7 +20,7 @@ import typer
 from sklearn.metrics import adjusted_rand_score
 
 from bench.cells import Cell
-from bench.label_worth import accuracies, trained
+from bench.label_worth import accuracies, compared, trained
 from mela import store
 from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
@@ -29,7 +29,7 @@ from mela.global_labels import image_weights, label_images, weights_table
 from mela.labeler import LearnLabeler
 from mela.models import configure, load_model, save_model
 from mela.params import ModelParams
-from mela.scores import Interval, majority_accuracy
+from mela.scores import majority_accuracy
 from mela.targets import Targets, soft_targets
 from mela.task_samples import manifest_samples
 
@@ -214,14 +214,7 @@ def main(
         reference = reference or found
         for test, wide in found.items():
             row = {"seed": seed, "labels": name, "classes": targets.n_labels if targets else 0, "test": test}
-            for setting in map(str, wide.columns):
-                mean, paired = (
-                    Interval.of(table[setting].to_numpy(np.float64)) for table in (wide, wide - reference[test])
-                )
-                row |= {"n": len(wide), setting: round(mean.mean, 2), f"{setting}_ci95": round(mean.ci95, 2)}
-                if name != "inferred":
-                    row |= {f"{setting}_less_inferred": round(paired.mean, 2)}
-                    row |= {f"{setting}_less_inferred_ci95": round(paired.ci95, 2)}
+            row |= {"n": len(wide)} | compared(wide, None if name == "inferred" else reference[test], "inferred")
             rows.append(row)
             print(row, flush=True)
         store.write_text(out, pd.concat([others, pd.DataFrame(rows)]).to_csv(index=False))

@@ -128,9 +128,10 @@ class Memberships:
             inside = np.flatnonzero(clusters[rows] >= 0)
             chosen, own = rows[inside], clusters[rows[inside]]
             odds = np.full((len(rows), len(self.weights)), -np.inf)
-            odds[inside] = self._log_odds(points[chosen], weights[chosen])
             if members:
-                odds[inside, own] = self._own_log_odds(points[chosen], weights[chosen], own)
+                odds[inside] = self._member_log_odds(points[chosen], weights[chosen], own)
+            else:
+                odds[inside] = self._log_odds(points[chosen], weights[chosen])
             kept = odds[inside, own].copy()
             for first, last in pairwise(starts[task[rows[0]] : task[rows[-1]] + 2]):
                 others = clusters[first:last]

@@ -34,13 +34,12 @@ def main(
     samples = manifest_samples(store.read_table(train, store.MANIFEST), known_images, vectors)
     labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
     labeler.fit_tasks(samples)
-    flat = label_images(
-        labeler.class_labels_, len(labeler.cluster_centers_), known_images[samples.index], samples.classes
-    )
+    image_ids = known_images[samples.index]
+    flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), image_ids, samples.classes)
     made_from = settings.model_dump(mode="json")
     by_image = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
     store.write_table(labels, by_image, store.LABELS, stage="label", params=made_from)
-    weights = image_weights(flat, labeler.class_weights_, known_images[samples.index], samples.classes)
+    weights = image_weights(flat, labeler.class_weights_, image_ids, samples.classes)
     store.write_table(
         soft_labels, weights_table(flat.image_ids, weights), store.SOFT_LABELS, stage="label", params=made_from
     )
