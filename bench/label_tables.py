@@ -4,7 +4,7 @@ import pandas as pd
 
 from bench.label_grid import ROWS
 
-NAMES = {"glyphs": "glyphs", "omniglot": "omniglot", "cifar_fs": "CIFAR-FS", "fc100": "FC100"}
+NAMES = {"glyphs": "glyphs", "omniglot": "Omniglot", "cifar_fs": "CIFAR-FS", "fc100": "FC100"}
 
 
 def span(values: pd.Series, digits: int) -> str:

@@ -7,6 +7,7 @@ import pytest
 from bench import labeler
 from bench.measure import alternate, peak_growth, record
 from bench.mixed_levels import concepts, draw_mixed_tasks, level_targets
+from bench.q_grid import by_q
 
 
 def test_record_gives_the_ratio_and_where_it_was_measured() -> None:
@@ -73,3 +74,15 @@ def test_shares_of_true_concepts() -> None:
     targets = level_targets(tasks)
     assert targets.image_ids.tolist() == [3, 5]
     assert targets.batch(np.array([0, 1])).tolist() == [[0.75, 0.25], [0, 1]]
+
+
+def test_rows_of_the_grid_by_q() -> None:
+    names = ["merged", "merged, colliding tasks assigned", "pruned q=4.5", "pruned q=6.5", "pruned q=6.5, no guard"]
+    rows = by_q(pd.DataFrame({"labeler": names, "clusters": [64, 63, 80, 90, 5]}))
+    assert rows[["mode", "q", "clusters"]].to_numpy().tolist() == [
+        ["pruned", 4.5, 80],
+        ["pruned", 6.5, 90],
+        ["pruned, no guard", 6.5, 5],
+        ["merged", 4.5, 64],
+        ["merged", 6.5, 64],
+    ]
