@@ -1,15 +1,13 @@
 """One pass of LearnLabeler against the matrix product inside it and the plain loop, and its growth with the tasks."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bench.measure import alternate, peak_growth, record, uniform_tasks
+from bench.measure import alternate, peak_growth, record, uniform_tasks, write_rows
 from mela.class_means import class_means
 from mela.passes import Centroids, norms, run_pass
-from mela.store import write_json
 from mela.task_samples import group_samples
 
 TASKS, WAYS, CLUSTERS, DIMENSIONS, SAMPLES, REPEATS = 4000, 5, 3000, 640, 20, 5
@@ -102,7 +100,7 @@ def growth() -> list[dict[str, Any]]:
 def main() -> None:
     """Write results/bench.json."""
     rows = [*growth(), *passes(np.float64), *passes(np.float32)]
-    write_json(Path("results/bench.json"), rows)
+    write_rows(rows)
     for row in rows:
         extra = f", assignments equal: {row['assignments_equal']}" if "assignments_equal" in row else ""
         print(

@@ -1,5 +1,6 @@
 """Pairs of times taken side by side, and where they were taken."""
 
+import json
 import os
 import platform
 import time
@@ -10,6 +11,10 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+
+from mela import store
+
+RESULTS = Path("results/bench.json")
 
 
 def alternate(*functions: Callable[[], Any], n: int) -> list[float]:
@@ -37,6 +42,13 @@ def record(name: str, ours: float, reference: float, *, unit: str, n: int, **mor
         "hardware": f"{_processor()}, {os.cpu_count()} cores",
         "versions": {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scikit-learn")},
     }
+
+
+def write_rows(rows: list[dict[str, Any]], path: Path = RESULTS) -> None:
+    """Put rows into results/bench.json in place of those of the same names and data."""
+    new = {(row["name"], row.get("data")) for row in rows}
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    store.write_json(path, [row for row in known if (row["name"], row.get("data")) not in new] + rows)
 
 
 def _processor() -> str:

@@ -70,3 +70,8 @@ class Episodes(Sequence[Episode]):
     def support_ids(self) -> Ids:
         """Every image that occurs as support, once, in rising order."""
         return np.unique(self._images[self._support])
+
+    def rows(self) -> tuple[Ids, Ids, Ids, npt.NDArray[np.bool_]]:
+        """Of all images, task after task: position of the task, image id, label, and whether it is support."""
+        positions = np.repeat(np.arange(len(self)), np.diff(self._bounds))
+        return positions, self._images, self._labels, self._support

@@ -1,103 +1,154 @@
 """Meta-test: accuracy of a logistic head on the features of frozen tasks (Eq. 8)."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone
-from mela.episodes import Episode, Episodes
+from mela.batched_logistic import fit_heads
+from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.extraction import extract_features
-from mela.logistic import head_accuracy
+from mela.flat_tasks import FlatTasks, TaskGroup
+from mela.logistic import fit_head, l2_normalize
 from mela.scores import Interval
 
 Lookup = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]]
+Labels = npt.NDArray[np.int64]
+Solver = Literal["batched", "sklearn"]
 
-
-def first_shots(task: Episode, shots: int | None) -> npt.NDArray[np.int64] | None:
-    """Positions of the first `shots` support images of each class; None where a class has fewer.
-
-    A 1-shot task is thus the 5-shot task with each class's first support image and the same queries. ``shots=None``
-    takes the whole support set.
-    """
-    if shots is None:
-        return np.flatnonzero(task.is_support)
-    chosen = []
-    for label in np.unique(task.labels):
-        positions = np.flatnonzero(task.is_support & (task.labels == label))
-        if len(positions) < shots:
-            return None
-        chosen.append(positions[:shots])
-    return np.concatenate(chosen)
+BLOCK_BYTES = 2**23
 
 
 def settings(tasks: Episodes, shots: Sequence[int]) -> dict[str, int | None]:
     """Settings to evaluate: ``k_shot`` for each k, and ``all_shots`` where some task has another number."""
     names: dict[str, int | None] = {f"{k}_shot": k for k in shots}
-    for task in tasks:
-        per_class = np.bincount(task.labels[task.is_support])
-        if set(per_class.tolist()) != {max(shots)}:
-            return names | {"all_shots": None}
-    return names
+    return names if (FlatTasks.of(tasks).shots() == max(shots)).all() else names | {"all_shots": None}
 
 
 def evaluate_tasks(
-    lookup: Lookup, tasks: Episodes, *, shots: Sequence[int], C: float, max_iter: int, copies: Sequence[Lookup] = ()
+    lookup: Lookup,
+    tasks: Episodes,
+    *,
+    shots: Sequence[int],
+    C: float,
+    max_iter: int,
+    solver: Solver = "batched",
+    copies: Lookup | None = None,
 ) -> pd.DataFrame:
     """Accuracy of every task in every setting it allows.
 
     Parameters
     ----------
     lookup : callable
-        int64 (n,) image ids to float32 (n, m) features.
+        int64 image ids of any shape to float32 (..., 1, m) features, as the head shall see them (scaled to length 1,
+        say).
     tasks : Episodes
+        With support and query images of every class.
     shots : sequence of int
         A task counts for k-shot when each of its classes has at least k support images.
-    C, max_iter
-        See `mela.logistic.head_accuracy`.
-    copies : sequence of callable
-        Features of augmented copies of the images; with r of them, each setting is evaluated a second time as
-        ``k_shot_rx``, where these copies take the place of the support images, as in RFS.
+    C : float
+        Inverse regularisation of the head; see `mela.logistic.fit_head`.
+    max_iter : int
+        Iterations of the solver at most.
+    solver : {"batched", "sklearn"}
+        All tasks at once (`mela.batched_logistic`), or one after the other by scikit-learn.
+    copies : callable, optional
+        To float32 (..., r, m) features of r augmented copies of the support images. With it each setting is evaluated a
+        second time as ``k_shot_rx``, where the copies take the place of the images, as in RFS.
 
     Returns
     -------
-    DataFrame with columns task_id, setting, accuracy (percent)
+    DataFrame with columns task_id, setting, accuracy (percent), one setting after the other
     """
-    # the problems are tiny: more threads than one only wait for each other
-    with threadpool_limits(1):
-        rows = list(_accuracies(lookup, tasks, shots, C, max_iter, copies))
-    return pd.DataFrame(rows, columns=["task_id", "setting", "accuracy"])
-
-
-def _accuracies(
-    lookup: Lookup, tasks: Episodes, shots: Sequence[int], C: float, max_iter: int, copies: Sequence[Lookup]
-) -> Iterator[tuple[int, str, float]]:
-    named = settings(tasks, shots)
-    for task in tasks:
-        query = lookup(task.image_ids[~task.is_support])
-        query_labels = task.labels[~task.is_support]
-        for name, k in named.items():
-            support = first_shots(task, k)
-            if support is None:
-                continue
-            ids, labels = task.image_ids[support], task.labels[support]
-            for suffix, lookups in [("", [lookup]), (f"_{len(copies)}x", copies)][: 1 + bool(copies)]:
-                features = np.concatenate([features_of(ids) for features_of in lookups])
+    every, parts = FlatTasks.of(tasks), []
+    variants = {"": lookup}
+    if copies is not None:
+        variants |= {f"_{copies(tasks.support_ids()[:1]).shape[1]}x": copies}
+    for name, k in settings(tasks, shots).items():
+        allowed = every if k is None else every.first_shots(k)
+        for suffix, support in variants.items():
+            accuracies = np.full(len(tasks), np.nan)
+            for group in allowed.groups():
                 try:
-                    accuracy = head_accuracy(
-                        features, np.tile(labels, len(lookups)), query, query_labels, C=C, max_iter=max_iter
-                    )
-                except RuntimeError as error:
+                    predicted = predictions(group, support, lookup, C=C, max_iter=max_iter, solver=solver)
+                except _NotConvergedError as error:
+                    task = tasks.task_ids[error.position]
                     raise MelaError(
-                        f"evaluate.max_iter: task {task.task_id}, {name}{suffix}: {error}; raise it"
+                        f"evaluate.max_iter: task {task}, {name}{suffix}: logistic regression did not converge in "
+                        f"{max_iter} iterations (C={C:g}); raise it"
                     ) from None
-                yield task.task_id, name + suffix, 100 * accuracy
+                accuracies[group.positions] = 100 * (predicted == group.query_labels).mean(axis=1)
+            found = np.flatnonzero(~np.isnan(accuracies))
+            part = {"task_id": tasks.task_ids[found], "setting": name + suffix, "accuracy": accuracies[found]}
+            parts.append(pd.DataFrame(part))
+    return pd.concat(parts, ignore_index=True)
+
+
+class _NotConvergedError(Exception):
+    """The head of the task at a position has not been found."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+
+
+def predictions(group: TaskGroup, support: Lookup, query: Lookup, *, C: float, max_iter: int, solver: Solver) -> Labels:
+    """Predicted labels (t, q) of tasks of one shape.
+
+    Parameters
+    ----------
+    group : TaskGroup
+    support, query : callable
+        Features of the support images (..., r, m), r times each, and of the query images (..., 1, m).
+    C, max_iter, solver
+        See `evaluate_tasks`.
+    """
+    predict = _predict_batched if solver == "batched" else _predict_each
+    return predict(group, support, query, C, max_iter)
+
+
+def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32], Labels]:
+    """Features (t, n r, m) and labels (t, n r) of the support images, r copies of each side by side."""
+    features = lookup(group.support)
+    t, n, r, m = features.shape
+    return features.reshape(t, n * r, m), group.support_labels.repeat(r, axis=1)
+
+
+def _predict_batched(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int) -> Labels:
+    def predict(part: TaskGroup) -> Labels:
+        heads = fit_heads(*support_of(part, support), part.ways, C=C, max_iter=max_iter)
+        if not heads.converged.all():
+            raise _NotConvergedError(int(part.positions[heads.converged.argmin()]))
+        return heads.logits(query(part.query)[:, :, 0]).argmax(axis=1)
+
+    _, n, m = support_of(group[:1], support)[0].shape
+    size = max(1, BLOCK_BYTES // (4 * m * (n + group.query.shape[1]) + 8 * n**2))
+    blocks = [group[start : start + size] for start in range(0, len(group), size)]
+    # the problems are tiny: a thread takes blocks of them, and the threads of a product would only wait for each other
+    with threadpool_limits(1), ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        return np.concatenate(list(pool.map(predict, blocks)))
+
+
+def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int) -> Labels:
+    predicted = np.empty(group.query.shape, dtype=np.int64)
+    with threadpool_limits(1):
+        for i in range(len(group)):
+            one = group[i : i + 1]
+            (features,), (labels,) = support_of(one, support)
+            try:
+                head = fit_head(features, labels, C=C, max_iter=max_iter)
+            except ConvergenceWarning:
+                raise _NotConvergedError(int(one.positions[0])) from None
+            predicted[i] = head.predict(query(one.query)[0, :, 0])
+    return predicted
 
 
 def evaluate_model(
@@ -108,6 +159,7 @@ def evaluate_model(
     shots: Sequence[int],
     C: float,
     max_iter: int,
+    solver: Solver = "batched",
     copies: int,
     augmentation: Augmentation,
     seed: int,
@@ -119,7 +171,7 @@ def evaluate_model(
     backbone : Backbone
     images : uint8 (N, h, w, c)
     tasks : Episodes
-    shots, C, max_iter
+    shots, C, max_iter, solver
         See `evaluate_tasks`.
     copies : int
         Augmented copies of each support image; above 1, the settings that use them are reported as well.
@@ -128,18 +180,36 @@ def evaluate_model(
     seed : int
         Of the augmentation.
     """
-    generator = torch.Generator().manual_seed(seed)
-    plain = _lookup(tasks.image_ids(), extract_features(backbone, images, tasks.image_ids()))
-    support = tasks.support_ids()
-    augmented = [
-        _lookup(support, extract_features(backbone, images, support, lambda batch: augmentation(batch, generator)))
-        for _ in range(copies if copies > 1 else 0)
-    ]
-    return evaluate_tasks(plain, tasks, shots=shots, C=C, max_iter=max_iter, copies=augmented)
+    plain, augmented = feature_lookups(backbone, images, tasks, copies=copies, augmentation=augmentation, seed=seed)
+    return evaluate_tasks(plain, tasks, shots=shots, C=C, max_iter=max_iter, solver=solver, copies=augmented)
+
+
+def feature_lookups(
+    backbone: Backbone,
+    images: npt.NDArray[np.uint8],
+    tasks: Episodes,
+    *,
+    copies: int,
+    augmentation: Augmentation,
+    seed: int,
+) -> tuple[Lookup, Lookup | None]:
+    """Features, scaled to length 1, of all images of tasks, and of augmented copies of the support images (if > 1)."""
+    plain = _lookup(tasks.image_ids(), extract_features(backbone, images, tasks.image_ids())[:, None])
+    if copies == 1:
+        return plain, None
+    generator, support = torch.Generator().manual_seed(seed), tasks.support_ids()
+    first = extract_features(backbone, images, support, lambda batch: augmentation(batch, generator))
+    augmented = np.empty((len(support), copies, first.shape[1]), dtype=first.dtype)
+    augmented[:, 0] = first
+    for copy in range(1, copies):
+        augmented[:, copy] = extract_features(backbone, images, support, lambda batch: augmentation(batch, generator))
+    return plain, _lookup(support, augmented)
 
 
 def _lookup(image_ids: npt.NDArray[np.int64], features: npt.NDArray[np.float32]) -> Lookup:
-    return lambda ids: features[np.searchsorted(image_ids, ids)]
+    n, r, m = features.shape
+    normalised = l2_normalize(features.reshape(n * r, m)).reshape(n, r, m)
+    return lambda ids: normalised[np.searchsorted(image_ids, ids)]
 
 
 def summarize(accuracies: pd.DataFrame) -> dict[str, Any]:

@@ -155,12 +155,13 @@ class Memberships:
         means = self.sums / precision
         odds = np.empty((len(points), len(means)))
         prior = np.log(np.where(self.counts > 0, self.counts + self.gamma, self.novelty))
+        powers = np.hstack([points**2, points, np.ones((len(points), 1))])
         for weight in np.unique(weights):
             rows = weights == weight
             variance = 1 / weight + 1 / precision
-            # the square multiplied out, so that no (rows, clusters, dimensions) array is needed
-            squares = (points[rows] ** 2) @ (1 / variance).T - 2 * points[rows] @ (means / variance).T
-            odds[rows] = prior - (squares + (means**2 / variance + np.log(variance)).sum(axis=1)) / 2
+            # the square multiplied out, so that one product gives everything
+            constants = prior - (means**2 / variance + np.log(variance)).sum(axis=1) / 2
+            odds[rows] = powers[rows] @ np.hstack([-0.5 / variance, means / variance, constants[:, None]]).T
         return odds
 
     def _own_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:

@@ -231,6 +231,7 @@ class EvaluateParams(Block):
     shots: Annotated[list[Positive], Field(min_length=1)]
     C: Rate
     max_iter: Positive
+    solver: Literal["batched", "sklearn"]
     support_copies: Positive
     seed: Seed
 

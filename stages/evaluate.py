@@ -29,19 +29,22 @@ def main(
     settings = EvaluateParams.read(params)
     device = choose_device(RuntimeParams.read(params).device)
     packed = store.open_images(images)
+    models = {name: load_model(path, device, packed) for name, path in {"initial": initial, "mela": final}.items()}
+    augmentation = Augmentation(**AugmentParams.read(params).model_dump())
     rows = []
     for split, path in {"test": test, "val": val}.items():
         tasks = Episodes(store.read_table(path, store.MANIFEST))
-        for name, model in {"initial": initial, "mela": final}.items():
+        for name, model in models.items():
             accuracies = evaluate_model(
-                load_model(model, device, packed),
+                model,
                 packed,
                 tasks,
                 shots=settings.shots,
                 C=settings.C,
                 max_iter=settings.max_iter,
+                solver=settings.solver,
                 copies=settings.support_copies,
-                augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
+                augmentation=augmentation,
                 seed=settings.seed,
             )
             rows.append(accuracies.assign(split=split, model=name))

@@ -75,6 +75,14 @@ def test_images_that_occur(episodes: Episodes) -> None:
     assert episodes.support_ids().tolist() == [10, 11, 12, 31]
 
 
+def test_rows_of_all_tasks(episodes: Episodes) -> None:
+    positions, images, labels, support = episodes.rows()
+    assert positions.tolist() == [0, 0, 0, 1, 1, 1, 1, 2]
+    assert images.tolist() == IMAGES[2] + IMAGES[7] + IMAGES[40]
+    assert labels.tolist() == LABELS[2] + LABELS[7] + LABELS[40]
+    assert support.tolist() == SUPPORT[2] + SUPPORT[7] + SUPPORT[40]
+
+
 def test_no_tasks() -> None:
     empty = Episodes(pd.DataFrame(ROWS[:0], columns=["task_id", "image_id", "local_label", "role"]))
     assert (len(empty), list(empty), empty[:]) == (0, [], [])

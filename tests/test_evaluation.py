@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +11,14 @@ import pytest
 import torch
 from scipy import stats
 
+from mela import evaluation
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
 from mela.errors import MelaError
-from mela.evaluation import Lookup, evaluate_model, evaluate_tasks, first_shots, settings, summarize
+from mela.evaluation import Lookup, Solver, evaluate_model, evaluate_tasks, settings, summarize
 from mela.extraction import extract_features
-from mela.logistic import head_accuracy
+from mela.logistic import fit_head, l2_normalize
 from mela.scores import Interval
 
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
@@ -40,35 +42,10 @@ def features(seed: int, count: int = N_IMAGES) -> npt.NDArray[np.float32]:
     return np.random.default_rng(seed).normal(size=(count, 8)).astype(np.float32)
 
 
-def lookup(table: npt.NDArray[np.float32]) -> Lookup:
-    return lambda ids: table[ids]
-
-
-def test_one_shot_is_the_first_support_image_of_each_class() -> None:
-    for task in episodes([([5] * 5, 3)] * 4):
-        one, two, five = (first_shots(task, shots) for shots in (1, 2, 5))
-        assert one is not None
-        assert two is not None
-        assert five is not None
-        expected = [
-            next(i for i in range(len(task.labels)) if task.is_support[i] and task.labels[i] == k) for k in range(5)
-        ]
-        assert one.tolist() == expected
-        assert two[::2].tolist() == expected
-        assert sorted(five) == np.flatnonzero(task.is_support).tolist()
-        assert task.labels[two].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
-        assert task.is_support[two].all()
-
-
-def test_shots_that_a_task_lacks() -> None:
-    task = episodes([([3, 2, 4], 2)])[0]
-    assert first_shots(task, 3) is None
-    chosen = first_shots(task, 2)
-    assert chosen is not None
-    assert task.labels[chosen].tolist() == [0, 0, 1, 1, 2, 2]
-    whole = first_shots(task, None)
-    assert whole is not None
-    assert np.bincount(task.labels[whole]).tolist() == [3, 2, 4]
+def lookup(*tables: npt.NDArray[np.float32]) -> Lookup:
+    """Of one table, or of several copies."""
+    normalised = np.stack([l2_normalize(table) for table in tables], axis=1)
+    return lambda ids: normalised[ids]
 
 
 @pytest.mark.parametrize(
@@ -85,11 +62,18 @@ def test_settings(shapes: list[tuple[list[int], int]], shots: list[int], expecte
     assert settings(episodes(shapes), shots) == expected
 
 
-def test_every_task_and_setting_equals_a_plain_loop() -> None:
+@pytest.mark.parametrize("solver", get_args(Solver))
+def test_every_task_and_setting_equals_a_plain_loop(solver: Solver) -> None:
     tasks = episodes([([5, 5, 5], 4), ([1, 3, 6], 4), ([5, 5], 7)], first_id=10)
     table, copy, another = features(0), features(1), features(2)
     found = evaluate_tasks(
-        lookup(table), tasks, shots=[1, 5], C=2.0, max_iter=500, copies=[lookup(copy), lookup(another)]
+        lookup(table),
+        tasks,
+        shots=[1, 5],
+        C=2.0,
+        max_iter=500,
+        solver=solver,
+        copies=lookup(copy, another),
     )
 
     expected = []
@@ -106,19 +90,26 @@ def test_every_task_and_setting_equals_a_plain_loop() -> None:
                 rows.sort()
                 ids, labels = task.image_ids[rows], task.labels[rows]
                 for suffix, tables in [("", [table]), ("_2x", [copy, another])]:
-                    accuracy = head_accuracy(
-                        np.vstack([t[ids] for t in tables]),
-                        np.tile(labels, len(tables)),
-                        table[task.image_ids[query]],
-                        task.labels[query],
-                        C=2.0,
-                        max_iter=500,
-                    )
-                    expected.append((task.task_id, name + suffix, 100 * accuracy))
+                    support = l2_normalize(np.vstack([t[ids] for t in tables]))
+                    head = fit_head(support, np.tile(labels, len(tables)), C=2.0, max_iter=500)
+                    predicted = head.predict(l2_normalize(table[task.image_ids[query]]))
+                    expected.append((task.task_id, name + suffix, 100 * (predicted == task.labels[query]).mean()))
     assert found.columns.tolist() == ["task_id", "setting", "accuracy"]
+    names = ["1_shot", "1_shot_2x", "5_shot", "5_shot_2x", "all_shots", "all_shots_2x"]
+    expected.sort(key=lambda row: names.index(row[1]))
     assert list(found.itertuples(index=False, name=None)) == expected
     assert len(found) == 3 * 3 * 2 - 2
     assert set(found.loc[found.task_id == 11, "setting"]) == {"1_shot", "1_shot_2x", "all_shots", "all_shots_2x"}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    tasks = episodes([([5, 5, 5], 4), ([1, 3, 6], 4), ([5, 5], 7)] * 8)
+    arguments: dict[str, Any] = {"shots": [1, 5], "C": 2.0, "max_iter": 500, "copies": lookup(features(1), features(2))}
+    expected = evaluate_tasks(lookup(features(0)), tasks, **arguments)
+    monkeypatch.setattr(evaluation, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    pd.testing.assert_frame_equal(evaluate_tasks(lookup(features(0)), tasks, **arguments), expected)
 
 
 def test_perfect_features_score_100_percent() -> None:
@@ -133,9 +124,16 @@ def test_perfect_features_score_100_percent() -> None:
     }
 
 
-def test_no_convergence_names_the_key_and_the_task() -> None:
-    with pytest.raises(MelaError, match=r"^evaluate.max_iter: task 7, 1_shot: .* in 1 iterations \(C=50\); raise it$"):
-        evaluate_tasks(lookup(features(0)), episodes([([2] * 3, 2)], first_id=7), shots=[1], C=50.0, max_iter=1)
+@pytest.mark.parametrize("solver", get_args(Solver))
+def test_no_convergence_names_the_key_and_the_task(solver: Solver) -> None:
+    rows = [(task, label, role) for task in range(7, 11) for label in range(3) for role in ("support", "query")]
+    manifest = pd.DataFrame(rows, columns=["task_id", "local_label", "role"])
+    tasks = Episodes(manifest.assign(image_id=np.arange(len(manifest))))
+    table = np.zeros((len(manifest), 8), dtype=np.float32)
+    learnable = np.flatnonzero(manifest["task_id"] == 9)
+    table[learnable] = features(0, len(learnable))
+    with pytest.raises(MelaError, match=r"^evaluate.max_iter: task 9, 1_shot: .* in 1 iterations \(C=50\); raise it$"):
+        evaluate_tasks(lookup(table), tasks, shots=[1], C=50.0, max_iter=1, solver=solver)
 
 
 def backbone() -> Backbone:
@@ -170,7 +168,7 @@ def test_evaluating_a_model_looks_up_the_features_of_its_images() -> None:
         tables.append(np.full_like(tables[0], np.nan))
         support = tasks.support_ids()
         tables[-1][support] = extract_features(model, images, support, lambda batch: SOME(batch, generator))
-    expected = evaluate_tasks(lookup(tables[0]), tasks, **arguments, copies=[lookup(t) for t in tables[1:]])
+    expected = evaluate_tasks(lookup(tables[0]), tasks, **arguments, copies=lookup(*tables[1:]))
     pd.testing.assert_frame_equal(found, expected)
     assert set(found["setting"]) == {"1_shot", "3_shot", "1_shot_3x", "3_shot_3x"}
 

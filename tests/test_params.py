@@ -162,6 +162,7 @@ BAD = [
     ("evaluate", "shots", [], "evaluate.shots: list should have at least 1 item after validation, not 0, got []"),
     ("evaluate", "shots", [1, 0], "evaluate.shots.1: input should be greater than or equal to 1, got 0"),
     ("evaluate", "C", 0.0, "evaluate.C: input should be greater than 0, got 0.0"),
+    ("evaluate", "solver", "newton", "evaluate.solver: input should be 'batched' or 'sklearn', got 'newton'"),
     ("evaluate", "support_copies", 0, "evaluate.support_copies: input should be greater than or equal to 1, got 0"),
     ("runtime", "device", "gpu", "runtime.device: string should match pattern"),
     ("runtime", "device", "cuda:x", "runtime.device: string should match pattern"),

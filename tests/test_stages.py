@@ -16,8 +16,9 @@ from conftest import ROOT, STAGES, change, run_stages
 from PIL import Image
 from test_pipeline_definition import listed
 
-from mela import store
+from mela import evaluation, store
 from mela.errors import MelaError
+from mela.logistic import fit_head
 from mela.params import BLOCKS, Block, RuntimeParams
 
 
@@ -180,6 +181,22 @@ def test_other_labels(copied: Path, labels: str) -> None:
     assert metrics("pretrain")["labels"] == metrics("evaluate")["labels"] == labels
     names = {"mela_soft": "soft labels", "kmeans": "K-means", "oracle": "true labels"}
     assert names[labels] in Path("results/report/summary.md").read_text()
+
+
+def test_the_other_solver_of_the_meta_test(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path("results/evaluate/per_task.parquet")
+    found = store.read_table(path, store.ACCURACIES)
+    change(Path("params.yaml"), {"evaluate.solver": "sklearn"})
+    heads = []
+    monkeypatch.setattr(
+        evaluation, "fit_head", lambda *task, **settings: heads.append(fit_head(*task, **settings)) or heads[-1]
+    )
+    run_stages("evaluate")
+    assert len(heads) == len(found)
+    wanted = store.read_table(path, store.ACCURACIES)
+    pd.testing.assert_frame_equal(wanted.drop(columns="accuracy"), found.drop(columns="accuracy"))
+    # the features of this model hardly differ, and scikit-learn stops early
+    assert (wanted["accuracy"] - found["accuracy"]).abs().mean() < 1
 
 
 def test_soft_labels_belong_to_the_labelled_images(copied: Path) -> None:
