@@ -54,7 +54,7 @@ class Centroids:
         return self._extended[:, :-1]
 
     def scores(self, extended: Array) -> Array:
-        """Scores (b, n_clusters) of points that `extend` has prepared."""
+        """Scores (b, n_clusters) of points that `_extend` has prepared."""
         return extended @ self._extended.T
 
     def margins(self, point_norms: Array) -> Array:
@@ -70,7 +70,8 @@ class Centroids:
         """The nearest centroid of each of a few points (k, m), given their scores (k, n_clusters) and margins (k,)."""
         xp = self.xp
         best = xp.argmax(scores, axis=1)
-        near = scores >= (xp.max(scores, axis=1) - margins)[:, None]
+        highest = scores[xp.arange(len(best), device=device(scores)), best]
+        near = scores >= (highest - margins)[:, None]
         found: list[int] = best.tolist()
         if int(xp.count_nonzero(near)) > len(found):
             for row in xp.nonzero(xp.count_nonzero(near, axis=1) > 1)[0].tolist():
@@ -89,12 +90,14 @@ class Centroids:
         Returns the rows that changed, with their last column.
         """
         xp = self.xp
-        weights = xp.asarray(np.stack([old_weights, new_weights]), dtype=points.dtype, device=device(points))
+        weights = xp.asarray(np.array((old_weights, new_weights)), dtype=points.dtype, device=device(points))
         old, new = weights[0, :, None], weights[1, :, None]
         changed = self._extended[where, :]
-        moved = (old * changed[:, :-1] + new * points) / (old + new)
-        changed[:, :-1] = moved
-        changed[:, -1] = -xp.vecdot(moved, moved, axis=1) / 2
+        moved = changed[:, :-1]
+        moved *= old
+        moved += new * points
+        moved /= old + new
+        changed[:, -1] = xp.vecdot(moved, moved, axis=1) / -2
         self._extended[where, :] = changed
         return changed
 
