@@ -140,10 +140,6 @@ class _Vector:
             bias=self.bias + factor * other.bias,
         )
 
-    def scaled(self, weights: float, bias: float) -> "_Vector":
-        """W and b times a number each."""
-        return _Vector(a=weights * self.a, a_gram=weights * self.a_gram, bias=bias * self.bias)
-
     def dot(self, other: "_Vector") -> Floats:
         """Inner products (t, 1, 1) of W and b."""
         return _dot(self.a_gram, other.a) + _dot(self.bias, other.bias)
@@ -182,7 +178,8 @@ class _Problem:
         return _Point(vector=vector, loss=loss, probabilities=exponentials / sums)
 
     def gradient(self, point: _Point) -> _Vector:
-        return self._pulled_back(self.root * (point.probabilities - self.targets), point.vector.a)
+        a, bias = self._pulled_back(self.root * (point.probabilities - self.targets), point.vector.a)
+        return _Vector(a=a, a_gram=a @ self.gram, bias=bias)
 
     def squared(self, vector: _Vector, weights: float, bias: float) -> Floats:
         """Squared length (t, 1, 1), W and b weighted."""
@@ -192,28 +189,43 @@ class _Problem:
         """Minimise the quadratic model by conjugate gradients, the better the closer the solution is.
 
         They are preconditioned by the curvature of the penalty for W, and of equal probabilities for b. Wherever they
-        are stopped, the step is one of descent.
+        are stopped, the step is one of descent. This is where the time goes, so arrays are changed in place.
         """
-        shares = point.probabilities
-        preconditioner = self.C, shares.shape[1] / self.n
-        step, rest = self.zero(), gradient.scaled(-1, -1)
-        direction, size = rest.scaled(*preconditioner), self.squared(rest, *preconditioner)
+        shares, inverse_root = point.probabilities, 1 / self.root
+        weighted = self.root * shares
+        for_weights, for_bias = self.C, shares.shape[1] / self.n
+        rest, rest_bias = -gradient.a, -gradient.bias
+        a, a_gram, bias = for_weights * rest, -for_weights * gradient.a_gram, for_bias * rest_bias
+        step, step_bias = np.zeros_like(a), np.zeros_like(bias)
+        size = self.squared(gradient, for_weights, for_bias)
         goal, active = size * np.clip(size, *FORCING), running
         for _ in range(self.targets[0].size):
-            change = direction.a_gram / self.root + direction.bias
-            change -= (shares * change).sum(axis=1, keepdims=True)
-            curved = self._pulled_back(self.root * shares * change, direction.a)
-            curvature = direction.dot(curved)
+            change = a_gram * inverse_root
+            change += bias
+            change -= np.einsum("tkn,tkn->tn", shares, change)[:, None]
+            change *= weighted
+            curved, curved_bias = self._pulled_back(change, a)
+            curvature = _dot(a_gram, curved) + _dot(bias, curved_bias)
             active = active & (curvature > 0)
             length = np.where(active, size / np.where(active, curvature, 1), 0)
-            step, rest = step.plus(length, direction), rest.plus(-length, curved)
-            before, size = size, self.squared(rest, *preconditioner)
+            step += length * a
+            step_bias += length * bias
+            rest -= length * curved
+            rest_bias -= length * curved_bias
+            rest_gram = rest @ self.gram
+            before, size = size, for_weights * _dot(rest, rest_gram) + for_bias * _dot(rest_bias, rest_bias)
             active = active & (size > goal)
             if not active.any():
                 break
             turn = np.where(active, size / np.where(active, before, 1), 0)
-            direction = rest.scaled(*preconditioner).plus(turn, direction)
-        return step
+            for vector, scale, new in [
+                (a, for_weights, rest),
+                (a_gram, for_weights, rest_gram),
+                (bias, for_bias, rest_bias),
+            ]:
+                vector *= turn
+                vector += scale * new
+        return _Vector(a=step, a_gram=step @ self.gram, bias=step_bias)
 
     def search(self, point: _Point, gradient: _Vector, step: _Vector, running: Flags) -> _Point:
         """Go along the step, in each task half as far until the loss falls enough."""
@@ -226,13 +238,16 @@ class _Problem:
                 return moved
             length = np.where(bad, length / 2, length)
 
-    def _pulled_back(self, samples: Floats, a: Floats) -> _Vector:
-        """A gradient from what there is per sample (t, K, n) and A of the penalty."""
-        bias = (samples * self.root).sum(axis=2, keepdims=True)
+    def _pulled_back(self, samples: Floats, a: Floats) -> tuple[Floats, Floats]:
+        """A and b of a gradient, from what there is per sample (t, K, n), which is changed, and A of the penalty."""
+        bias = np.vecdot(samples, self.root)[:, :, None]
         # what is parallel to the roots is nothing in W, since the features are centred
-        a = samples - bias / self.n * self.root + a / self.C
-        return _Vector(a=a, a_gram=a @ self.gram, bias=bias)
+        samples -= bias / self.n * self.root
+        samples += a / self.C
+        return samples, bias
 
 
 def _dot(left: Floats, right: Floats) -> Floats:
-    return (left * right).sum(axis=(1, 2), keepdims=True)
+    """Inner products (t, 1, 1)."""
+    t = len(left)
+    return np.vecdot(left.reshape(t, -1), right.reshape(t, -1))[:, None, None]
