@@ -28,10 +28,10 @@ Solver = Literal["batched", "sklearn"]
 BLOCK_BYTES = 2**23
 
 
-def settings(tasks: Episodes, shots: Sequence[int]) -> dict[str, int | None]:
+def settings(tasks: FlatTasks, shots: Sequence[int]) -> dict[str, int | None]:
     """Settings to evaluate: ``k_shot`` for each k, and ``all_shots`` where some task has another number."""
     names: dict[str, int | None] = {f"{k}_shot": k for k in shots}
-    return names if (FlatTasks.of(tasks).shots() == max(shots)).all() else names | {"all_shots": None}
+    return names if (tasks.shots() == max(shots)).all() else names | {"all_shots": None}
 
 
 def evaluate_tasks(
@@ -73,11 +73,11 @@ def evaluate_tasks(
     variants = {"": lookup}
     if copies is not None:
         variants |= {f"_{copies(tasks.support_ids()[:1]).shape[1]}x": copies}
-    for name, k in settings(tasks, shots).items():
-        allowed = every if k is None else every.first_shots(k)
+    for name, k in settings(every, shots).items():
+        groups = (every if k is None else every.first_shots(k)).groups()
         for suffix, support in variants.items():
             accuracies = np.full(len(tasks), np.nan)
-            for group in allowed.groups():
+            for group in groups:
                 try:
                     predicted = predictions(group, support, lookup, C=C, max_iter=max_iter, solver=solver)
                 except _NotConvergedError as error:

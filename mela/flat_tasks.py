@@ -1,6 +1,7 @@
 """All tasks as flat arrays: their first shots, and tasks of one shape as matrices."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +73,7 @@ class FlatTasks:
 
     def shots(self) -> Ints:
         """Support images of every class of every task, one class after the other."""
-        counts: Ints = np.bincount(self._classes(), self.is_support).astype(np.int64)
+        counts: Ints = np.bincount(self._classes, self.is_support).astype(np.int64)
         return counts
 
     def first_shots(self, shots: int) -> "FlatTasks":
@@ -80,7 +81,7 @@ class FlatTasks:
 
         A 1-shot task is thus the 5-shot task with each class's first support image and the same queries.
         """
-        classes = self._classes()
+        classes = self._classes
         order = np.flatnonzero(self.is_support)
         order = order[np.argsort(classes[order], kind="stable")]
         rank = np.zeros(len(classes), dtype=np.int64)
@@ -122,6 +123,7 @@ class FlatTasks:
             )
         return groups
 
+    @cached_property
     def _classes(self) -> Ints:
         """A number for each class of each task (r,), from 0."""
         keys = self.position * (self.labels.max(initial=0) + 1) + self.labels

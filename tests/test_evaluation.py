@@ -18,6 +18,7 @@ from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.evaluation import Lookup, Solver, evaluate_model, evaluate_tasks, settings, summarize
 from mela.extraction import extract_features
+from mela.flat_tasks import FlatTasks
 from mela.logistic import fit_head, l2_normalize
 from mela.scores import Interval
 
@@ -59,7 +60,7 @@ def lookup(*tables: npt.NDArray[np.float32]) -> Lookup:
     ],
 )
 def test_settings(shapes: list[tuple[list[int], int]], shots: list[int], expected: dict[str, int | None]) -> None:
-    assert settings(episodes(shapes), shots) == expected
+    assert settings(FlatTasks.of(episodes(shapes)), shots) == expected
 
 
 @pytest.mark.parametrize("solver", get_args(Solver))
