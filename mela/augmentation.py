@@ -1,7 +1,8 @@
 """Random changes of a batch of images, drawn for each image on its own.
 
 Batched counterparts of torchvision's RandomCrop (zero padding), ColorJitter (brightness, contrast and saturation, in a
-random order) and RandomHorizontalFlip.
+random order) and RandomHorizontalFlip. What is drawn is apart from what is done with it, so that a part of a batch can
+be changed just as it would be among the others.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,55 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mela.images import to_unit
+
 GREY = (0.2989, 0.587, 0.114)
+# The changes of colour are all of one form, clamp(factor x + (1 - factor) (a grey(x) + b mean(grey(x)))), with (a, b) of
+MIXED_WITH = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0))  # brightness, contrast, saturation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What is to be done with each of n images; None leaves them as they are.
+
+    Attributes
+    ----------
+    padding : int
+        Pixels of zeros around an image before it is cut to its old size.
+    corners : int64 (2, n), optional
+        First row and column of what is cut out of the padded image.
+    factors : float32 (3, n), optional
+        Of brightness, contrast and saturation.
+    order : int64 (n, 3), optional
+        In which these three follow each other.
+    flipped : bool (n,), optional
+        Left to right.
+    """
+
+    padding: int
+    corners: Tensor | None
+    factors: Tensor | None
+    order: Tensor | None
+    flipped: Tensor | None
+
+    def __getitem__(self, rows: slice) -> "Changes":
+        """Those of some of the images."""
+        return Changes(
+            padding=self.padding,
+            corners=None if self.corners is None else self.corners[:, rows],
+            factors=None if self.factors is None else self.factors[:, rows],
+            order=None if self.order is None else self.order[rows],
+            flipped=None if self.flipped is None else self.flipped[rows],
+        )
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Images (n, c, h, w), uint8 or float in [0, 1], to float in [0, 1] of the same shape."""
+        if self.corners is not None or self.flipped is not None:
+            images = move(images, self.padding, self.corners, self.flipped)
+        images = to_unit(images)
+        if self.factors is not None and self.order is not None:
+            images = recolour(images, self.factors, self.order)
+        return images
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,66 +70,63 @@ class Augmentation:
     flip: bool
     jitter: float
 
-    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Images (n, c, h, w), float in [0, 1], to images of the same shape; the generator lives on the CPU."""
-        if self.crop_padding:
-            images = random_crop(images, self.crop_padding, generator)
+    def draw(self, count: int, generator: torch.Generator) -> Changes:
+        """Changes of `count` images; the generator lives on the CPU."""
+        padding = self.crop_padding
+        corners = torch.randint(0, 2 * padding + 1, (2, count), generator=generator) if padding else None
+        factors = order = None
         if self.jitter:
-            images = color_jitter(images, self.jitter, generator)
-        if self.flip:
-            flipped = _uniform(len(images), 0, 1, generator, images) < 0.5
-            images = torch.where(flipped, images.flip(3), images)
-        return images
+            factors = torch.rand(3, count, generator=generator) * (2 * self.jitter) + (1 - self.jitter)
+            order = torch.rand(count, 3, generator=generator).argsort(1)
+        flipped = torch.rand(count, generator=generator) < 0.5 if self.flip else None
+        return Changes(padding=padding, corners=corners, factors=factors, order=order, flipped=flipped)
+
+    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        """Images (n, c, h, w), uint8 or float in [0, 1], to float in [0, 1] of the same shape."""
+        return self.draw(len(images), generator)(images)
 
 
-def random_crop(images: Tensor, padding: int, generator: torch.Generator) -> Tensor:
-    """Pad each image with zeros on all sides and cut a window of the old size at a random place."""
-    count, _, height, width = images.shape
-    padded = F.pad(images, [padding] * 4).permute(0, 2, 3, 1)
-    shifts = torch.randint(0, 2 * padding + 1, (2, count, 1), generator=generator).to(images.device)
-    rows = shifts[0] + torch.arange(height, device=images.device)
-    columns = shifts[1] + torch.arange(width, device=images.device)
-    image = torch.arange(count, device=images.device)
-    return padded[image[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+def move(images: Tensor, padding: int, corners: Tensor | None, flipped: Tensor | None) -> Tensor:
+    """Cut windows of the old size out of padded images (n, c, h, w) of any type, and mirror some of them.
 
-
-def color_jitter(images: Tensor, strength: float, generator: torch.Generator) -> Tensor:
-    """Change brightness, contrast and saturation by factors in [1 - strength, 1 + strength], in random order.
-
-    Saturation leaves images of one channel as they are.
+    The pixels of a channels-last batch are the rows of a matrix, which are picked in one go.
     """
-    factors = [_uniform(len(images), 1 - strength, 1 + strength, generator, images) for _ in range(3)]
-    order = torch.rand(len(images), 3, generator=generator).argsort(1).to(images.device)
-    changes = (_brightness, _contrast, _saturation)
-    images = images.clone()
+    count, channels, height, width = images.shape
+    device = images.device
+    rows = torch.arange(height, device=device).expand(count, -1)
+    columns = torch.arange(width, device=device).expand(count, -1)
+    if flipped is not None:
+        columns = torch.where(flipped.to(device)[:, None], width - 1 - columns, columns)
+    if corners is not None:
+        rows, columns = rows + corners[0].to(device)[:, None], columns + corners[1].to(device)[:, None]
+        images = F.pad(images, [padding] * 4)
+        height, width = images.shape[2:]
+    first = torch.arange(count, device=device)[:, None, None] * (height * width)
+    pixels = (first + rows[:, :, None] * width + columns[:, None, :]).flatten()
+    picked = images.permute(0, 2, 3, 1).reshape(-1, channels).index_select(0, pixels)
+    return picked.view(count, rows.shape[1], columns.shape[1], channels).permute(0, 3, 1, 2)
+
+
+def recolour(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
+    """Change brightness, contrast and saturation of images (n, c, h, w) by factors (3, n), in the order (n, 3).
+
+    Images of one channel have no saturation and keep it.
+    """
+    of_image = factors.T.gather(1, order)
+    mixed = torch.tensor(MIXED_WITH)[order]
+    if images.shape[1] == 1:
+        of_image = torch.where(order == 2, 1.0, of_image)
+    table = torch.cat([of_image[..., None], (1 - of_image)[..., None] * mixed], dim=2).to(images.device)
     for position in range(3):
-        for change, function in enumerate(changes):
-            chosen = torch.nonzero(order[:, position] == change).squeeze(1)
-            if len(chosen):
-                images[chosen] = function(images[chosen], factors[change][chosen])
+        factor, own, average = (column.view(-1, 1, 1, 1) for column in table[:, position].unbind(1))
+        grey = _grey(images)
+        mixed_in = grey * own + grey.mean((1, 2, 3), keepdim=True) * average
+        images = torch.addcmul(mixed_in, images, factor).clamp_(0, 1)
     return images
-
-
-def _brightness(images: Tensor, factor: Tensor) -> Tensor:
-    return (images * factor).clamp(0, 1)
-
-
-def _contrast(images: Tensor, factor: Tensor) -> Tensor:
-    mean = _grey(images).mean((1, 2, 3), keepdim=True)
-    return (images * factor + mean * (1 - factor)).clamp(0, 1)
-
-
-def _saturation(images: Tensor, factor: Tensor) -> Tensor:
-    return images if images.shape[1] == 1 else (images * factor + _grey(images) * (1 - factor)).clamp(0, 1)
 
 
 def _grey(images: Tensor) -> Tensor:
     if images.shape[1] == 1:
         return images
-    weights = torch.tensor(GREY, device=images.device, dtype=images.dtype).view(1, 3, 1, 1)
-    return (images * weights).sum(1, keepdim=True)
-
-
-def _uniform(count: int, low: float, high: float, generator: torch.Generator, like: Tensor) -> Tensor:
-    drawn = torch.rand(count, 1, 1, 1, generator=generator) * (high - low) + low
-    return drawn.to(like.device)
+    red, green, blue = images.split(1, dim=1)
+    return red * GREY[0] + green * GREY[1] + blue * GREY[2]

@@ -1,6 +1,7 @@
 """Meta-learning the initial embedding from locally labelled tasks (Eq. 4-5)."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -9,11 +10,15 @@ from torch import Tensor
 
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone
+from mela.compute import Compute
 from mela.episodes import Episodes
 from mela.errors import MelaError
-from mela.images import load_batch
-from mela.ridge import ridge_query_loss
-from mela.training import Epoch, Schedule, fit
+from mela.flat_tasks import FlatTasks, TaskGroup
+from mela.images import ImageLoader, require_images
+from mela.ridge import UnsolvableError, ridge_query_losses
+from mela.training import Epoch, Part, Schedule, fit
+
+Ints = npt.NDArray[np.int64]
 
 
 def train_embedding(
@@ -24,15 +29,18 @@ def train_embedding(
     augmentation: Augmentation,
     schedule: Schedule,
     tasks_per_epoch: int | None,
+    tasks_per_step: int = 1,
+    accumulate: int = 1,
     ridge: float,
     normalize: bool,
     seed: int,
+    compute: Compute | None = None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> list[Epoch]:
-    """Train `backbone` in place, one task per step, and return its curve.
+    """Train `backbone` in place and return its curve.
 
-    Support and query images of a task go through the backbone as one batch; ridge regression on the support set
-    predicts the query set; the squared error is the loss.
+    Support and query images of all tasks of a step go through the backbone as one batch; for each task ridge regression
+    on its support set predicts its query set; the squared error, averaged over the tasks, is the loss.
 
     Parameters
     ----------
@@ -44,10 +52,17 @@ def train_embedding(
     schedule : Schedule
     tasks_per_epoch : int or None
         Tasks of an epoch, drawn anew without repetition for each; None takes all.
+    tasks_per_step : int
+        Tasks of a step, at most; the numbers of an epoch's steps differ by one task at most.
+    accumulate : int
+        Parts into which the tasks of a step are divided, to be computed one after the other with less memory; their
+        gradients add up. Each part has BatchNorm statistics of its own.
     ridge, normalize
         See `mela.ridge.ridge`.
     seed : int
         Of task order, augmentation and dropout.
+    compute : Compute, optional
+        Number format and processes; by default float32 in this process alone.
     on_epoch : callable
         Told of every finished epoch.
     """
@@ -57,18 +72,95 @@ def train_embedding(
         raise MelaError(
             f"embed.tasks_per_epoch: expected at most {len(tasks)}, the number of training tasks, got {tasks_per_epoch}"
         )
+    require_images(images, tasks.image_ids())
+    compute = compute or Compute()
+    n_tasks = tasks_per_epoch or len(tasks)
+    n_steps = -(-n_tasks // tasks_per_step)
+    if n_tasks // n_steps < accumulate * compute.team.size:
+        raise MelaError(
+            f"embed.tasks_per_step: expected {accumulate * compute.team.size} tasks or more in every step, one for each "
+            f"of {compute.team.size} processes in each of {accumulate} parts, got {n_tasks // n_steps}"
+        )
     generator = torch.Generator().manual_seed(seed)
     device = next(backbone.parameters()).device
+    load = ImageLoader(images, device)
+    shapes = _Shapes.of(tasks)
+    forward = compute.forward_of(backbone)
 
-    def epoch_losses() -> Iterator[tuple[Tensor, Tensor]]:
-        for index in torch.randperm(len(tasks), generator=generator)[:tasks_per_epoch].tolist():
-            task = tasks[index]
-            batch = augmentation(load_batch(images, task.image_ids, device), generator)
-            labels = torch.tensor(task.labels, device=device)
-            is_support = torch.tensor(task.is_support, device=device)
+    def parts(chosen: Tensor) -> Iterator[Part]:
+        for part in chosen.tensor_split(accumulate):
+            ordered = shapes.sort(part.numpy())
+            own = compute.team.share(len(ordered))
+            bounds = np.concatenate([[0], np.cumsum(shapes.n_images[ordered])])
+            changes = augmentation.draw(int(bounds[-1]), generator)[slice(bounds[own.start], bounds[own.stop])]
+            groups = list(shapes.groups(ordered[own]))
+            ids = np.concatenate([np.hstack([group.support, group.query]).ravel() for group in groups])
+            losses, accuracies = _losses(forward(changes(load(ids))), groups)
+            yield losses.sum() / len(chosen), accuracies.sum() / len(chosen)
+
+    def _losses(features: Tensor, groups: list[TaskGroup]) -> tuple[Tensor, Tensor]:
+        found, start = [], 0
+        for group in groups:
+            labels = np.hstack([group.support_labels, group.query_labels])
+            own = features[start : start + labels.size].view(*labels.shape, -1)
+            start += labels.size
             try:
-                yield ridge_query_loss(backbone(batch), labels, is_support, ridge, normalize=normalize)
-            except ValueError as error:
-                raise MelaError(f"embed: task {task.task_id}: {error}") from None
+                found.append(
+                    ridge_query_losses(
+                        own,
+                        torch.from_numpy(labels).to(device),
+                        group.ways,
+                        group.support.shape[1],
+                        ridge,
+                        normalize=normalize,
+                    )
+                )
+            except UnsolvableError as error:
+                task = tasks.task_ids[group.positions[error.problem]]
+                raise MelaError(f"embed: task {task}: {error}") from None
+        losses, accuracies = zip(*found, strict=True)
+        return torch.cat(losses), torch.cat(accuracies)
 
-    return fit(backbone, epoch_losses, schedule, stage="embed", seed=seed, on_epoch=on_epoch)
+    def epoch_steps() -> Iterator[Iterator[Part]]:
+        chosen = torch.randperm(len(tasks), generator=generator)[:n_tasks]
+        return map(parts, chosen.tensor_split(n_steps))
+
+    return fit(backbone, epoch_steps, schedule, stage="embed", seed=seed, team=compute.team, on_epoch=on_epoch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shapes:
+    """Tasks sorted by their shape.
+
+    Attributes
+    ----------
+    all : list of TaskGroup
+        Every task, with those of its shape.
+    group, row : int64 (n_tasks,)
+        Where each task is among them.
+    n_images : int64 (n_tasks,)
+    """
+
+    all: list[TaskGroup]
+    group: Ints
+    row: Ints
+    n_images: Ints
+
+    @classmethod
+    def of(cls, tasks: Episodes) -> "_Shapes":
+        groups = FlatTasks.of(tasks).groups()
+        group, row, n_images = np.zeros((3, len(tasks)), dtype=np.int64)
+        for number, of_a_shape in enumerate(groups):
+            group[of_a_shape.positions] = number
+            row[of_a_shape.positions] = np.arange(len(of_a_shape))
+            n_images[of_a_shape.positions] = of_a_shape.support.shape[1] + of_a_shape.query.shape[1]
+        return cls(all=groups, group=group, row=row, n_images=n_images)
+
+    def sort(self, positions: Ints) -> Ints:
+        """Tasks of one shape side by side."""
+        return positions[np.argsort(self.group[positions], kind="stable")]
+
+    def groups(self, positions: Ints) -> Iterator[TaskGroup]:
+        """The tasks at positions that are sorted."""
+        for number in np.unique(self.group[positions]):
+            yield self.all[number][self.row[positions[self.group[positions] == number]]]

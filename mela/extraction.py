@@ -9,16 +9,18 @@ from torch import Tensor
 
 from mela.backbones import Backbone
 from mela.errors import MelaError
-from mela.images import iterate_batches, require_images
+from mela.images import iterate_batches, require_images, to_unit
 
 
 def extract_features(
     backbone: Backbone,
     images: npt.NDArray[np.uint8],
     image_ids: npt.NDArray[np.int64],
-    change: Callable[[Tensor], Tensor] = lambda batch: batch,
+    change: Callable[[Tensor], Tensor] = to_unit,
 ) -> npt.NDArray[np.float32]:
     """Features (n, m) of the images with the given ids (n,), each batch put through `change` first.
+
+    `change` takes uint8 (b, c, h, w) and gives float in [0, 1].
 
     Raises
     ------

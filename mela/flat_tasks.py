@@ -36,7 +36,7 @@ class TaskGroup:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def __getitem__(self, tasks: slice) -> "TaskGroup":
+    def __getitem__(self, tasks: slice | Ints) -> "TaskGroup":
         """Some of the tasks."""
         return TaskGroup(
             positions=self.positions[tasks],

@@ -1,4 +1,4 @@
-"""Packed uint8 images as batches of float tensors."""
+"""Packed uint8 images as batches of tensors."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from mela.errors import MelaError
+
+COPY_BYTES = 2**26
 
 
 def require_images(images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64]) -> None:
@@ -20,29 +22,57 @@ def require_images(images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int6
         )
 
 
-def load_batch(images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], device: torch.device) -> Tensor:
-    """Images (n, c, h, w), float in [0, 1], channels last in memory.
+def to_unit(images: Tensor) -> Tensor:
+    """Images of uint8 as float32 in [0, 1]; others stay as they are."""
+    return images.to(torch.float32) / 255 if images.dtype == torch.uint8 else images
+
+
+class ImageLoader:
+    """Batches of packed images on a device, as uint8 and with channels last in memory.
 
     Parameters
     ----------
     images : uint8 (N, h, w, c), possibly memory-mapped
-    image_ids : int64 (n,)
-        Rows of `images`.
+        On a CPU they are read from where they are, through the page cache if they are memory-mapped.
     device : torch.device
-        Where the batch goes; it travels as uint8.
+    resident : bool, optional
+        Whether all images are copied to the device at once, in place of each batch when it is asked for. By default
+        they are if the device is a GPU and they take less than half of its free memory.
     """
-    batch = torch.from_numpy(np.ascontiguousarray(images[image_ids])).to(device)
-    return batch.permute(0, 3, 1, 2).to(torch.float32) / 255
+
+    def __init__(self, images: npt.NDArray[np.uint8], device: torch.device, *, resident: bool | None = None) -> None:
+        self.device = device
+        self._images = images
+        if resident is None:
+            resident = device.type == "cuda" and images.nbytes < torch.cuda.mem_get_info(device)[0] / 2
+        self._resident = self._copy() if resident else None
+
+    def _copy(self) -> Tensor:
+        whole = torch.empty(self._images.shape, dtype=torch.uint8, device=self.device)
+        step = max(1, COPY_BYTES // max(1, self._images[:1].nbytes))
+        for start in range(0, len(whole), step):
+            whole[start : start + step] = torch.from_numpy(np.array(self._images[start : start + step]))
+        return whole
+
+    def __call__(self, image_ids: npt.NDArray[np.int64]) -> Tensor:
+        """Images (n, c, h, w) of uint8 with the given ids (n,)."""
+        if self._resident is not None:
+            return self._resident[torch.from_numpy(image_ids).to(self.device)].permute(0, 3, 1, 2)
+        batch = torch.from_numpy(np.ascontiguousarray(self._images[image_ids]))
+        if self.device.type == "cuda":
+            batch = batch.pin_memory()
+        return batch.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
 
 
 def iterate_batches(
     images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], device: torch.device
 ) -> Iterator[Tensor]:
-    """Batches of `load_batch` over all of `image_ids`, in order."""
+    """Batches of uint8 (b, c, h, w) over all of `image_ids`, in order."""
     # on a CPU, feature maps above 32 MiB are mapped and unmapped anew for each layer, which takes longer than the layer
     batch_size = 64 if device.type == "cpu" else 512
+    load = ImageLoader(images, device, resident=False)
     for start in range(0, len(image_ids), batch_size):
-        yield load_batch(images, image_ids[start : start + batch_size], device)
+        yield load(image_ids[start : start + batch_size])
 
 
 def channel_statistics(

@@ -140,6 +140,7 @@ class ModelParams(Block):
     drop_block: Positive
     mean: list[float] | None
     std: list[Rate] | None
+    precision: Literal["auto", "float32", "bfloat16"]
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -168,6 +169,7 @@ class _Schedule(Block):
     weight_decay: Annotated[float, Field(ge=0)]
     milestones: list[Positive]
     decay: Annotated[float, Field(gt=0, le=1)]
+    accumulate: Positive
     seed: Seed
 
     @model_validator(mode="after")
@@ -180,7 +182,7 @@ class _Schedule(Block):
 
     def schedule(self) -> dict[str, Any]:
         """The arguments of `mela.training.Schedule`."""
-        return {name: getattr(self, name) for name in _Schedule.model_fields if name != "seed"}
+        return {name: getattr(self, name) for name in _Schedule.model_fields if name not in ("accumulate", "seed")}
 
 
 class EmbedParams(_Schedule):
@@ -188,6 +190,7 @@ class EmbedParams(_Schedule):
 
     block: ClassVar[str] = "embed"
     tasks_per_epoch: Positive | None
+    tasks_per_step: Positive
     ridge: Rate
     normalize: bool
 
@@ -241,6 +244,8 @@ class RuntimeParams(Block):
 
     block: ClassVar[str] = "runtime"
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
+    processes: Positive
+    compile: bool
 
 
 BLOCKS: tuple[type[Block], ...] = (

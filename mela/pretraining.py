@@ -11,13 +11,14 @@ from torch.nn import functional as F
 
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone
+from mela.compute import Compute
 from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.extraction import extract_features
-from mela.images import load_batch, require_images
+from mela.images import ImageLoader, require_images
 from mela.seeding import seeded
 from mela.targets import Targets
-from mela.training import Epoch, Schedule, fit, shuffled_batches
+from mela.training import Epoch, Part, Schedule, batch_count, fit, shuffled_batches
 
 Ids = npt.NDArray[np.int64]
 
@@ -30,7 +31,9 @@ def pretrain(
     augmentation: Augmentation,
     schedule: Schedule,
     batch_size: int,
+    accumulate: int = 1,
     seed: int,
+    compute: Compute | None = None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> tuple[nn.Linear, list[Epoch]]:
     """Train `backbone` in place with a linear classifier on top, and return the classifier and the curve.
@@ -47,30 +50,48 @@ def pretrain(
     augmentation : Augmentation
     schedule : Schedule
     batch_size : int
+    accumulate : int
+        Parts into which a batch is cut, to be computed one after the other with less memory; their gradients add up.
+        Each part has BatchNorm statistics of its own.
     seed : int
         Of the classifier's weights, the order, augmentation and dropout.
+    compute : Compute, optional
+        Number format and processes; by default float32 in this process alone.
     on_epoch : callable
         Told of every finished epoch.
     """
     if targets.n_labels < 2:
         raise MelaError(f"pretrain.labels: expected at least 2 global labels to tell apart, got {targets.n_labels}")
     require_images(images, targets.image_ids)
+    compute = compute or Compute()
+    smallest = len(targets.image_ids) // batch_count(len(targets.image_ids), batch_size)
+    if smallest < accumulate * compute.team.size:
+        raise MelaError(
+            f"pretrain.batch_size: expected batches of {accumulate * compute.team.size} images or more, one for each "
+            f"of {compute.team.size} processes in each of {accumulate} parts, got batches of {smallest}"
+        )
     generator = torch.Generator().manual_seed(seed)
     device = next(backbone.parameters()).device
+    load = ImageLoader(images, device)
     with seeded(seed):
         classifier = nn.Linear(backbone.dimensions, targets.n_labels).to(device)
+    network = nn.Sequential(backbone, classifier)
+    forward = compute.forward_of(network)
 
-    def epoch_losses() -> Iterator[tuple[Tensor, Tensor]]:
-        for chosen in shuffled_batches(len(targets.image_ids), batch_size, generator):
-            rows = chosen.numpy()
-            batch = augmentation(load_batch(images, targets.image_ids[rows], device), generator)
-            logits = classifier(backbone(batch))
+    def parts(chosen: Tensor) -> Iterator[Part]:
+        for part in chosen.tensor_split(accumulate):
+            own = compute.team.share(len(part))
+            rows = part[own].numpy()
+            logits = forward(augmentation.draw(len(part), generator)[own](load(targets.image_ids[rows])))
             label = torch.from_numpy(targets.labels[rows]).to(device)
-            loss = F.cross_entropy(logits, targets.batch(rows).to(device))
-            yield loss, (logits.detach().argmax(1) == label).float().mean()
+            loss = F.cross_entropy(logits, targets.batch(rows).to(device), reduction="sum")
+            yield loss / len(chosen), (logits.detach().argmax(1) == label).sum() / len(chosen)
 
-    both = nn.ModuleList([backbone, classifier])
-    return classifier, fit(both, epoch_losses, schedule, stage="pretrain", seed=seed, on_epoch=on_epoch)
+    def epoch_steps() -> Iterator[Iterator[Part]]:
+        return map(parts, shuffled_batches(len(targets.image_ids), batch_size, generator))
+
+    curve = fit(network, epoch_steps, schedule, stage="pretrain", seed=seed, team=compute.team, on_epoch=on_epoch)
+    return classifier, curve
 
 
 def both_losses(

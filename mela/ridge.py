@@ -1,4 +1,4 @@
-"""Ridge regression as a differentiable base learner, one closed form for any task."""
+"""Ridge regression as a differentiable base learner, one closed form for any task and for many at once."""
 
 import torch
 from torch import Tensor
@@ -18,8 +18,9 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float, *, normalize: b
 
     Parameters
     ----------
-    features : Tensor (n, m)
-    targets : Tensor (n, k)
+    features : Tensor (..., n, m)
+        Of one problem or, with leading dimensions, of several.
+    targets : Tensor (..., n, k)
         One-hot labels.
     regularizer : float
         lambda, above 0.
@@ -28,63 +29,75 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float, *, normalize: b
 
     Returns
     -------
-    Tensor (m + 1, k)
+    Tensor (..., m + 1, k)
         The last row is the intercept.
 
     Raises
     ------
-    ValueError
-        The system is not positive definite in the features' precision (features NaN, infinite or far too large).
+    UnsolvableError
+        A system is not positive definite in the features' precision (features NaN, infinite or far too large).
     """
     with torch.autocast(features.device.type, enabled=False):
         design = with_intercept(features.to(torch.promote_types(features.dtype, torch.float32)))
         targets = targets.to(design.dtype)
-        scale = regularizer * (len(design) if normalize else 1)
-        dual = design.shape[0] <= design.shape[1]
-        gram = design @ design.T if dual else design.T @ design
+        n, m = design.shape[-2:]
+        scale = regularizer * (n if normalize else 1)
+        dual = n <= m
+        gram = design @ design.mT if dual else design.mT @ design
         factor, failed = torch.linalg.cholesky_ex(
-            gram + scale * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+            gram + scale * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
         )
-        if failed:
-            largest = float(design.detach().abs().max())
-            raise ValueError(
-                f"ridge: expected a positive definite system of {len(design)} samples, got one that is not (largest "
-                f"feature {largest:.3g}, regularizer {regularizer:g}); raise embed.ridge or lower embed.learning_rate"
+        if failed.any():
+            problem = int(failed.flatten().nonzero()[0])
+            largest = float(design.detach().reshape(-1, n, m)[problem].abs().max())
+            raise UnsolvableError(
+                problem,
+                f"ridge: expected a positive definite system of {n} samples, got one that is not (largest "
+                f"feature {largest:.3g}, regularizer {regularizer:g}); raise embed.ridge or lower embed.learning_rate",
             )
         if dual:
-            return design.T @ torch.cholesky_solve(targets, factor)
-        return torch.cholesky_solve(design.T @ targets, factor)
+            return design.mT @ torch.cholesky_solve(targets, factor)
+        return torch.cholesky_solve(design.mT @ targets, factor)
+
+
+class UnsolvableError(ValueError):
+    """A ridge system cannot be solved; `problem` is its number among those of the batch, from 0."""
+
+    def __init__(self, problem: int, message: str) -> None:
+        super().__init__(message)
+        self.problem = problem
 
 
 def with_intercept(features: Tensor) -> Tensor:
-    """Features (n, m) with a last column of ones (n, m + 1)."""
+    """Features (..., n, m) with a last column of ones (..., n, m + 1)."""
     return F.pad(features, (0, 1), value=1.0)
 
 
-def ridge_query_loss(
-    features: Tensor, labels: Tensor, is_support: Tensor, regularizer: float, *, normalize: bool = False
+def ridge_query_losses(
+    features: Tensor, labels: Tensor, ways: int, n_support: int, regularizer: float, *, normalize: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Meta-learning loss of one task (Eq. 4): ridge on the support set, squared error on the query set.
+    """Meta-learning losses of tasks of one shape (Eq. 4): ridge on the support set, squared error on the query set.
 
     Parameters
     ----------
-    features : Tensor (n, m)
-        Of support and query images together.
-    labels : Tensor (n,) of int64
-        Local labels from 0.
-    is_support : Tensor (n,) of bool
+    features : Tensor (t, n, m)
+        Of each task's support images, followed by its query images.
+    labels : Tensor (t, n) of int64
+        Local labels, 0 to ways - 1.
+    ways, n_support : int
     regularizer, normalize
         As in `ridge`.
 
     Returns
     -------
-    loss : Tensor ()
-        Mean squared error of the query predictions to one-hot labels.
-    accuracy : Tensor ()
-        Share of query images whose largest output is their label.
+    losses : Tensor (t,)
+        Mean squared error of each task's query predictions to one-hot labels.
+    accuracies : Tensor (t,)
+        Share of the query images whose largest output is their label.
     """
-    targets = F.one_hot(labels).to(torch.float32)
-    weights = ridge(features[is_support], targets[is_support], regularizer, normalize=normalize)
-    outputs = with_intercept(features[~is_support].to(weights.dtype)) @ weights
-    correct = outputs.argmax(1) == labels[~is_support]
-    return F.mse_loss(outputs, targets[~is_support].to(weights.dtype)), correct.float().mean().detach()
+    targets = F.one_hot(labels, ways).to(torch.float32)
+    weights = ridge(features[:, :n_support], targets[:, :n_support], regularizer, normalize=normalize)
+    outputs = with_intercept(features[:, n_support:].to(weights.dtype)) @ weights
+    errors = (outputs - targets[:, n_support:].to(weights.dtype)).square()
+    correct = outputs.argmax(2) == labels[:, n_support:]
+    return errors.mean((1, 2)), correct.float().mean(1).detach()

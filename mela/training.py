@@ -1,7 +1,6 @@
 """Stochastic gradient descent with step decays: the loop that both trainings share."""
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +8,11 @@ from torch import Tensor, nn
 
 from mela.errors import MelaError
 from mela.seeding import seeded
+from mela.tally import Tally
+from mela.team import ALONE, Team
+
+PATIENCE = 32
+_STREAMS = 2**32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +37,17 @@ class Epoch:
     learning_rate: float
 
 
+Part = tuple[Tensor, Tensor]
+
+
 def fit(
     model: nn.Module,
-    epoch_losses: Callable[[], Iterable[tuple[Tensor, Tensor]]],
+    epoch_steps: Callable[[], Iterable[Iterable[Part]]],
     schedule: Schedule,
     *,
     stage: str,
     seed: int,
+    team: Team = ALONE,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> list[Epoch]:
     """Train `model` in place and return its curve.
@@ -48,15 +56,18 @@ def fit(
     ----------
     model : nn.Module
         Everything that learns.
-    epoch_losses : callable
-        One epoch: yields (loss, accuracy in [0, 1]) of each step, computed lazily with the weights of that moment.
+    epoch_steps : callable
+        One epoch: yields steps, and each step yields parts (loss, accuracy in [0, 1]), computed lazily with the weights
+        of that moment. The parts of all processes add up to the step's loss and accuracy.
     schedule : Schedule
     stage : str
         Params block named in errors.
     seed : int
         Of dropout; torch's global generators are left as they were.
+    team : Team
+        The processes that train together, whose gradients are means over all (see `mela.compute.Compute`).
     on_epoch : callable
-        Told of every finished epoch.
+        Told of every finished epoch, in the first process.
 
     Raises
     ------
@@ -70,29 +81,37 @@ def fit(
         weight_decay=schedule.weight_decay,
     )
     decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
+    # waiting for each loss would leave a GPU, or the other processes, without work
+    patience = 1 if next(model.parameters()).device.type == "cpu" and team.size == 1 else PATIENCE
     curve = []
-    with seeded(seed):
+    with seeded(seed + _STREAMS * team.rank):
         model.train()
         for epoch in range(1, schedule.epochs + 1):
             learning_rate = float(optimizer.param_groups[0]["lr"])
-            total = torch.zeros(2, dtype=torch.float64)
-            steps = 0
-            for loss, accuracy in epoch_losses():
-                value = loss.item()
-                steps += 1
-                if not math.isfinite(value):
-                    raise MelaError(
-                        f"{stage}: epoch {epoch}, step {steps}: expected a finite loss, got {value}; "
-                        f"lower {stage}.learning_rate (now {learning_rate:g})"
-                    )
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                optimizer.step()
-                total += torch.tensor([value, accuracy.item()], dtype=torch.float64)
+            tally = Tally(
+                team,
+                where=f"{stage}: epoch {epoch}",
+                advice=f"lower {stage}.learning_rate (now {learning_rate:g})",
+            )
+            try:
+                for step in epoch_steps():
+                    optimizer.zero_grad(set_to_none=True)
+                    for loss, accuracy in step:
+                        (loss * team.size).backward()
+                        tally.add(loss, accuracy)
+                    if tally.close_step() >= patience:
+                        tally.settle()
+                    optimizer.step()
+                tally.settle()
+            except MelaError:
+                # an earlier loss that nobody has looked at may be the cause
+                tally.settle(ALONE)
+                raise
             decays.step()
-            loss_mean, accuracy_mean = (total / steps).tolist()
+            loss_mean, accuracy_mean = tally.mean()
             curve.append(Epoch(epoch=epoch, loss=loss_mean, accuracy=100 * accuracy_mean, learning_rate=learning_rate))
-            on_epoch(curve[-1])
+            if team.leads:
+                on_epoch(curve[-1])
     model.eval()
     return curve
 
@@ -110,11 +129,15 @@ def print_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
     return show
 
 
-def shuffled_batches(count: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
+def shuffled_batches(count: int, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
     """Positions 0 to count - 1 in random order, in ceil(count / batch_size) batches whose sizes differ by one at most.
 
     Nothing is dropped and no batch is left with a single image, which BatchNorm could not take: an odd count in batches
     of two has one of three.
     """
-    n_batches = max(1, min(-(-count // batch_size), count // 2))
-    return iter(torch.tensor_split(torch.randperm(count, generator=generator), n_batches))
+    return torch.tensor_split(torch.randperm(count, generator=generator), batch_count(count, batch_size))
+
+
+def batch_count(count: int, batch_size: int) -> int:
+    """How many batches `shuffled_batches` makes."""
+    return max(1, min(-(-count // batch_size), count // 2))

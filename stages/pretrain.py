@@ -7,7 +7,6 @@ import pandas as pd
 from mela import store
 from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
-from mela.device import choose_device
 from mela.episodes import Episodes
 from mela.models import configure, save_model
 from mela.params import PARAMS, AugmentParams, ModelParams, PretrainParams, RuntimeParams
@@ -15,7 +14,7 @@ from mela.pretraining import both_losses, pretrain
 from mela.targets import Targets, soft_targets
 from mela.training import Schedule, print_epoch
 from stages import paths
-from stages.run import run
+from stages.processes import computing, run_shared
 
 
 def main(
@@ -37,18 +36,24 @@ def main(
         flat = store.read_table(labels, store.LABELS)
         targets = Targets(image_ids=flat["image_id"].to_numpy(), labels=flat["label"].to_numpy())
     tasks = Episodes(store.read_table(train, store.MANIFEST))
-    configuration = configure(ModelParams.read(params), packed, tasks.image_ids())
-    backbone = build_backbone(**configuration, seed=settings.seed).to(choose_device(RuntimeParams.read(params).device))
-    classifier, epochs = pretrain(
-        backbone,
-        packed,
-        targets,
-        augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
-        schedule=Schedule(**settings.schedule()),
-        batch_size=settings.batch_size,
-        seed=settings.seed,
-        on_epoch=print_epoch("pretrain", settings.epochs),
-    )
+    backbone_settings = ModelParams.read(params)
+    configuration = configure(backbone_settings, packed, tasks.image_ids())
+    with computing(RuntimeParams.read(params), backbone_settings.precision) as (device, compute):
+        backbone = build_backbone(**configuration, seed=settings.seed).to(device)
+        classifier, epochs = pretrain(
+            backbone,
+            packed,
+            targets,
+            augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
+            schedule=Schedule(**settings.schedule()),
+            batch_size=settings.batch_size,
+            accumulate=settings.accumulate,
+            seed=settings.seed,
+            compute=compute,
+            on_epoch=print_epoch("pretrain", settings.epochs),
+        )
+    if not compute.team.leads:
+        return
     losses = both_losses(backbone, classifier, packed, tasks, targets)
     save_model(model, backbone, configuration)
     store.write_csv(curve, pd.DataFrame(epochs))
@@ -57,6 +62,7 @@ def main(
         {
             "labels": settings.labels,
             "loss": epochs[-1].loss,
+            "precision": str(compute.dtype).removeprefix("torch."),
             "proposition1": {"task_loss": losses.task_loss, "global_loss": losses.global_loss},
         },
     )
@@ -66,4 +72,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run(main)
+    run_shared(main)

@@ -8,11 +8,13 @@ from scipy import stats
 from torch import Tensor
 from torchvision.transforms.v2 import functional as reference
 
-from mela import augmentation
-from mela.augmentation import Augmentation, color_jitter, random_crop
+from mela.augmentation import Augmentation, recolour
 
 ALL = Augmentation(crop_padding=4, flip=True, jitter=0.4)
 SIGNIFICANT = 1e-3
+CHANGES = (reference.adjust_brightness, reference.adjust_contrast, reference.adjust_saturation)
+CROP = Augmentation(crop_padding=2, flip=False, jitter=0)
+JITTER = Augmentation(crop_padding=0, flip=False, jitter=0.4)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -31,7 +33,7 @@ def test_crops_are_torchvisions_windows_all_alike_likely(channels: int) -> None:
         [reference.crop(padded, top, left, 5, 7) for top, left in itertools.product(range(5), repeat=2)]
     )
 
-    crops = random_crop(image.expand(2500, -1, -1, -1), 2, seeded())
+    crops = CROP(image.expand(2500, -1, -1, -1), seeded())
 
     matches = (crops[:, None] == windows).all((2, 3, 4))
     assert (matches.sum(1) == 1).all()
@@ -39,66 +41,53 @@ def test_crops_are_torchvisions_windows_all_alike_likely(channels: int) -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        (augmentation._brightness, reference.adjust_brightness),
-        (augmentation._contrast, reference.adjust_contrast),
-        (augmentation._saturation, reference.adjust_saturation),
-    ],
-)
-def test_colour_changes_are_torchvisions(function, expected, channels: int) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("change", range(3))
+def test_colour_changes_are_torchvisions(change: int, channels: int) -> None:
     batch = images(9, channels)
-    factors = torch.linspace(0.2, 1.8, 9)
-    changed = function(batch, factors.view(-1, 1, 1, 1))
-    for image, factor, result in zip(batch, factors.tolist(), changed, strict=True):
-        torch.testing.assert_close(result, expected(image, factor), rtol=0, atol=1e-6)
+    factors = torch.ones(3, 9)
+    factors[change] = torch.linspace(0.2, 1.8, 9)
+    changed = recolour(batch, factors, torch.arange(3).repeat(9, 1))
+    for image, factor, result in zip(batch, factors[change].tolist(), changed, strict=True):
+        torch.testing.assert_close(result, CHANGES[change](image, factor), rtol=0, atol=1e-6)
 
 
-def test_jitter_is_torchvisions_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    factors = []
+def test_changes_of_colour_follow_each_other_in_the_order_drawn() -> None:
+    orders = torch.tensor(list(itertools.permutations(range(3))))
+    batch = images(6, 3)
+    factors = 0.6 + 0.8 * torch.rand(3, 6, generator=seeded())
+    changed = recolour(batch, factors, orders)
+    for row, order in enumerate(orders.tolist()):
+        expected = batch[row]
+        for change in order:
+            expected = CHANGES[change](expected, factors[change, row].item())
+        torch.testing.assert_close(changed[row], expected, rtol=0, atol=1e-6)
 
-    def recorded(*arguments):  # type: ignore[no-untyped-def]
-        factors.append(uniform(*arguments))
-        return factors[-1]
 
-    uniform = augmentation._uniform
-    monkeypatch.setattr(augmentation, "_uniform", recorded)
-    batch = images(1200, 3, 4, 4) * 0.9
-    changed = color_jitter(batch, 0.4, seeded())
-
-    changes = [reference.adjust_brightness, reference.adjust_contrast, reference.adjust_saturation]
-    orders = list(itertools.permutations(range(3)))
-    counts = [0] * len(orders)
-    assert len(factors) == 3
-    for row, image in enumerate(batch):
-        fits = []
-        for order in orders:
-            expected = image
-            for change in order:
-                expected = changes[change](expected, factors[change][row].item())
-            fits.append(torch.allclose(changed[row], expected, rtol=0, atol=5e-7))
-        assert any(fits)
-        if sum(fits) == 1:
-            counts[fits.index(True)] += 1
-    assert min(counts) > 30
-    for drawn in factors:
-        assert stats.kstest(drawn.flatten().numpy(), stats.uniform(0.6, 0.8).cdf).pvalue > SIGNIFICANT
-    for one, two in itertools.combinations(factors, 2):
-        assert abs(stats.pearsonr(one.flatten(), two.flatten()).statistic) < 4 / 1200**0.5
+def test_factors_and_orders_are_drawn_evenly() -> None:
+    drawn = ALL.draw(1200, seeded())
+    assert drawn.factors is not None
+    assert drawn.order is not None
+    for factors in drawn.factors:
+        assert stats.kstest(factors.numpy(), stats.uniform(0.6, 0.8).cdf).pvalue > SIGNIFICANT
+    for one, two in itertools.combinations(drawn.factors, 2):
+        assert abs(stats.pearsonr(one, two).statistic) < 4 / 1200**0.5
+    orders = (drawn.order * torch.tensor([9, 3, 1])).sum(1).unique(return_counts=True)[1]
+    assert len(orders) == 6
+    assert stats.chisquare(orders.numpy()).pvalue > SIGNIFICANT
 
 
 def test_brightness_factors_as_seen_in_the_result() -> None:
     """Contrast and saturation leave a plain grey image as it is."""
-    changed = color_jitter(torch.full((1000, 1, 2, 2), 0.5), 0.4, seeded())
+    changed = JITTER(torch.full((1000, 1, 2, 2), 0.5), seeded())
     factors = changed[:, 0, 0, 0] / 0.5
     assert stats.kstest(factors.numpy(), stats.uniform(0.6, 0.8).cdf).pvalue > SIGNIFICANT
 
 
 def test_one_channel_has_no_saturation() -> None:
     batch = images(9, 1)
-    factors = torch.linspace(0.6, 1.4, 9).view(-1, 1, 1, 1)
-    assert torch.equal(augmentation._saturation(batch, factors), batch)
+    factors = torch.ones(3, 9)
+    factors[2] = torch.linspace(0.6, 1.4, 9)
+    assert torch.equal(recolour(batch, factors, torch.arange(3).repeat(9, 1)), batch)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -156,3 +145,32 @@ def test_the_generator_alone_decides() -> None:
     assert torch.equal(ALL(batch, generator), first)
     assert not torch.equal(ALL(batch, generator), first)
     assert not torch.equal(ALL(batch, seeded(8)), first)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_part_is_changed_as_it_is_among_the_others(channels: int) -> None:
+    batch = images(20, channels)
+    whole = ALL(batch, seeded())
+    changes = ALL.draw(20, seeded())
+    for part in (slice(0, 7), slice(7, 8), slice(8, 20), slice(3, 3)):
+        assert torch.equal(changes[part](batch[part]), whole[part])
+
+
+@pytest.mark.parametrize("change", [ALL, CROP, JITTER, Augmentation(crop_padding=0, flip=False, jitter=0)])
+def test_bytes_and_floats_are_changed_alike(change: Augmentation) -> None:
+    batch = torch.randint(0, 256, (12, 3, 6, 9), generator=seeded()).to(torch.uint8)
+    changed = change(batch, seeded())
+    assert changed.dtype == torch.float32
+    assert torch.equal(changed, change(batch / 255, seeded()))
+
+
+def test_rectangles_are_moved_like_squares() -> None:
+    batch = torch.arange(2 * 3 * 5.0).view(1, 2, 3, 5).repeat(40, 1, 1, 1)
+    drawn = Augmentation(crop_padding=1, flip=True, jitter=0).draw(40, seeded())
+    assert drawn.corners is not None
+    assert drawn.flipped is not None
+    moved = drawn(batch)
+    for row, (top, left, mirrored) in enumerate(zip(*drawn.corners.tolist(), drawn.flipped.tolist(), strict=True)):
+        expected = reference.crop(reference.pad(batch[row], [1, 1, 1, 1]), top, left, 3, 5)
+        expected = reference.horizontal_flip(expected) if mirrored else expected
+        assert torch.equal(moved[row], expected)

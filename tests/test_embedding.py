@@ -10,12 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from mela.augmentation import Augmentation
+from mela.augmentation import Augmentation, Changes
 from mela.backbones import Backbone, build_backbone
 from mela.embedding import train_embedding
-from mela.episodes import Episodes
+from mela.compute import Compute
+from mela.episodes import Episode, Episodes
 from mela.errors import MelaError
-from mela.ridge import ridge_query_loss
+from mela.team import Team
 from mela.training import Epoch, Schedule
 
 NONE = Augmentation(crop_padding=0, flip=False, jitter=0)
@@ -79,23 +80,78 @@ def test_loss_falls() -> None:
     assert not model.training
 
 
-def test_a_step_is_the_ridge_loss_of_one_task() -> None:
-    tasks = episodes([([2, 3], 4)])
-    task = tasks[0]
-    model, plain = backbone(), backbone()
-    curve = train(model, tasks, augmentation=NONE, schedule=schedule(1, 0.05), normalize=True)
+def ridge_by_hand(features: Tensor, task: Episode) -> tuple[Tensor, float]:
+    """Loss and accuracy of one task, whose images have these features (n, m); lambda is 0.1 n."""
+    support = torch.tensor(task.is_support)
+    design = torch.cat([features, features.new_ones(len(features), 1)], dim=1)
+    labels = torch.tensor(task.labels)
+    targets = torch.nn.functional.one_hot(labels).to(features.dtype)
+    z, y = design[support], targets[support]
+    outputs = design[~support] @ z.T @ torch.linalg.solve(z @ z.T + 0.1 * len(z) * torch.eye(len(z)), y)
+    return ((outputs - targets[~support]) ** 2).mean(), (outputs.argmax(1) == labels[~support]).float().mean().item()
 
-    batch = torch.from_numpy(IMAGES[task.image_ids]).permute(0, 3, 1, 2) / 255
-    loss, accuracy = ridge_query_loss(
-        plain.train()(batch), torch.tensor(task.labels), torch.tensor(task.is_support), 0.1, normalize=True
+
+def shown(task: Episode) -> Tensor:
+    return torch.from_numpy(IMAGES[task.image_ids]).permute(0, 3, 1, 2) / 255
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["in one batch", "one part a task"])
+def test_a_step_is_the_mean_ridge_loss_of_its_tasks(together: bool) -> None:
+    """Of different shapes; in one batch they share the statistics of BatchNorm, in parts each task has its own."""
+    tasks = episodes([([2, 3], 4), ([1, 1, 1], 2), ([2, 3], 4)])
+    model, plain = backbone(), backbone().train()
+    curve = train(
+        model,
+        tasks,
+        augmentation=NONE,
+        schedule=schedule(1, 0.05),
+        normalize=True,
+        tasks_per_step=3,
+        accumulate=1 if together else 3,
     )
+
+    if together:
+        features = list(plain(torch.cat([shown(task) for task in tasks])).split([len(t.labels) for t in tasks]))
+    else:
+        features = [plain(shown(task)) for task in tasks]
+    losses, accuracies = zip(*map(ridge_by_hand, features, tasks), strict=True)
+    loss = torch.stack(losses).mean()
     loss.backward()
     assert curve[0].loss == pytest.approx(loss.item(), rel=1e-5)
-    assert curve[0].accuracy == pytest.approx(100 * accuracy.item())
+    assert curve[0].accuracy == pytest.approx(100 * sum(accuracies) / 3)
     for updated, initial in zip(model.parameters(), plain.parameters(), strict=True):
         assert initial.grad is not None
         expected = initial.detach() - 0.05 * (initial.grad + 5e-4 * initial.detach())
         torch.testing.assert_close(updated.detach(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("tasks_per_step", "steps"), [(1, [1] * 7), (3, [3, 2, 2]), (4, [4, 3]), (9, [7])])
+def test_steps_of_several_tasks(tasks_per_step: int, steps: list[int]) -> None:
+    recorder = Recorder()
+    train(
+        backbone(),
+        episodes([([2, 2], 3)] * 7),
+        augmentation=recorder,
+        tasks_per_step=tasks_per_step,
+        schedule=schedule(1, 1e-4),
+    )
+    assert recorder.sizes == [10 * n for n in steps]
+
+
+@pytest.mark.parametrize(("size", "accumulate", "needed"), [(1, 3, 3), (2, 1, 2), (2, 2, 4)])
+def test_a_step_has_a_task_for_every_part_and_process(size: int, accumulate: int, needed: int) -> None:
+    tasks = episodes([([1, 1], 1)] * 7)
+    few = needed - 1
+    smallest = 7 // -(-7 // few)
+    message = rf"^embed.tasks_per_step: expected {needed} tasks or more .* got {smallest}$"
+    with pytest.raises(MelaError, match=message):
+        train(
+            backbone(),
+            tasks,
+            tasks_per_step=few,
+            accumulate=accumulate,
+            compute=Compute(team=Team(rank=0, size=size)),
+        )
 
 
 @pytest.mark.parametrize("name", ["conv4", "resnet12"])
@@ -129,15 +185,18 @@ def test_ways_and_shots_may_differ() -> None:
     assert curve[-1].loss < curve[0].loss
 
 
-class Recorder:
-    """Takes the place of an augmentation and remembers the batch sizes."""
+class Recorder(Augmentation):
+    """Changes nothing and remembers the batch sizes."""
 
     def __init__(self) -> None:
-        self.sizes: list[int] = []
+        super().__init__(crop_padding=0, flip=False, jitter=0)
+        object.__setattr__(self, "sizes", [])
 
-    def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        self.sizes.append(len(images))
-        return images
+    sizes: list[int]
+
+    def draw(self, count: int, generator: torch.Generator) -> Changes:
+        self.sizes.append(count)
+        return super().draw(count, generator)
 
 
 @pytest.mark.parametrize("tasks_per_epoch", [None, 2, 5])
@@ -169,3 +228,18 @@ def test_divergence_names_the_task() -> None:
         model.body[0].weight[0] = torch.nan
     with pytest.raises(MelaError, match=r"^embed: task 0: ridge: .* lower embed.learning_rate$"):
         train(model, episodes([([1, 1], 1)]))
+
+
+def test_divergence_names_the_task_among_those_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Task 30 of a second shape is the only one with an image that is not a number."""
+    rows = [(10 * k, 5 * k + i, i % 2, "support" if i < 2 + (k > 1) else "query") for k in range(4) for i in range(5)]
+    tasks = Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
+
+    def spoiled(batch: Tensor) -> Tensor:
+        spoilt = torch.from_numpy(np.isin(batch[:, 0, 0, 0].numpy(), IMAGES[15:20, 0, 0, 0] / np.float32(255)))
+        return torch.where(spoilt[:, None], torch.nan, batch.flatten(1)[:, :8])
+
+    monkeypatch.setattr(Compute, "forward_of", lambda self, network: spoiled)
+    monkeypatch.setitem(globals(), "IMAGES", np.arange(20, dtype=np.uint8).repeat(256).reshape(20, 16, 16, 1))
+    with pytest.raises(MelaError, match=r"^embed: task 30: ridge: .* of 3 samples.*largest feature nan"):
+        train(backbone(), tasks, augmentation=NONE, tasks_per_step=4)

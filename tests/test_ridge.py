@@ -11,7 +11,19 @@ from sklearn.linear_model import Ridge
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.ridge import ridge, ridge_query_loss, with_intercept
+from mela.ridge import UnsolvableError, ridge, ridge_query_losses, with_intercept
+
+
+def ridge_query_loss(
+    features: Tensor, labels: Tensor, is_support: Tensor, regularizer: float, *, normalize: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Of a single task whose support images may stand anywhere."""
+    order = torch.argsort(~is_support, stable=True)
+    ways, n_support = int(labels.max()) + 1, int(is_support.sum())
+    losses, accuracies = ridge_query_losses(
+        features[order][None], labels[order][None], ways, n_support, regularizer, normalize=normalize
+    )
+    return losses[0], accuracies[0]
 
 
 def problem(n: int, m: int, k: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -171,3 +183,29 @@ def test_float32_is_close_to_float64_whatever_the_shape(n: int, m: int, scale: f
     exact = ridge(features, targets, 1e-3)
     found = ridge(features.float(), targets.float(), 1e-3)
     assert torch.linalg.norm(found - exact) < 0.01 * torch.linalg.norm(exact)
+
+
+@pytest.mark.parametrize(("n", "m"), [(25, 64), (40, 16)])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_many_tasks_at_once_are_tasks_one_by_one(n: int, m: int, normalize: bool) -> None:
+    problems = [problem(n, m, 5, seed) for seed in range(4)]
+    features = torch.stack([features for features, _ in problems])
+    targets = torch.stack([targets for _, targets in problems])
+    together = ridge(features, targets, 0.1, normalize=normalize)
+    losses, accuracies = ridge_query_losses(features, targets.argmax(2), 5, n // 2, 0.1, normalize=normalize)
+    is_support = torch.arange(n) < n // 2
+    for task, (own, labels) in enumerate(problems):
+        torch.testing.assert_close(together[task], ridge(own, labels, 0.1, normalize=normalize))
+        loss, accuracy = ridge_query_loss(own, labels.argmax(1), is_support, 0.1, normalize=normalize)
+        torch.testing.assert_close(losses[task], loss)
+        assert accuracies[task] == accuracy
+
+
+def test_the_unsolvable_one_among_many_is_named() -> None:
+    features, targets = (
+        torch.stack(parts).float() for parts in zip(*(problem(6, 4, 2, s) for s in range(3)), strict=True)
+    )
+    features[2, 0, 0] = torch.nan
+    with pytest.raises(UnsolvableError, match="largest feature nan") as caught:
+        ridge(features, targets, 0.1)
+    assert caught.value.problem == 2

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.errors import MelaError
-from mela.training import Epoch, Schedule, fit, print_epoch, shuffled_batches
+from mela.training import Epoch, Schedule, batch_count, fit, print_epoch, shuffled_batches
 
 SCHEDULE: dict[str, Any] = {
     "epochs": 7,
@@ -34,13 +34,17 @@ def network(dropout: float = 0.0) -> nn.Module:
         return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(dropout), nn.Linear(8, 3))
 
 
-def epoch_of(model: nn.Module) -> Callable[[], Iterator[tuple[Tensor, Tensor]]]:
-    def losses() -> Iterator[tuple[Tensor, Tensor]]:
-        for rows in torch.arange(12).split(4):
-            logits = model(X[rows])
-            yield F.cross_entropy(logits, Y[rows]), (logits.argmax(1) == Y[rows]).float().mean()
+Part = tuple[Tensor, Tensor]
 
-    return losses
+
+def losses_of(model: nn.Module) -> Iterator[Part]:
+    for rows in torch.arange(12).split(4):
+        logits = model(X[rows])
+        yield F.cross_entropy(logits, Y[rows]), (logits.argmax(1) == Y[rows]).float().mean()
+
+
+def epoch_of(model: nn.Module) -> Callable[[], Iterator[list[Part]]]:
+    return lambda: ([part] for part in losses_of(model))
 
 
 def train(model: nn.Module, seed: int = 0, **changes: Any) -> list[Epoch]:
@@ -54,7 +58,7 @@ def test_equals_a_plain_loop() -> None:
     expected = []
     for _ in range(7):
         losses, accuracies = [], []
-        for loss, accuracy in epoch_of(plain)():
+        for loss, accuracy in losses_of(plain):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -80,8 +84,8 @@ def test_reported_rate_is_the_one_that_moves_the_weights() -> None:
     model = nn.Linear(1, 1, bias=False)
     weights = [model.weight.item()]
 
-    def losses() -> Iterator[tuple[Tensor, Tensor]]:
-        yield model.weight.sum(), torch.tensor(0.0)
+    def losses() -> Iterator[list[Part]]:
+        yield [(model.weight.sum(), torch.tensor(0.0))]
 
     curve = fit(
         model,
@@ -96,19 +100,42 @@ def test_reported_rate_is_the_one_that_moves_the_weights() -> None:
     assert moves == pytest.approx([0.5, 0.25, 0.25, 0.125], rel=1e-5)
 
 
+def test_parts_of_a_step_add_up() -> None:
+    def parts_of(model: nn.Module) -> Iterator[Iterator[Part]]:
+        def parts(rows: Tensor) -> Iterator[Part]:
+            for row in rows.split(3):
+                logits = model(X[row])
+                loss = F.cross_entropy(logits, Y[row], reduction="sum") / len(rows)
+                yield loss, (logits.argmax(1) == Y[row]).sum() / len(rows)
+
+        return map(parts, torch.arange(12).split(4))
+
+    def plain() -> nn.Module:
+        model = network()
+        return nn.Sequential(*(layer for layer in model if not isinstance(layer, nn.BatchNorm1d)))  # type: ignore[arg-type]
+
+    whole, divided = plain(), plain()
+    curve = train(whole)
+    parts = fit(divided, lambda: parts_of(divided), Schedule(**SCHEDULE), stage="embed", seed=0)
+    for one, other in zip(curve, parts, strict=True):
+        assert (other.loss, other.accuracy) == pytest.approx((one.loss, one.accuracy), rel=1e-5)
+    for one, other in zip(whole.parameters(), divided.parameters(), strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_an_infinite_loss_is_an_error_and_moves_nothing(value: float) -> None:
     model = network()
     steps = 0
     before: dict[str, Tensor] = {}
 
-    def losses() -> Iterator[tuple[Tensor, Tensor]]:
+    def losses() -> Iterator[list[Part]]:
         nonlocal steps
-        for loss, accuracy in epoch_of(model)():
+        for loss, accuracy in losses_of(model):
             steps += 1
             if steps == 5:
                 before.update({name: parameter.detach().clone() for name, parameter in model.named_parameters()})
-            yield loss * (value if steps == 5 else 1), accuracy
+            yield [(loss * (value if steps == 5 else 1), accuracy)]
 
     torch.manual_seed(3)
     state = torch.get_rng_state()
@@ -126,7 +153,7 @@ def test_trains_in_training_mode_and_ends_in_evaluation_mode() -> None:
     model = network().eval()
     modes = []
 
-    def losses() -> Iterator[tuple[Tensor, Tensor]]:
+    def losses() -> Iterator[list[Part]]:
         modes.append(all(module.training for module in model.modules()))
         yield from epoch_of(model)()
 
@@ -172,6 +199,7 @@ def test_epochs_are_announced(capsys: pytest.CaptureFixture[str]) -> None:
 def test_batches_take_every_position_once(count: int, batch_size: int, seed: int) -> None:
     batches = list(shuffled_batches(count, batch_size, torch.Generator().manual_seed(seed)))
     sizes = [len(batch) for batch in batches]
+    assert len(sizes) == batch_count(count, batch_size)
     assert sorted(torch.cat(batches).tolist()) == list(range(count))
     assert max(sizes) - min(sizes) <= 1
     assert max(sizes) <= max(batch_size, 3)

@@ -1,0 +1,52 @@
+"""How a network is computed while it is trained: number format, processes, compilation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from mela.shared_batch_norm import share_statistics
+from mela.team import ALONE, Team
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compute:
+    """What training needs to know of the machine beside the device, which is where the weights are.
+
+    Attributes
+    ----------
+    dtype : torch.dtype
+        Of the layers; see `mela.precision.choose_dtype`. Weights, gradients and outputs are float32.
+    team : Team
+        Processes among which each batch is divided.
+    compiled : bool
+        Whether to use torch.compile.
+    """
+
+    dtype: torch.dtype = torch.float32
+    team: Team = ALONE
+    compiled: bool = False
+
+    def forward_of(self, network: nn.Module) -> Callable[[Tensor], Tensor]:
+        """The network as a function of this process's part of a batch, with outputs of float32 (or float64, if it is).
+
+        In a team the statistics of BatchNorm are those of the whole batch, and the gradients that arrive at the weights
+        are the means over the processes.
+        """
+        device = next(network.parameters()).device
+        run: nn.Module = network
+        if self.team.size > 1:
+            share_statistics(network)
+            # every process computes the same buffers by itself
+            run = DistributedDataParallel(network, broadcast_buffers=False)
+        if self.compiled:
+            run.compile()
+
+        def forward(batch: Tensor) -> Tensor:
+            with torch.autocast(device.type, self.dtype, enabled=self.dtype != torch.float32):
+                outputs: Tensor = run(batch)
+            return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
+
+        return forward

@@ -1,0 +1,62 @@
+"""Losses of an epoch, looked at a few steps at a time."""
+
+import torch
+from torch import Tensor
+
+from mela.errors import MelaError
+from mela.team import Team
+
+
+class Tally:
+    """Losses and accuracies of an epoch's steps; those that are not settled yet are still on the device.
+
+    Parameters
+    ----------
+    team : Team
+        Whose parts of a step are added up.
+    where, advice : str
+        Begin and end of the error about a loss that is not finite.
+    """
+
+    def __init__(self, team: Team, *, where: str, advice: str) -> None:
+        self._team = team
+        self._where = where
+        self._advice = advice
+        self._parts: list[Tensor] = []
+        self._open: list[Tensor] = []
+        self._sum = torch.zeros(2, dtype=torch.float64)
+        self._steps = 0
+
+    def add(self, loss: Tensor, accuracy: Tensor) -> None:
+        """Add a part of the current step."""
+        self._parts.append(torch.stack([loss.detach(), accuracy]))
+
+    def close_step(self) -> int:
+        """How many steps are not settled, the current one included, which ends."""
+        self._open.append(torch.stack(self._parts).sum(0))
+        self._parts = []
+        return len(self._open)
+
+    def settle(self, team: Team | None = None) -> None:
+        """Count the steps that are open, with the team or with the given one.
+
+        Raises
+        ------
+        MelaError
+            A loss is NaN or infinite; names the first such step, counted from 1.
+        """
+        if not self._open:
+            return
+        values = (team or self._team).total(torch.stack(self._open)).double().cpu()
+        strange = torch.nonzero(~values[:, 0].isfinite()).flatten().tolist()
+        if strange:
+            step, loss = self._steps + strange[0] + 1, values[strange[0], 0].item()
+            raise MelaError(f"{self._where}, step {step}: expected a finite loss, got {loss}; {self._advice}")
+        self._sum += values.sum(0)
+        self._steps += len(values)
+        self._open = []
+
+    def mean(self) -> tuple[float, float]:
+        """Loss and accuracy over the settled steps."""
+        loss, accuracy = (self._sum / self._steps).tolist()
+        return loss, accuracy

@@ -1,0 +1,86 @@
+"""Trains both embeddings in float64 and writes what was learnt: run alone and by torchrun by test_team.py."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import torch
+from safetensors.torch import save_file
+
+from mela.augmentation import Augmentation
+from mela.backbones import Backbone, build_backbone
+from mela.compute import Compute
+from mela.embedding import train_embedding
+from mela.episodes import Episodes
+from mela.extraction import extract_features
+from mela.pretraining import pretrain
+from mela.targets import Targets
+from mela.team import joined
+from mela.training import Schedule
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (60, 16, 16, 3), dtype=np.uint8)
+AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
+SCHEDULE = Schedule(epochs=2, learning_rate=0.02, momentum=0.9, weight_decay=5e-4, milestones=[1], decay=0.1)
+
+
+def tasks() -> Episodes:
+    """Of two shapes."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for task in range(10):
+        ways = 2 + task % 2
+        for place, image in enumerate(rng.choice(60, 6 * ways, replace=False)):
+            rows.append((task, image, place % ways, "support" if place < 2 * ways else "query"))
+    return Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
+
+
+def backbone() -> Backbone:
+    """Without dropout, whose masks are those of the processes."""
+    built = build_backbone(
+        name="resnet12", channels=3, size=16, width=4, drop_rate=0, drop_block=1, mean=[0.5] * 3, std=[0.3] * 3, seed=0
+    )
+    return built.double()
+
+
+def main(path: str) -> None:
+    """Write weights, curves and features."""
+    with joined(torch.device("cpu")) as team:
+        compute = Compute(dtype=torch.float32, team=team)
+        initial, final = backbone(), backbone()
+        first = train_embedding(
+            initial,
+            IMAGES,
+            tasks(),
+            augmentation=AUGMENTATION,
+            schedule=SCHEDULE,
+            tasks_per_epoch=9,
+            tasks_per_step=5,
+            accumulate=2,
+            ridge=0.5,
+            normalize=False,
+            seed=0,
+            compute=compute,
+        )
+        targets = Targets(image_ids=np.arange(5, 60), labels=np.arange(55) % 4)
+        _, second = pretrain(
+            final,
+            IMAGES,
+            targets,
+            augmentation=AUGMENTATION,
+            schedule=SCHEDULE,
+            batch_size=13,
+            accumulate=2,
+            seed=0,
+            compute=compute,
+        )
+        features = extract_features(final.float(), IMAGES, np.arange(3, 60), team=team)
+    if team.leads:
+        curves = [[epoch.loss, epoch.accuracy] for epoch in [*first, *second]]
+        tensors = {"curves": torch.tensor(curves), "features": torch.from_numpy(features)}
+        for name, model in {"initial": initial, "final": final}.items():
+            tensors |= {f"{name}.{key}": value.contiguous() for key, value in model.state_dict().items()}
+        save_file(tensors, path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
