@@ -1,6 +1,6 @@
 """Features of many images, in evaluation mode."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,22 @@ from mela.errors import MelaError
 from mela.images import iterate_batches, require_images
 
 
-def extract_features(
+def feature_batches(
     backbone: Backbone,
     images: npt.NDArray[np.uint8],
     image_ids: npt.NDArray[np.int64],
     change: Callable[[Tensor], Tensor] = lambda batch: batch,
-) -> npt.NDArray[np.float32]:
-    """Features (n, m) of the images with the given ids (n,), each batch put through `change` first.
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
+    """Ids (b,) and features (b, m) of the images with the given ids (n,), a batch at a time.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        Put into evaluation mode.
+    images : uint8 (N, h, w, c), possibly memory-mapped
+    image_ids : int64 (n,)
+    change : callable, optional
+        What each batch (b, c, h, w) is put through first.
 
     Raises
     ------
@@ -28,15 +37,31 @@ def extract_features(
     require_images(images, image_ids)
     device = next(backbone.parameters()).device
     backbone.eval()
+    done = 0
+    for batch in iterate_batches(images, image_ids, device):
+        # the mode is the thread's: around the yield it would be the caller's too
+        with torch.inference_mode():
+            features = backbone(change(batch)).cpu().numpy()
+        own = image_ids[done : done + len(features)]
+        finite = np.isfinite(features).all(axis=1)
+        if not finite.all():
+            raise MelaError(
+                f"features: image {own[finite.argmin()]}: expected finite values, got NaN or infinity; train again"
+            )
+        yield own, features
+        done += len(features)
+
+
+def extract_features(
+    backbone: Backbone,
+    images: npt.NDArray[np.uint8],
+    image_ids: npt.NDArray[np.int64],
+    change: Callable[[Tensor], Tensor] = lambda batch: batch,
+) -> npt.NDArray[np.float32]:
+    """Features (n, m) of `feature_batches` in one array."""
     features = np.empty((len(image_ids), backbone.dimensions), dtype=np.float32)
     done = 0
-    with torch.inference_mode():
-        for batch in iterate_batches(images, image_ids, device):
-            features[done : done + len(batch)] = backbone(change(batch)).cpu().numpy()
-            done += len(batch)
-    bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
-    if len(bad):
-        raise MelaError(
-            f"features: image {image_ids[bad[0]]}: expected finite values, got NaN or infinity; train again"
-        )
+    for _, found in feature_batches(backbone, images, image_ids, change):
+        features[done : done + len(found)] = found
+        done += len(found)
     return features

@@ -5,7 +5,7 @@ from pathlib import Path
 from mela import store
 from mela.device import choose_device
 from mela.episodes import Episodes
-from mela.extraction import extract_features
+from mela.extraction import feature_batches
 from mela.models import load_model
 from mela.params import PARAMS, RuntimeParams
 from stages import paths
@@ -23,9 +23,9 @@ def main(
     packed = store.open_images(images)
     backbone = load_model(model, choose_device(RuntimeParams.read(params).device), packed)
     image_ids = Episodes(store.read_table(train, store.MANIFEST)).image_ids()
-    extracted = extract_features(backbone, packed, image_ids)
-    store.write_features(features, image_ids, extracted, stage="extract", params={})
-    print(f"extract: {len(extracted)} images, {extracted.shape[1]} dimensions")
+    extracted = feature_batches(backbone, packed, image_ids)
+    store.write_features(features, extracted, backbone.dimensions, stage="extract", params={})
+    print(f"extract: {len(image_ids)} images, {backbone.dimensions} dimensions")
 
 
 if __name__ == "__main__":
