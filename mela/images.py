@@ -46,16 +46,16 @@ def iterate_batches(
 
 
 def channel_statistics(
-    images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], *, batch_size: int = 4096
+    images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], *, batch_size: int = 256
 ) -> tuple[list[float], list[float]]:
     """Mean and standard deviation of each channel, images scaled to [0, 1]; a constant channel gets deviation 1."""
-    total = np.zeros(images.shape[3], dtype=np.uint64)
-    squares = np.zeros(images.shape[3], dtype=np.uint64)
+    counts = np.zeros((images.shape[3], 256), dtype=np.int64)
     for start in range(0, len(image_ids), batch_size):
-        batch = images[image_ids[start : start + batch_size]].astype(np.uint64)
-        total += batch.sum((0, 1, 2))
-        squares += (batch * batch).sum((0, 1, 2))
+        batch = images[image_ids[start : start + batch_size]]
+        for channel, own in enumerate(counts):
+            own += np.bincount(batch[..., channel].reshape(-1), minlength=256)
     pixels = len(image_ids) * images.shape[1] * images.shape[2]
-    mean = total / pixels
-    deviation = np.sqrt(np.maximum(squares / pixels - mean**2, 0))
+    values = np.arange(256)
+    mean = counts @ values / pixels
+    deviation = np.sqrt(np.maximum(counts @ values**2 / pixels - mean**2, 0))
     return (mean / 255).tolist(), np.where(deviation > 0, deviation / 255, 1.0).tolist()
