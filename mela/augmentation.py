@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from mela.images import to_unit
 
 GREY = (0.2989, 0.587, 0.114)
-# The changes of colour are all of one form, clamp(factor x + (1 - factor) (a grey(x) + b mean(grey(x)))), with (a, b) of
+# The changes of colour are all clamp(factor x + (1 - factor) (a grey(x) + b mean(grey(x)))), with these (a, b)
 MIXED_WITH = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0))  # brightness, contrast, saturation
 
 

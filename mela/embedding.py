@@ -78,8 +78,8 @@ def train_embedding(
     n_steps = -(-n_tasks // tasks_per_step)
     if n_tasks // n_steps < accumulate * compute.team.size:
         raise MelaError(
-            f"embed.tasks_per_step: expected {accumulate * compute.team.size} tasks or more in every step, one for each "
-            f"of {compute.team.size} processes in each of {accumulate} parts, got {n_tasks // n_steps}"
+            f"embed.tasks_per_step: expected {accumulate * compute.team.size} tasks or more in every step, one for "
+            f"each of {compute.team.size} processes in each of {accumulate} parts, got {n_tasks // n_steps}"
         )
     generator = torch.Generator().manual_seed(seed)
     device = next(backbone.parameters()).device

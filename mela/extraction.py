@@ -1,6 +1,6 @@
 """Features of many images, in evaluation mode."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -9,18 +9,31 @@ from torch import Tensor
 
 from mela.backbones import Backbone
 from mela.errors import MelaError
-from mela.images import iterate_batches, require_images, to_unit
+from mela.images import ImageLoader, require_images, to_unit
+from mela.team import ALONE, Team
 
 
-def extract_features(
+def feature_batches(
     backbone: Backbone,
     images: npt.NDArray[np.uint8],
     image_ids: npt.NDArray[np.int64],
     change: Callable[[Tensor], Tensor] = to_unit,
-) -> npt.NDArray[np.float32]:
-    """Features (n, m) of the images with the given ids (n,), each batch put through `change` first.
+    *,
+    team: Team = ALONE,
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
+    """Ids (b,) and features (b, m) of the images with the given ids (n,), a batch at a time.
 
-    `change` takes uint8 (b, c, h, w) and gives float in [0, 1].
+    Parameters
+    ----------
+    backbone : Backbone
+        Put into evaluation mode.
+    images : uint8 (N, h, w, c), possibly memory-mapped
+    image_ids : int64 (n,)
+    change : callable, optional
+        What each batch, uint8 (b, c, h, w), is put through first, to float in [0, 1].
+    team : Team
+        Processes among which each batch is divided; the first gets all features and the others, which have to go
+        through the batches as well, none.
 
     Raises
     ------
@@ -30,15 +43,35 @@ def extract_features(
     require_images(images, image_ids)
     device = next(backbone.parameters()).device
     backbone.eval()
+    load = ImageLoader(images, device, resident=False)
+    # on a CPU, feature maps above 32 MiB are mapped and unmapped anew for each layer, which takes longer than the layer
+    batch_size = team.size * (64 if device.type == "cpu" else 512)
+    for start in range(0, len(image_ids), batch_size):
+        ids = image_ids[start : start + batch_size]
+        # the mode is the thread's: around the yield it would be the caller's too
+        with torch.inference_mode():
+            gathered = team.gather(backbone(change(load(ids[team.share(len(ids))]))), len(ids))
+        if gathered is None:
+            continue
+        features = gathered.cpu().numpy()
+        finite = np.isfinite(features).all(axis=1)
+        if not finite.all():
+            raise MelaError(
+                f"features: image {ids[finite.argmin()]}: expected finite values, got NaN or infinity; train again"
+            )
+        yield ids, features
+
+
+def extract_features(
+    backbone: Backbone,
+    images: npt.NDArray[np.uint8],
+    image_ids: npt.NDArray[np.int64],
+    change: Callable[[Tensor], Tensor] = to_unit,
+) -> npt.NDArray[np.float32]:
+    """Features (n, m) of `feature_batches` in one array."""
     features = np.empty((len(image_ids), backbone.dimensions), dtype=np.float32)
     done = 0
-    with torch.inference_mode():
-        for batch in iterate_batches(images, image_ids, device):
-            features[done : done + len(batch)] = backbone(change(batch)).cpu().numpy()
-            done += len(batch)
-    bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
-    if len(bad):
-        raise MelaError(
-            f"features: image {image_ids[bad[0]]}: expected finite values, got NaN or infinity; train again"
-        )
+    for _, found in feature_batches(backbone, images, image_ids, change):
+        features[done : done + len(found)] = found
+        done += len(found)
     return features

@@ -95,11 +95,14 @@ def label_images(labels: Ints, n_clusters: int, image_ids: Ints, classes: Ints) 
     image_ids, classes : int64 (n_samples,)
         Each sample's image and task class.
     """
-    votes = np.stack([image_ids, labels[classes]], axis=1)[labels[classes] >= 0]
-    pairs, counts = np.unique(votes, axis=0, return_counts=True)
-    winners = pairs[np.lexsort((pairs[:, 1], -counts, pairs[:, 0]))]
-    images, first = np.unique(winners[:, 0], return_index=True)
-    used, compact = np.unique(winners[first, 1], return_inverse=True)
+    given = labels[classes]
+    votes = given >= 0
+    images, rows = np.unique(image_ids[votes], return_inverse=True)
+    # one number per image and label, which sorts many times faster than pairs do
+    pairs, counts = np.unique(rows * n_clusters + given[votes], return_counts=True)
+    rows, voted = np.divmod(pairs, n_clusters)
+    winners = np.lexsort((voted, -counts, rows))[np.flatnonzero(np.diff(rows, prepend=-1))]
+    used, compact = np.unique(voted[winners], return_inverse=True)
     return ImageLabels(
         image_ids=images,
         labels=compact.astype(np.int64),

@@ -1,7 +1,5 @@
 """Packed uint8 images as batches of tensors."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -64,28 +62,17 @@ class ImageLoader:
         return batch.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
 
 
-def iterate_batches(
-    images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], device: torch.device
-) -> Iterator[Tensor]:
-    """Batches of uint8 (b, c, h, w) over all of `image_ids`, in order."""
-    # on a CPU, feature maps above 32 MiB are mapped and unmapped anew for each layer, which takes longer than the layer
-    batch_size = 64 if device.type == "cpu" else 512
-    load = ImageLoader(images, device, resident=False)
-    for start in range(0, len(image_ids), batch_size):
-        yield load(image_ids[start : start + batch_size])
-
-
 def channel_statistics(
-    images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], *, batch_size: int = 4096
+    images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], *, batch_size: int = 256
 ) -> tuple[list[float], list[float]]:
     """Mean and standard deviation of each channel, images scaled to [0, 1]; a constant channel gets deviation 1."""
-    total = np.zeros(images.shape[3], dtype=np.uint64)
-    squares = np.zeros(images.shape[3], dtype=np.uint64)
+    counts = np.zeros((images.shape[3], 256), dtype=np.int64)
     for start in range(0, len(image_ids), batch_size):
-        batch = images[image_ids[start : start + batch_size]].astype(np.uint64)
-        total += batch.sum((0, 1, 2))
-        squares += (batch * batch).sum((0, 1, 2))
+        batch = images[image_ids[start : start + batch_size]]
+        for channel, own in enumerate(counts):
+            own += np.bincount(batch[..., channel].reshape(-1), minlength=256)
     pixels = len(image_ids) * images.shape[1] * images.shape[2]
-    mean = total / pixels
-    deviation = np.sqrt(np.maximum(squares / pixels - mean**2, 0))
+    values = np.arange(256)
+    mean = counts @ values / pixels
+    deviation = np.sqrt(np.maximum(counts @ values**2 / pixels - mean**2, 0))
     return (mean / 255).tolist(), np.where(deviation > 0, deviation / 255, 1.0).tolist()

@@ -71,10 +71,11 @@ def pretrain(
             f"of {compute.team.size} processes in each of {accumulate} parts, got batches of {smallest}"
         )
     generator = torch.Generator().manual_seed(seed)
-    device = next(backbone.parameters()).device
+    like = next(backbone.parameters())
+    device = like.device
     load = ImageLoader(images, device)
     with seeded(seed):
-        classifier = nn.Linear(backbone.dimensions, targets.n_labels).to(device)
+        classifier = nn.Linear(backbone.dimensions, targets.n_labels).to(like)
     network = nn.Sequential(backbone, classifier)
     forward = compute.forward_of(network)
 

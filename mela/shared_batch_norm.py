@@ -19,7 +19,7 @@ class SharedBatchNorm(nn.BatchNorm2d):
         """Maps (n, c, h, w), normalised; all processes have to call it, each with its own images."""
         if not self.training:
             return super().forward(maps)
-        variance, mean = torch.var_mean(maps.float(), (0, 2, 3), correction=0)
+        variance, mean = torch.var_mean(maps.to(self.weight.dtype), (0, 2, 3), correction=0)
         n_own = maps.numel() / maps.shape[1]
         sums = all_reduce(torch.cat([n_own * mean, mean.new_tensor([n_own])]))
         n, shared = sums[-1].detach(), sums[:-1] / sums[-1].detach()

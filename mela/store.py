@@ -5,7 +5,7 @@ Every parquet file carries its schema and, under the metadata key ``mela``, whic
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mela.errors import MelaError, one_line
+
+ROW_GROUP_BYTES = 2**22
 
 INDEX = pa.schema([("image_id", pa.int64()), ("split", pa.string()), ("source", pa.string())])
 TRUTH = pa.schema([("image_id", pa.int64()), ("class", pa.string())])
@@ -71,10 +73,13 @@ def write_table(
     """Write a parquet file of the given schema, in the schema's column order."""
     if isinstance(columns, pd.DataFrame):
         columns = pa.Table.from_pandas(columns[schema.names], schema=schema, preserve_index=False)
-    made_by = json.dumps({"stage": stage, "params": params}, sort_keys=True)
-    table = columns.cast(schema).replace_schema_metadata({"mela": made_by})
+    table = columns.cast(schema).replace_schema_metadata(_made_by(stage, params))
     with replacing(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
+
+
+def _made_by(stage: str, params: Mapping[str, Any]) -> dict[str, str]:
+    return {"mela": json.dumps({"stage": stage, "params": params}, sort_keys=True)}
 
 
 def read_table(path: Path, schema: pa.Schema) -> pd.DataFrame:
@@ -85,57 +90,117 @@ def read_table(path: Path, schema: pa.Schema) -> pd.DataFrame:
     MelaError
         The file is missing, no parquet file, not written by a stage, or of another schema.
     """
-    return _read_arrow(path, schema).to_pandas()
+    with _opened(path) as file:
+        found = file.schema_arrow
+        if not found.equals(schema, check_metadata=False):
+            expected, got = (", ".join(f"{field.name}: {field.type}" for field in kind) for kind in (schema, found))
+            raise MelaError(f"{path}: expected columns ({expected}), found ({got}); rerun the stage that makes it")
+        return file.read().to_pandas()
 
 
-def _read_arrow(path: Path, schema: pa.Schema | None) -> pa.Table:
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """A parquet file that a stage wrote; what pyarrow cannot read in it within the block is an error of the file."""
     _require(path)
     try:
-        table = pq.read_table(path, partitioning=None)
+        # else whole row groups are read ahead
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=2**16) as file:
+            if b"mela" not in (file.schema_arrow.metadata or {}):
+                raise MelaError(
+                    f"{path}: expected a table written by a stage (metadata key `mela`), found none; rerun its stage"
+                )
+            yield file
     except (pa.ArrowException, OSError) as error:
         raise MelaError(
             f"{path}: expected a parquet file, got {one_line(error)}; rerun the stage that makes it"
         ) from None
-    if b"mela" not in (table.schema.metadata or {}):
-        raise MelaError(
-            f"{path}: expected a table written by a stage (metadata key `mela`), found none; rerun its stage"
-        )
-    if schema is not None and not table.schema.equals(schema, check_metadata=False):
-        expected = ", ".join(f"{field.name}: {field.type}" for field in schema)
-        found = ", ".join(f"{field.name}: {field.type}" for field in table.schema)
-        raise MelaError(f"{path}: expected columns ({expected}), found ({found}); rerun the stage that makes it")
-    return table
 
 
 def read_features(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Image ids (n,) and features (n, m) of a feature table."""
-    table = _read_arrow(path, None)
-    if table.column_names != ["image_id", "feature"] or not pa.types.is_fixed_size_list(
-        table.schema.field("feature").type
-    ):
-        raise MelaError(f"{path}: expected columns image_id and feature (fixed-size list), found {table.column_names}")
-    kind = table.schema.field("feature").type
-    column = table.column("feature").combine_chunks()
-    features = np.asarray(column.flatten(), dtype=np.float32).reshape(-1, kind.list_size)
-    if not np.isfinite(features).all():
-        row = int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])
-        raise MelaError(f"{path}: row {row}: expected finite features, found NaN or infinity; rerun embed and extract")
-    return table.column("image_id").to_numpy(), features
+    """Image ids (n,) and features (n, m) of a feature table; beside them one row group at a time is in memory.
+
+    Raises
+    ------
+    MelaError
+        As `read_table`; a feature is NaN or infinite.
+    """
+    with _opened(path) as file:
+        schema = file.schema_arrow
+        if schema.names != ["image_id", "feature"] or not pa.types.is_fixed_size_list(schema.field("feature").type):
+            raise MelaError(f"{path}: expected columns image_id and feature (fixed-size list), found {schema.names}")
+        dimensions = schema.field("feature").type.list_size
+        image_ids = np.empty(file.metadata.num_rows, dtype=np.int64)
+        features = np.empty((file.metadata.num_rows, dimensions), dtype=np.float32)
+        done = 0
+        for batch in file.iter_batches(batch_size=rows_per_group(dimensions)):
+            rows = slice(done, done + batch.num_rows)
+            image_ids[rows] = batch.column("image_id")
+            features[rows] = np.asarray(batch.column("feature").flatten()).reshape(-1, dimensions)
+            finite = np.isfinite(features[rows]).all(axis=1)
+            if not finite.all():
+                raise MelaError(
+                    f"{path}: row {done + int(finite.argmin())}: expected finite features, found NaN or infinity; "
+                    "rerun embed and extract"
+                )
+            done += batch.num_rows
+    return image_ids, features
+
+
+def rows_per_group(dimensions: int) -> int:
+    """Rows of a feature table that are written and read at once: 4 MiB of features."""
+    return max(1, ROW_GROUP_BYTES // (4 * max(1, dimensions)))
 
 
 def write_features(
     path: Path,
-    image_ids: npt.NDArray[np.int64],
-    features: npt.NDArray[np.float32],
+    batches: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]],
+    dimensions: int,
     *,
     stage: str,
     params: Mapping[str, Any],
 ) -> None:
-    """Write image ids (n,) with features (n, m)."""
-    schema = features_schema(features.shape[1])
-    values = pa.FixedSizeListArray.from_arrays(pa.array(features.reshape(-1)), features.shape[1])
-    table = pa.Table.from_arrays([pa.array(image_ids), values], schema=schema)
-    write_table(path, table, schema, stage=stage, params=params)
+    """Write features as they come, so that no more than one row group of them is in memory.
+
+    Parameters
+    ----------
+    path : Path
+    batches : iterable of (int64 (b,), float32 (b, m))
+        Image ids and features, of any length; the file does not depend on where they are divided.
+    dimensions : int
+        m.
+    stage : str
+    params : mapping
+        What made them.
+    """
+    schema = features_schema(dimensions).with_metadata(_made_by(stage, params))
+    with (
+        replacing(path) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=False) as writer,
+    ):
+        for image_ids, features in _regrouped(batches, dimensions):
+            values = pa.FixedSizeListArray.from_arrays(pa.array(features.reshape(-1)), dimensions)
+            writer.write_table(pa.Table.from_arrays([pa.array(image_ids), values], schema=schema))
+
+
+def _regrouped(
+    batches: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]], dimensions: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
+    """The same rows in groups of `rows_per_group`, but for the last; a group is overwritten by the next."""
+    size = rows_per_group(dimensions)
+    image_ids, features = np.empty(size, dtype=np.int64), np.empty((size, dimensions), dtype=np.float32)
+    filled = 0
+    for new_ids, new_features in batches:
+        taken = 0
+        while taken < len(new_ids):
+            some = min(size - filled, len(new_ids) - taken)
+            image_ids[filled : filled + some] = new_ids[taken : taken + some]
+            features[filled : filled + some] = new_features[taken : taken + some]
+            filled, taken = filled + some, taken + some
+            if filled == size:
+                yield image_ids, features
+                filled = 0
+    if filled:
+        yield image_ids[:filled], features[:filled]
 
 
 def open_images(path: Path) -> npt.NDArray[np.uint8]:

@@ -34,22 +34,19 @@ class Team:
             dist.all_reduce(tensor)
         return tensor
 
-    def gather(self, rows: Tensor) -> Tensor | None:
-        """Rows (n_r, m) of all processes below each other for the first, None for the others.
-
-        Numbers of rows may differ, by one at most and falling, as `share` makes them.
-        """
+    def gather(self, rows: Tensor, count: int) -> Tensor | None:
+        """All `count` rows (count, ...) for the first process, of which each has its `share`; None for the others."""
         if self.size == 1:
             return rows
-        counts = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(self.size)]
-        dist.all_gather(counts, torch.tensor([len(rows)], device=rows.device))
-        longest = int(max(counts))
+        # parts have to be of one size: the first share is the largest, and no other lacks more than a row
+        longest = -(-count // self.size)
         padded = torch.cat([rows, rows.new_zeros(longest - len(rows), *rows.shape[1:])])
-        parts = [torch.empty_like(padded) for _ in counts] if self.leads else None
+        parts = [torch.empty_like(padded) for _ in range(self.size)] if self.leads else None
         dist.gather(padded, parts)
         if parts is None:
             return None
-        return torch.cat([part[: int(count)] for part, count in zip(parts, counts, strict=True)])
+        each, left = divmod(count, self.size)
+        return torch.cat([part[: each + (rank < left)] for rank, part in enumerate(parts)])
 
 
 ALONE = Team()

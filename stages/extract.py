@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from mela import store
-from mela.device import choose_device
 from mela.episodes import Episodes
-from mela.extraction import extract_features
+from mela.extraction import feature_batches
 from mela.models import load_model
 from mela.params import PARAMS, RuntimeParams
 from stages import paths
-from stages.run import run
+from stages.processes import computing, run_shared
 
 
 def main(
@@ -21,12 +20,18 @@ def main(
 ) -> None:
     """Read images, training tasks and the initial embedding; write one feature vector per image of a training task."""
     packed = store.open_images(images)
-    backbone = load_model(model, choose_device(RuntimeParams.read(params).device), packed)
     image_ids = Episodes(store.read_table(train, store.MANIFEST)).image_ids()
-    extracted = extract_features(backbone, packed, image_ids)
-    store.write_features(features, image_ids, extracted, stage="extract", params={})
-    print(f"extract: {len(extracted)} images, {extracted.shape[1]} dimensions")
+    with computing(RuntimeParams.read(params)) as (device, compute):
+        backbone = load_model(model, device, packed)
+        extracted = feature_batches(backbone, packed, image_ids, team=compute.team)
+        if compute.team.leads:
+            store.write_features(features, extracted, backbone.dimensions, stage="extract", params={})
+            print(f"extract: {len(image_ids)} images, {backbone.dimensions} dimensions")
+        else:
+            # the work without the result, which only the first process gets
+            for _ in extracted:
+                pass
 
 
 if __name__ == "__main__":
-    run(main)
+    run_shared(main)

@@ -23,7 +23,8 @@ def main(params: Path = PARAMS, features: Path = paths.FEATURES, labels: Path = 
         )
     # with several threads the sums, and so the last bits, depend on which finishes first
     with threadpool_limits(1):
-        found = KMeans(n_clusters=n_clusters, n_init=settings.n_init, random_state=settings.seed).fit(vectors)
+        kmeans = KMeans(n_clusters=n_clusters, n_init=settings.n_init, random_state=settings.seed, copy_x=False)
+        found = kmeans.fit(vectors)
     flat = pd.DataFrame({"image_id": image_ids, "label": found.labels_})
     store.write_table(labels, flat, store.LABELS, stage="label_kmeans", params=settings.model_dump(mode="json"))
     print(f"label_kmeans: {n_clusters} clusters of {len(vectors)} images")

@@ -1,4 +1,4 @@
-"""How a stage starts whose work several processes share: `runtime.processes` of them, or as many as torchrun has started."""
+"""How a stage starts whose work several processes share: `runtime.processes` or as many as torchrun started."""
 
 import functools
 import logging

@@ -12,7 +12,7 @@ from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
 from mela.embedding import train_embedding
 from mela.episodes import Episodes
-from mela.extraction import extract_features
+from mela.extraction import feature_batches
 from mela.pretraining import pretrain
 from mela.targets import Targets
 from mela.team import joined
@@ -73,10 +73,13 @@ def main(path: str) -> None:
             seed=0,
             compute=compute,
         )
-        features = extract_features(final.float(), IMAGES, np.arange(3, 60), team=team)
+        features = list(feature_batches(final.float(), IMAGES, np.arange(3, 60), team=team))
     if team.leads:
         curves = [[epoch.loss, epoch.accuracy] for epoch in [*first, *second]]
-        tensors = {"curves": torch.tensor(curves), "features": torch.from_numpy(features)}
+        tensors = {
+            "curves": torch.tensor(curves),
+            "features": torch.from_numpy(np.concatenate([found for _, found in features])),
+        }
         for name, model in {"initial": initial, "final": final}.items():
             tensors |= {f"{name}.{key}": value.contiguous() for key, value in model.state_dict().items()}
         save_file(tensors, path)

@@ -1,11 +1,13 @@
 """The bench's own arithmetic, and its three implementations against each other at a small size."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from bench import labeler
-from bench.measure import alternate, peak_growth, record
+from bench import labeler, scale
+from bench.measure import Usage, alternate, peak_growth, record
 from bench.mixed_levels import concepts, draw_mixed_tasks, level_targets
 from bench.q_grid import by_q
 
@@ -28,6 +30,51 @@ def test_functions_take_turns_after_a_round_that_is_not_counted() -> None:
 def test_peak_growth_sees_an_array() -> None:
     # 64 MB, written to so that it is really there
     assert 60e6 < peak_growth(lambda: np.ones(8_000_000)) < 80e6
+
+
+def test_usage_tells_memory_of_its_own_from_mapped_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.ones(8_000_000))
+    mapped = Usage.of(lambda: np.load(tmp_path / "a.npy", mmap_mode="r").sum())
+    assert mapped.peak > 60e6
+    assert mapped.own_peak < 10e6
+    kept = []
+    own = Usage.of(lambda: kept.append(np.ones(8_000_000)))
+    assert 60e6 < own.own_peak < 80e6
+    assert 0 < own.seconds < 5
+
+
+def test_growth_is_told_against_the_size_before() -> None:
+    usage = {"peak": 2_000_000, "own_peak": 1_000_000, "load": 0.0}
+    found = {
+        300: usage | {"seconds": 9.0, "cpu_seconds": 3.0},
+        10: usage | {"seconds": 0.2, "cpu_seconds": 0.1},
+        100: usage | {"seconds": 2.0, "cpu_seconds": 1.5},
+    }
+    rows = scale.rows_of("pack", found)
+    assert [(row["name"], row["data"]) for row in rows] == [("scale_pack", str(n)) for n in (10, 100, 300)]
+    assert [row["ratio"] for row in rows] == [1.0, 1.0, 1.5]
+    assert [row["cpu_ratio"] for row in rows] == [1.0, 1.5, pytest.approx(0.667)]
+    assert [(row["peak_mb"], row["own_peak_mb"]) for row in rows] == [(2.0, 1.0)] * 3
+
+
+def test_each_step_of_the_scale_runs_on_what_those_before_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"DIMENSIONS": 12, "CLASSES": 8, "LABEL_IMAGES": 400, "J": 30}.items():
+        monkeypatch.setattr(scale, name, value)
+    for kind, steps, n in [("images", scale.IMAGE_STEPS, 400), ("tasks", scale.TASK_STEPS, 50)]:
+        folder = tmp_path / f"{kind}-{n}"
+        folder.mkdir()
+        for step in steps.values():
+            step(folder, n)
+    assert np.load(tmp_path / "images-400" / "images.npy").shape == (400, 32, 32, 3)
+    assert "label: 8 clusters, 100.0% of tasks clustered" in capsys.readouterr().out
+
+
+def test_what_is_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "ProcessPoolExecutor", None)
+    (tmp_path / "read.json").write_text('{"seconds": 3.5}', encoding="utf-8")
+    assert scale.once("read", tmp_path, 10) == {"seconds": 3.5}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

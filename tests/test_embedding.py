@@ -12,8 +12,8 @@ from torch import Tensor
 
 from mela.augmentation import Augmentation, Changes
 from mela.backbones import Backbone, build_backbone
-from mela.embedding import train_embedding
 from mela.compute import Compute
+from mela.embedding import train_embedding
 from mela.episodes import Episode, Episodes
 from mela.errors import MelaError
 from mela.team import Team

@@ -17,8 +17,9 @@ from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.evaluation import Lookup, Solver, evaluate_model, evaluate_tasks, settings, summarize
-from mela.extraction import extract_features
+from mela.extraction import extract_features, feature_batches
 from mela.flat_tasks import FlatTasks
+from mela.images import to_unit
 from mela.logistic import fit_head, l2_normalize
 from mela.scores import Interval
 
@@ -196,9 +197,23 @@ def test_features_do_not_depend_on_the_batch() -> None:
 
 def test_changed_features() -> None:
     model, images = backbone(), pictures(4)
-    mirrored = extract_features(model, images, np.arange(4), lambda batch: batch.flip(3))
+    mirrored = extract_features(model, images, np.arange(4), lambda batch: to_unit(batch).flip(3))
     np.testing.assert_allclose(
         mirrored, extract_features(model, images[:, :, ::-1], np.arange(4)), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_features_come_in_batches_that_leave_the_mode_of_the_caller_alone() -> None:
+    model, images = backbone(), pictures(150)
+    ids = np.arange(150)[::-1].copy()
+    found = []
+    for own, features in feature_batches(model, images, ids):
+        assert not torch.is_inference_mode_enabled()
+        found.append((own, features))
+    assert len(found) > 1
+    np.testing.assert_array_equal(np.concatenate([own for own, _ in found]), ids)
+    np.testing.assert_array_equal(
+        np.concatenate([features for _, features in found]), extract_features(model, images, ids)
     )
 
 
@@ -212,8 +227,9 @@ def test_features_that_are_not_finite_are_an_error() -> None:
 
 def test_only_the_image_that_is_not_finite_is_named() -> None:
     def spoil(batch: torch.Tensor) -> torch.Tensor:
-        batch[1] = torch.inf
-        return batch
+        changed = to_unit(batch)
+        changed[1] = torch.inf
+        return changed
 
     with pytest.raises(MelaError, match=r"^features: image 2: expected finite values"):
         extract_features(backbone(), pictures(8), np.array([6, 2, 3]), spoil)

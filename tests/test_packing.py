@@ -1,12 +1,14 @@
 """Packing images into one array."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from mela.data import packing
 from mela.data.packing import pack_images, shuffled_ids, to_array
 from mela.data.source import ImageSource
 from mela.errors import MelaError
@@ -48,6 +50,28 @@ def test_each_image_goes_to_the_row_of_its_id(tmp_path: Path) -> None:
     assert (packed.shape, packed.dtype) == ((5, 4, 4, 1), np.uint8)
     for image, row in enumerate(ids):
         assert (packed[row] == 50 * image).all()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 100])
+def test_blocks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    monkeypatch.setattr(packing, "BLOCK_BYTES", rows * 4 * 4)
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 4, 4, 1), dtype=np.uint8)
+    loaded: list[int] = []
+
+    def load(index: int) -> Image.Image:
+        loaded.append(index)
+        return Image.fromarray(pixels[index, :, :, 0])
+
+    ids = shuffled_ids(20, 0)
+    images = [Image.new("L", (4, 4))] * 20
+    pack_images(tmp_path / "images.npy", source_of(images, load), ids, size=4, channels=1)
+    expected = np.empty_like(pixels)
+    expected[ids] = pixels
+    np.save(tmp_path / "expected.npy", expected)
+    assert (tmp_path / "images.npy").read_bytes() == (tmp_path / "expected.npy").read_bytes()
+    assert sorted(loaded) == list(range(20))
+    steps_back = sum(after < before for before, after in pairwise(loaded))
+    assert steps_back < -(-20 // rows), "within a block the source is read in its own order"
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def write_labels(path: Path) -> None:
 
 
 def write_features(path: Path) -> None:
-    store.write_features(path, np.array([4, 2]), np.ones((2, 3), dtype=np.float32), stage="extract", params={})
+    store.write_features(path, [(np.array([4, 2]), np.ones((2, 3), dtype=np.float32))], 3, stage="extract", params={})
 
 
 def read_labels(path: Path) -> pd.DataFrame:
@@ -77,7 +77,7 @@ def test_a_table_says_which_stage_made_it_from_what(tmp_path: Path) -> None:
 def test_features_return_as_written(tmp_path: Path, n: int) -> None:
     features = np.random.default_rng(0).normal(size=(7, n)).astype(np.float32).T
     ids = np.arange(n)[::-1]
-    store.write_features(tmp_path / "f.parquet", ids, features, stage="extract", params={"a": 1})
+    store.write_features(tmp_path / "f.parquet", [(ids, features)], 7, stage="extract", params={"a": 1})
     found_ids, found = store.read_features(tmp_path / "f.parquet")
     np.testing.assert_array_equal(found_ids, ids)
     np.testing.assert_array_equal(found, features)
@@ -85,6 +85,42 @@ def test_features_return_as_written(tmp_path: Path, n: int) -> None:
     schema = pq.read_schema(tmp_path / "f.parquet")
     assert schema.equals(store.features_schema(7), check_metadata=False)
     assert json.loads(schema.metadata[b"mela"]) == {"stage": "extract", "params": {"a": 1}}
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_the_file_does_not_depend_on_where_features_are_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(store, "ROW_GROUP_BYTES", 4 * 5 * 16)
+    features = np.random.default_rng(0).normal(size=(100, 5)).astype(np.float32)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    store.write_features(whole, [(np.arange(100), features)], 5, stage="extract", params={})
+    batches = ((np.arange(100)[i : i + size], features[i : i + size]) for i in range(0, 100, size))
+    store.write_features(parts, batches, 5, stage="extract", params={})
+    assert parts.read_bytes() == whole.read_bytes()
+    assert [pq.read_metadata(whole).row_group(i).num_rows for i in range(7)] == [16] * 6 + [4]
+    ids, found = store.read_features(whole)
+    np.testing.assert_array_equal(found, features)
+    np.testing.assert_array_equal(ids, np.arange(100))
+
+
+def test_features_in_one_large_row_group_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    features = np.random.default_rng(0).normal(size=(100, 5)).astype(np.float32)
+    store.write_features(tmp_path / "f", [(np.arange(100), features)], 5, stage="extract", params={})
+    monkeypatch.setattr(store, "ROW_GROUP_BYTES", 4 * 5 * 16)
+    ids, found = store.read_features(tmp_path / "f")
+    np.testing.assert_array_equal(found, features)
+    np.testing.assert_array_equal(ids, np.arange(100))
+
+
+def test_no_features_are_left_when_their_maker_fails(tmp_path: Path) -> None:
+    def batches() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        yield np.arange(2), np.ones((2, 3), dtype=np.float32)
+        raise MelaError("features: image 5: expected finite values")
+
+    with pytest.raises(MelaError, match="image 5"):
+        store.write_features(tmp_path / "f", batches(), 3, stage="extract", params={})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_images_return_as_written(tmp_path: Path) -> None:
@@ -213,11 +249,15 @@ def test_a_table_that_holds_no_features(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_feature_that_is_not_finite_is_named_by_its_row(tmp_path: Path, value: float) -> None:
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_feature_that_is_not_finite_is_named_by_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float, rows: int
+) -> None:
+    monkeypatch.setattr(store, "ROW_GROUP_BYTES", 4 * 3 * rows)
     features = np.ones((5, 3), dtype=np.float32)
     features[3, 1] = features[4, 0] = value
     path = tmp_path / "f.parquet"
-    store.write_features(path, np.arange(5), features, stage="extract", params={})
+    store.write_features(path, [(np.arange(5), features)], 3, stage="extract", params={})
     with pytest.raises(MelaError) as caught:
         store.read_features(path)
     assert one_line(caught, path) == ("row 3: expected finite features, found NaN or infinity; rerun embed and extract")

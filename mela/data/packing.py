@@ -8,6 +8,8 @@ from PIL import Image, ImageOps
 
 from mela.data.source import ImageSource
 
+BLOCK_BYTES = 2**26
+
 
 def shuffled_ids(n_images: int, seed: int) -> npt.NDArray[np.int64]:
     """New id of each of a source's images (n_images,).
@@ -20,6 +22,9 @@ def shuffled_ids(n_images: int, seed: int) -> npt.NDArray[np.int64]:
 def pack_images(path: Path, source: ImageSource, ids: npt.NDArray[np.int64], *, size: int, channels: int) -> None:
     """Write the images of a source as one ``.npy`` array (N, size, size, channels) of uint8.
 
+    Written from front to back, since a map filled in random order writes each of its pages again and again once it
+    outgrows the memory; read in the source's order within blocks of 64 MiB, the only images in memory.
+
     Parameters
     ----------
     path : Path
@@ -31,10 +36,22 @@ def pack_images(path: Path, source: ImageSource, ids: npt.NDArray[np.int64], *, 
     channels : int
         1 for grey, 3 for RGB.
     """
-    packed = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=(len(source), size, size, channels))
-    for index, row in enumerate(ids):
-        packed[row] = to_array(source.load(index), size=size, channels=channels)
-    packed.flush()
+    shape = (size, size, channels)
+    order = np.argsort(ids)
+    rows = max(1, BLOCK_BYTES // (size * size * channels))
+    block = np.empty((min(rows, len(source)), *shape), dtype=np.uint8)
+    header = {
+        "descr": np.lib.format.dtype_to_descr(block.dtype),
+        "fortran_order": False,
+        "shape": (len(source), *shape),
+    }
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, len(source), rows):
+            own = np.sort(order[start : start + rows])
+            for index in own.tolist():
+                block[ids[index] - start] = to_array(source.load(index), size=size, channels=channels)
+            block[: len(own)].tofile(file)
 
 
 def to_array(image: Image.Image, *, size: int, channels: int) -> npt.NDArray[np.uint8]:

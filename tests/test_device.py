@@ -1,0 +1,83 @@
+"""The device of a process, and memory that stays with it."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from mela.device import choose_device
+from mela.errors import MelaError
+
+MEMORY = """
+import resource, torch
+from mela.device import keep_freed_memory
+if {keep}: keep_freed_memory()
+def step():
+    maps = [torch.ones(2**n) for n in (22, 21, 22, 20, 23)]
+for _ in range(8): step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(4): step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> list[torch.device]:
+    """A machine with two; the list holds those that were made the current one."""
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    return chosen
+
+
+@pytest.mark.parametrize(
+    ("name", "local_rank", "expected"),
+    [
+        ("auto", None, "cuda:0"),
+        ("auto", "1", "cuda:1"),
+        ("cuda", "1", "cuda:1"),
+        ("cuda:0", "1", "cuda:0"),
+        ("cpu", "1", "cpu"),
+    ],
+)
+def test_each_process_has_its_gpu(
+    monkeypatch: pytest.MonkeyPatch, gpus: list[torch.device], name: str, local_rank: str | None, expected: str
+) -> None:
+    if local_rank is not None:
+        monkeypatch.setenv("LOCAL_RANK", local_rank)
+    assert choose_device(name) == torch.device(expected)
+    assert gpus == ([] if expected == "cpu" else [torch.device(expected)])
+
+
+def test_more_processes_than_gpus(monkeypatch: pytest.MonkeyPatch, gpus: list[torch.device]) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(
+        MelaError, match=r"^runtime.device: expected .* \(2 CUDA devices\), got cuda:2; .* no more proc"
+    ):
+        choose_device("auto")
+    assert gpus == []
+
+
+def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert choose_device("auto") == torch.device("cpu")
+    with pytest.raises(
+        MelaError, match=r"^runtime.device: expected .* \(0 CUDA devices\), got cuda:0; use auto or cpu"
+    ):
+        choose_device("cuda")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="page faults are counted on Linux")
+def test_freed_memory_is_used_again() -> None:
+    """Feature maps of 4 to 32 MiB, again and again; a page fault for each 4 KiB that the system has to give."""
+
+    def faults(keep: bool) -> int:
+        done = subprocess.run(
+            [sys.executable, "-c", MEMORY.format(keep=keep)], capture_output=True, text=True, check=True, timeout=120
+        )
+        return int(done.stdout)
+
+    assert faults(keep=True) < 1000
+    assert faults(keep=False) > 10_000, "this C library keeps freed memory by itself: keep_freed_memory is not needed"

@@ -1,0 +1,158 @@
+"""Processes that share the work give what one process gives; real processes, by torchrun and by `runtime.processes`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import ROOT, change, run_stages
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from torch import nn
+
+from mela import store
+from mela.compute import Compute
+from mela.shared_batch_norm import SharedBatchNorm, share_statistics
+from mela.team import ALONE, Team, joined, launched
+from stages import paths
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+SCRIPT = str(ROOT / "tests/shared_training.py")
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+
+
+def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=300
+    )
+
+
+@given(count=st.integers(0, 50), size=st.integers(1, 7))
+def test_shares_are_everything_once(count: int, size: int) -> None:
+    things = list(range(count))
+    shares = [things[Team(rank=rank, size=size).share(count)] for rank in range(size)]
+    assert [thing for share in shares for thing in share] == things
+    lengths = [len(share) for share in shares]
+    assert lengths == sorted(lengths, reverse=True)
+    assert max(lengths) - min(lengths) <= 1
+
+
+def test_one_process_is_no_team() -> None:
+    assert not launched({})
+    assert not launched({"WORLD_SIZE": "1"})
+    assert launched({"WORLD_SIZE": "2"})
+    with joined(torch.device("cpu")) as team:
+        assert team == ALONE
+    rows = torch.arange(6.0).view(3, 2)
+    assert ALONE.total(rows) is rows
+    assert ALONE.gather(rows, 3) is rows
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_a_team_learns_what_one_process_learns(tmp_path: Path, processes: int) -> None:
+    """In float64, since training magnifies differences of rounding a hundredfold in a step or two."""
+    alone = python(SCRIPT, "alone.safetensors", folder=tmp_path)
+    assert alone.returncode == 0, alone.stderr
+    together = python(*TORCHRUN, str(processes), SCRIPT, "team.safetensors", folder=tmp_path)
+    if processes == 3:
+        assert together.returncode != 0
+        assert "embed.tasks_per_step: expected 6 tasks or more in every step, one for each of 3" in together.stderr
+        return
+    assert together.returncode == 0, together.stderr
+    expected, found = load_file(tmp_path / "alone.safetensors"), load_file(tmp_path / "team.safetensors")
+    assert list(found) == list(expected)
+    for name, value in expected.items():
+        tolerance = 1e-5 if value.dtype == torch.float32 else 1e-9
+        torch.testing.assert_close(found[name], value, rtol=tolerance, atol=tolerance)
+
+
+def test_statistics_alone_are_batch_norms() -> None:
+    class Pretended(SharedBatchNorm):
+        pass
+
+    plain = nn.BatchNorm2d(3)
+    assert list(Pretended(3).state_dict()) == list(plain.state_dict())
+    network = nn.Sequential(nn.Conv2d(1, 3, 3), plain, nn.Sequential(nn.BatchNorm2d(3)))
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    share_statistics(network)
+    assert [type(module) for module in network.modules()].count(SharedBatchNorm) == 2
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert network[1].weight is plain.weight
+    maps = torch.rand(4, 3, 5, 5, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(network.eval()[1](maps), plain.eval()(maps))
+
+
+def test_alone_nothing_is_wrapped() -> None:
+    network = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3))
+    Compute().forward_of(network)
+    assert type(network[1]) is nn.BatchNorm2d
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_layers_are_computed_in_the_type_and_outputs_are_float32(dtype: torch.dtype) -> None:
+    seen = []
+
+    class Look(nn.Module):
+        def forward(self, batch: torch.Tensor) -> torch.Tensor:
+            seen.append(batch.dtype)
+            return batch
+
+    network = nn.Sequential(nn.Linear(4, 4), Look())
+    outputs = Compute(dtype=dtype).forward_of(network)(torch.rand(2, 4))
+    assert seen == [dtype]
+    assert outputs.dtype == torch.float32
+    outputs.sum().backward()
+    assert network[0].weight.grad.dtype == torch.float32
+
+
+def test_compiled_networks_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the compiler's front end; its back end needs a C++ compiler, which not every machine has."""
+    compiled = []
+    compile_it = nn.Module.compile
+    monkeypatch.setattr(nn.Module, "compile", lambda self: (compiled.append(self), compile_it(self, backend="eager")))
+    network = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    batch = torch.rand(5, 4)
+    expected = network(batch)
+    torch.testing.assert_close(Compute(compiled=True).forward_of(network)(batch), expected)
+    assert list(network.state_dict()) == ["0.weight", "0.bias"]
+    assert compiled == [network]
+
+
+def test_stages_share_their_work(project: Path) -> None:
+    """`runtime.processes` starts them; a slow and short first training differs by rounding only."""
+    few = {"embed.learning_rate": 0.001, "embed.tasks_per_epoch": 2, "embed.tasks_per_step": 2}
+    change(project / "params.yaml", few | {"model.precision": "float32"})
+    run_stages("images", "manifest", "embed", "extract", "label_oracle")
+    change(project / "params.yaml", {"pretrain.labels": "oracle", "runtime.processes": 2})
+    curve, model = paths.EMBED_CURVE.read_text(), load_file(paths.INITIAL)
+    ids, features = store.read_features(paths.FEATURES)
+    for stage in ("embed", "extract", "pretrain"):
+        done = python("-m", f"stages.{stage}", folder=project)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        assert done.stdout.count(f"{stage}: ") == {"embed": 2, "extract": 1, "pretrain": 3}[stage]
+    assert [float(x) for x in paths.EMBED_CURVE.read_text().split("\n")[1].split(",")] == pytest.approx(
+        [float(x) for x in curve.split("\n")[1].split(",")], rel=1e-4
+    )
+    for name, value in load_file(paths.INITIAL).items():
+        torch.testing.assert_close(value, model[name], rtol=1e-3, atol=1e-3)
+    shared_ids, shared = store.read_features(paths.FEATURES)
+    assert (shared_ids == ids).all()
+    assert shared == pytest.approx(features, rel=0.05, abs=0.05)
+    assert store.read_json(paths.PRETRAIN_METRICS)["precision"] == "float32"
+    assert paths.FINAL.is_file()
+
+
+def test_errors_of_a_team_are_one_line(project: Path) -> None:
+    run_stages("images", "manifest")
+    change(project / "params.yaml", {"runtime.processes": 2, "embed.tasks_per_step": 1})
+    done = python("-m", "stages.embed", folder=project)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: embed.tasks_per_step: expected 2 tasks or more in every step, one for each of 2 processes in each of "
+        "1 parts, got 1\n"
+    )
+    assert not paths.INITIAL.exists()
