@@ -19,8 +19,22 @@ from mela import store
 RESULTS = Path("results/bench.json")
 
 
-def alternate(*functions: Callable[[], Any], n: int) -> list[float]:
-    """Median seconds of each function over `n` rounds in which all take turns, after one round that is not counted."""
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Seconds of several rounds: the median, and the lowest and highest."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, seconds: list[float]) -> "Timing":
+        """Of the rounds' seconds."""
+        return cls(median=median(seconds), low=min(seconds), high=max(seconds))
+
+
+def alternate(*functions: Callable[[], Any], n: int) -> list[Timing]:
+    """Seconds of each function over `n` rounds in which all take turns, after one round that is not counted."""
     times: list[list[float]] = [[] for _ in functions]
     for turn in range(n + 1):
         for function, taken in zip(functions, times, strict=True):
@@ -28,21 +42,31 @@ def alternate(*functions: Callable[[], Any], n: int) -> list[float]:
             function()
             if turn:
                 taken.append(time.perf_counter() - start)
-    return [median(taken) for taken in times]
+    return [Timing.of(taken) for taken in times]
 
 
-def record(name: str, ours: float, reference: float, *, unit: str, n: int, **more: Any) -> dict[str, Any]:
-    """One line of results/bench.json: `ratio` is ours over the reference."""
+def record(
+    name: str, ours: float | Timing, reference: float | Timing, *, unit: str, n: int, **more: Any
+) -> dict[str, Any]:
+    """One line of results/bench.json: `ratio` is ours over the reference; medians, with the range of timings."""
+    values = {"ours": ours, "reference": reference}
+    medians = {name: value.median if isinstance(value, Timing) else value for name, value in values.items()}
+    ranges = {
+        f"{name}_range": [round(value.low, 4), round(value.high, 4)]
+        for name, value in values.items()
+        if isinstance(value, Timing)
+    }
     return {
         "name": name,
-        "ours": round(ours, 4),
-        "reference": round(reference, 4),
-        "ratio": round(ours / reference, 3),
+        **{name: round(value, 4) for name, value in medians.items()},
+        "ratio": round(medians["ours"] / medians["reference"], 3),
         "unit": unit,
         "n": n,
+        **ranges,
         **more,
         "hardware": f"{_processor()}, {os.cpu_count()} cores",
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in ("numpy", "scikit-learn")},
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("numpy", "scikit-learn", "torch")},
     }
 
 

@@ -106,7 +106,7 @@ def compare(material: Material, setting: str, n: int) -> dict[str, Any]:
         tasks=len(group),
         dimensions=int(query.shape[-1]),
         threads=THREADS,
-        one_thread=round(alone, 4),
+        one_thread=round(alone.median, 4),
         same_predictions=round(float((found == expected).mean()), 6),
         largest_difference_of_probabilities=away,
         same_as_fine=round(float((found[: len(few)] == fine_labels).mean()), 6),

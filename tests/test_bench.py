@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bench import labeler, scale
-from bench.measure import Usage, alternate, peak_growth, record
+from bench.measure import Timing, Usage, alternate, peak_growth, record
 from bench.mixed_levels import concepts, draw_mixed_tasks, level_targets
 from bench.q_grid import by_q
 
@@ -16,7 +16,7 @@ def test_record_gives_the_ratio_and_where_it_was_measured() -> None:
     row = record("a_vs_b", 3.0, 2.0, unit="s", n=5, tasks=7)
     assert (row["ratio"], row["tasks"], row["unit"], row["n"]) == (1.5, 7, "s", 5)
     assert row["hardware"].endswith("cores")
-    assert {"python", "numpy", "scikit-learn"} == set(row["versions"])
+    assert {"python", "numpy", "scikit-learn", "torch"} == set(row["versions"])
 
 
 def test_functions_take_turns_after_a_round_that_is_not_counted() -> None:
@@ -24,7 +24,13 @@ def test_functions_take_turns_after_a_round_that_is_not_counted() -> None:
     times = alternate(lambda: calls.append("a"), lambda: calls.append("b"), n=3)
     assert calls == ["a", "b"] * 4
     assert len(times) == 2
-    assert all(0 <= taken < 1 for taken in times)
+    assert all(0 <= taken.low <= taken.median <= taken.high < 1 for taken in times)
+
+
+def test_record_tells_the_range_of_timings() -> None:
+    row = record("a_vs_b", Timing.of([3.0, 1.0, 2.0]), 4.0, unit="s", n=3)
+    assert (row["ours"], row["ours_range"], row["ratio"]) == (2.0, [1.0, 3.0], 0.5)
+    assert "reference_range" not in row
 
 
 def test_peak_growth_sees_an_array() -> None:
