@@ -31,7 +31,6 @@ from mela.targets import Targets
 from mela.training import Schedule
 
 BATCH, LABELS = 64, 64
-WORKERS = (0, 1, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +41,9 @@ class Setting:
     channels: int
     augmentation: Augmentation
     steps: int
+    network: str = "conv4"
+    device: str = "cpu"
+    workers: tuple[int, ...] = (0, 1, 2)
 
     def images(self) -> npt.NDArray[np.uint8]:
         """An epoch of noise: what an image shows makes no difference to the time."""
@@ -53,18 +55,19 @@ class Setting:
         return np.random.default_rng(1).integers(0, LABELS, self.steps * BATCH)
 
     def backbone(self) -> Backbone:
-        """Conv4 of 64 channels."""
-        return build_backbone(
-            name="conv4",
+        """Of 64 channels, on the device."""
+        backbone = build_backbone(
+            name=self.network,
             channels=self.channels,
             size=self.size,
             width=64,
-            drop_rate=0,
-            drop_block=1,
+            drop_rate=0.1,
+            drop_block=2,
             mean=[0.5] * self.channels,
             std=[0.3] * self.channels,
             seed=0,
         )
+        return backbone.to(self.device)
 
 
 SETTINGS = {
@@ -77,13 +80,13 @@ SETTINGS = {
 }
 
 
-def ours(setting: Setting, precision: Precision) -> Callable[[], Any]:
+def ours(setting: Setting, precision: Precision, compiled: bool = False) -> Callable[[], Any]:
     """An epoch of `mela.pretraining`."""
     keep_freed_memory()
     images, backbone = setting.images(), setting.backbone()
     targets = Targets(image_ids=np.arange(len(images)), labels=setting.labels())
     schedule = Schedule(epochs=1, learning_rate=0.05, momentum=0.9, weight_decay=5e-4, milestones=[], decay=0.1)
-    compute = Compute(dtype=choose_dtype(precision, torch.device("cpu")))
+    compute = Compute(dtype=choose_dtype(precision, torch.device(setting.device)), compiled=compiled)
     return lambda: pretrain(
         backbone,
         images,
@@ -119,26 +122,36 @@ class Images(Dataset[tuple[Tensor, int]]):
         return self.transform(picture), int(self.labels[index])
 
 
-def plain_conv4(channels: int, size: int) -> nn.Module:
-    """The network as the field writes it."""
+def plain_network(setting: Setting) -> nn.Module:
+    """The network as the field writes it: channels before rows and columns, conv4 with ReLU before MaxPool."""
+    if setting.network != "conv4":
+        backbone = setting.backbone().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+        return nn.Sequential(backbone.body, nn.Linear(backbone.dimensions, LABELS))
     layers: list[nn.Module] = []
     for index in range(4):
-        convolution = nn.Conv2d(channels if index == 0 else 64, 64, 3, padding=1, bias=False)
+        convolution = nn.Conv2d(setting.channels if index == 0 else 64, 64, 3, padding=1, bias=False)
         layers += [convolution, nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2)]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(64 * (size // 16) ** 2, LABELS))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(64 * (setting.size // 16) ** 2, LABELS))
 
 
 def reference(setting: Setting, workers: int) -> Callable[[], Any]:
     """An epoch of the reference way."""
-    model = plain_conv4(setting.channels, setting.size).train()
+    device = torch.device(setting.device)
+    model = plain_network(setting).to(device).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
     loader = DataLoader(
-        Images(setting), batch_size=BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0
+        Images(setting),
+        batch_size=BATCH,
+        shuffle=True,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+        pin_memory=device.type == "cuda",
     )
 
     def epoch() -> float:
         total = 0.0
-        for batch, labels in loader:
+        for pictures, names in loader:
+            batch, labels = pictures.to(device, non_blocking=True), names.to(device, non_blocking=True)
             logits = model(batch)
             loss = F.cross_entropy(logits, labels)
             optimizer.zero_grad()
@@ -150,26 +163,26 @@ def reference(setting: Setting, workers: int) -> Callable[[], Any]:
     return epoch
 
 
-def row_of(name: str, n: int) -> dict[str, Any]:
-    """Images per second."""
-    setting = SETTINGS[name]
+def row_of(name: str, setting: Setting, n: int, *, compiled: bool = False) -> dict[str, Any]:
+    """Images per second: ours, and the reference with the number of workers that suits it best."""
     contenders: dict[str, tuple[Any, ...]] = {
-        "auto": (ours, setting, "auto"),
+        "auto": (ours, setting, "auto", compiled),
         "float32": (ours, setting, "float32"),
-        **{str(workers): (reference, setting, workers) for workers in WORKERS},
+        **{str(workers): (reference, setting, workers) for workers in setting.workers},
     }
     taken = compete(contenders, n=n)
     rates = {key: _per_second(timing, setting.steps * BATCH) for key, timing in taken.items()}
-    best = max(map(str, WORKERS), key=lambda workers: rates[workers].median)
+    best = max(map(str, setting.workers), key=lambda workers: rates[workers].median)
     return record(
         name,
         rates["auto"],
         rates[best],
         unit="images/s",
         n=n,
-        precision=str(choose_dtype("auto", torch.device("cpu"))).removeprefix("torch."),
+        precision=str(choose_dtype("auto", torch.device(setting.device))).removeprefix("torch."),
+        compiled=compiled,
         float32=round(rates["float32"].median, 1),
-        reference_by_workers={str(workers): round(rates[str(workers)].median, 1) for workers in WORKERS},
+        reference_by_workers={str(workers): round(rates[str(workers)].median, 1) for workers in setting.workers},
         batch=BATCH,
         threads=torch.get_num_threads(),
     )
@@ -182,8 +195,8 @@ def _per_second(timing: Timing, images: int) -> Timing:
 def main(n: Annotated[int, typer.Option(help="rounds")] = 5) -> None:
     """Add to results/bench.json."""
     rows = []
-    for name in SETTINGS:
-        rows.append(row_of(name, n))
+    for name, setting in SETTINGS.items():
+        rows.append(row_of(name, setting, n))
         print(
             "{name}: {ours:.0f} images/s ({precision}; float32 {float32:.0f}) against {reference:.0f} "
             "(by workers {reference_by_workers}), {ratio} times".format(**rows[-1]),
