@@ -12,6 +12,8 @@ from mela.task_samples import TaskSamples
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+BLOCK = 16_384
+
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
@@ -32,7 +34,11 @@ class Space:
 
     def transform(self, points: Floats) -> Floats:
         """Coordinates (n, d) of points (n, m)."""
-        return (points - self.center) @ self.components
+        found = np.empty((len(points), self.components.shape[1]))
+        # by parts, since the differences would take as much memory as the points
+        for start in range(0, len(points), BLOCK):
+            found[start : start + BLOCK] = (points[start : start + BLOCK] - self.center) @ self.components
+        return found
 
 
 def sample_space(samples: TaskSamples, classes: ClassMeans) -> Space:
