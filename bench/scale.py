@@ -162,6 +162,8 @@ TASK_STEPS: dict[str, Callable[[Path, int], None]] = {
 }
 STEPS = IMAGE_STEPS | TASK_STEPS | {"decode": decode}
 DECODED = 1000
+# the step before makes a load of about 1 itself
+SHARED_LOAD = 1.2
 
 
 def measured(step: str, folder: Path, n: int) -> dict[str, float]:
@@ -202,6 +204,7 @@ def rows_of(step: str, found: dict[int, dict[str, float]]) -> list[dict[str, Any
                 own_peak_mb=round(taken["own_peak"] / 1e6, 1),
                 threads=int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
                 load_before=round(taken["load"], 2),
+                shared_machine=taken["load"] > SHARED_LOAD,
             )
         )
     return rows
