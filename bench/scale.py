@@ -78,13 +78,13 @@ def statistics(folder: Path, n: int) -> None:
     channel_statistics(store.open_images(folder / "images.npy"), np.arange(n))
 
 
-def extract(folder: Path, n: int) -> None:
-    """The stage extract with conv4 of 64 channels: 256 features of each image, written as they come."""
+def extract(folder: Path, n: int, *, width: int) -> None:
+    """The stage extract with conv4: 4 features per channel of its layers, written as they come."""
     backbone = build_backbone(
         name="conv4",
         channels=CHANNELS,
         size=SIZE,
-        width=64,
+        width=width,
         drop_rate=0.0,
         drop_block=2,
         mean=[0.5] * CHANNELS,
@@ -149,7 +149,8 @@ def infer(folder: Path, n: int, *, merge: bool) -> None:
 IMAGE_STEPS: dict[str, Callable[[Path, int], None]] = {
     "pack": pack,
     "statistics": statistics,
-    "extract": extract,
+    "extract": partial(extract, width=64),
+    "extract_narrow": partial(extract, width=8),
     "write": write,
     "read": read,
     "kmeans": kmeans,
@@ -161,6 +162,8 @@ TASK_STEPS: dict[str, Callable[[Path, int], None]] = {
 }
 STEPS = IMAGE_STEPS | TASK_STEPS | {"decode": decode}
 DECODED = 1000
+# the step before makes a load of about 1 itself
+SHARED_LOAD = 1.2
 
 
 def measured(step: str, folder: Path, n: int) -> dict[str, float]:
@@ -201,6 +204,7 @@ def rows_of(step: str, found: dict[int, dict[str, float]]) -> list[dict[str, Any
                 own_peak_mb=round(taken["own_peak"] / 1e6, 1),
                 threads=int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
                 load_before=round(taken["load"], 2),
+                shared_machine=taken["load"] > SHARED_LOAD,
             )
         )
     return rows

@@ -7,8 +7,11 @@ from mela.class_sizes import log_sizes, one_fewer
 from mela.clusters import Clusters, Merges, meeting_odds
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 LEAST_ODDS = -20.0
+# pairs at a time, so that what lies between stays in the processor's cache
+BLOCK = 128
 
 
 def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
@@ -43,15 +46,28 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
     alone = marginal(clusters.weights, clusters.sums, between)
     sizes, fewer = log_sizes(clusters.counts, gamma), one_fewer(n, int(clusters.counts.sum()), gamma)
 
-    def row(u: int) -> Floats:
-        joint = marginal(clusters.weights[u] + clusters.weights, clusters.sums[u] + clusters.sums, between)
-        odds = joint - alone[u] - alone + log_sizes(clusters.counts[u] + clusters.counts, gamma) - sizes[u] - sizes
+    def joint(u: int, others: Ints) -> Floats:
+        found = np.empty(len(others))
+        for start in range(0, len(others), BLOCK):
+            some = others[start : start + BLOCK]
+            found[start : start + BLOCK] = marginal(
+                clusters.weights[u] + clusters.weights[some], clusters.sums[u] + clusters.sums[some], between
+            )
+        return found
+
+    def row(u: int, together: Floats) -> Floats:
+        odds = together - alone[u] - alone + log_sizes(clusters.counts[u] + clusters.counts, gamma) - sizes[u] - sizes
         odds += meeting_odds(clusters.meetings[u], clusters.counts[u], clusters.counts, rate)
         odds[~alive] = -np.inf
         odds[u] = -np.inf
         return odds
 
-    odds = np.stack([row(u) for u in range(n)])
+    odds = np.empty((n, n))
+    for u in range(n):
+        odds[u, u:] = joint(u, np.arange(u, n))
+        odds[u:, u] = odds[u, u:]
+    for u in range(n):
+        odds[u] = row(u, odds[u])
     partner = odds.argmax(axis=1)
     best = odds[np.arange(n), partner]
     merges: Merges = []
@@ -67,7 +83,9 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
         odds[v], odds[:, v], best[v] = -np.inf, -np.inf, -np.inf
         alone[u] = marginal(clusters.weights[u : u + 1], clusters.sums[u : u + 1], between)[0]
         sizes[u] = log_sizes(clusters.counts[u : u + 1], gamma)[0]
-        changed = row(u)
+        together = np.zeros(n)
+        together[alive] = joint(u, np.flatnonzero(alive))
+        changed = row(u, together)
         odds[u], odds[:, u] = changed, changed
         stale = alive & ((partner == u) | (partner == v))
         closer = alive & (changed > best)

@@ -11,6 +11,7 @@ Ints = npt.NDArray[np.int64]
 Merges = list[tuple[int, int, float]]
 
 WRONG_MEETINGS = 0.01
+BLOCK = 16_384
 
 
 @dataclass
@@ -50,7 +51,10 @@ def weighted_sums(
     """Weights (k,) and weighted sums (k, d) over the points (n, d) of each cluster; -1 among `clusters` is left out."""
     used, k = clusters >= 0, int(clusters.max()) + 1 if k is None else k
     sums = np.zeros((k, points.shape[1]))
-    np.add.at(sums, clusters[used], points[used] * weights[used, None])
+    # by parts, since the products would take as much memory as the points
+    for start in range(0, len(clusters), BLOCK):
+        rows = start + np.flatnonzero(used[start : start + BLOCK])
+        np.add.at(sums, clusters[rows], points[rows] * weights[rows, None])
     return np.bincount(clusters[used], weights[used], k).astype(np.float64), sums
 
 

@@ -1,5 +1,6 @@
 """How task classes scatter, and the directions in which they differ by more than that."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from mela.task_samples import TaskSamples
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+BLOCK = 16_384
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +35,17 @@ class Space:
 
     def transform(self, points: Floats) -> Floats:
         """Coordinates (n, d) of points (n, m)."""
-        return (points - self.center) @ self.components
+        found = np.empty((len(points), self.components.shape[1]))
+        for rows, centred in _centred(points, self.center):
+            found[rows] = centred @ self.components
+        return found
+
+
+def _centred(points: Floats, center: Floats) -> Iterator[tuple[slice, Floats]]:
+    """Differences from the center, some rows at a time, since all would take as much memory as the points."""
+    for start in range(0, len(points), BLOCK):
+        rows = slice(start, start + BLOCK)
+        yield rows, points[rows] - center
 
 
 def sample_space(samples: TaskSamples, classes: ClassMeans) -> Space:
@@ -66,14 +79,16 @@ def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:
     freedom = int(sizes.sum()) - n
     noise = scatter / freedom / sizes.mean()
     noise = noise + 1e-6 * np.trace(noise) / m * np.eye(m)
-    values, vectors = eigh(np.cov(means.T).reshape(m, m), noise)
+    center = means.mean(axis=0)
+    covariance = sum((own.T @ own for _, own in _centred(means, center)), np.zeros((m, m))) * (1 / (n - 1))
+    values, vectors = eigh(covariance, noise)
     values, vectors = values[::-1], vectors[:, ::-1]
     y1, y2 = m / n, min(m / freedom, 0.99)
     edge = ((1 + np.sqrt(y1 + y2 - y1 * y2)) / (1 - y2)) ** 2
     kept = max(1, int((values > edge).sum()))
     sums = values[:kept] + 1 - y1
     spikes = (sums + np.sqrt(np.maximum(sums**2 - 4 * values[:kept], 0))) / 2
-    return Space(components=vectors[:, :kept], center=means.mean(axis=0), between=np.maximum(spikes - 1, 1e-3))
+    return Space(components=vectors[:, :kept], center=center, between=np.maximum(spikes - 1, 1e-3))
 
 
 def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import solve_triangular
 
 from mela.class_sizes import log_sizes, one_fewer
 from mela.clusters import Clusters, Merges, meeting_odds
@@ -91,6 +92,11 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
         look(u)
 
 
-def _log_normal(difference: Floats, covariance: Floats) -> Floats:
-    solved = np.linalg.solve(covariance, difference[..., None])[..., 0]
-    return -((difference * solved).sum(axis=1) + np.linalg.slogdet(covariance)[1]) / 2
+def _log_normal(differences: Floats, covariances: Floats) -> Floats:
+    factors = np.linalg.cholesky(covariances)
+    whitened = [
+        solve_triangular(factor, difference, lower=True, check_finite=False)
+        for factor, difference in zip(factors, differences, strict=True)
+    ]
+    volumes = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    return -(np.stack(whitened) ** 2).sum(axis=1) / 2 - volumes

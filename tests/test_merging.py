@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 
-from mela import merging
+from mela import agglomeration, discriminant, merging
 from mela.agglomeration import agglomerate, marginal, most_probable
 from mela.class_means import ClassMeans, class_means
-from mela.clusters import Clusters, cut, meeting_odds, meetings
+from mela.clusters import Clusters, collect, cut, meeting_odds, meetings
 from mela.discriminant import discriminant_space, noise_scales
 from mela.errors import MelaError
 from mela.merging import Merged, left_out, merge_classes
@@ -178,6 +178,32 @@ def test_space_drops_what_noise_alone_would_show() -> None:
     assert space.components.shape == (12, 3)
     within = residuals @ space.components / np.sqrt(8)
     np.testing.assert_allclose(within.T @ within / (len(rows) - len(truth)), np.eye(3), atol=1e-4)
+
+
+def test_parts_of_the_task_classes_do_not_show_in_their_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples, classes = grouped(*drawn_tasks(0, n_classes=20, n_tasks=60, distance=1.5)[:3])
+    whole = discriminant.sample_space(samples, classes)
+    monkeypatch.setattr(discriminant, "BLOCK", 7)
+    parts = discriminant.sample_space(samples, classes)
+    np.testing.assert_allclose(parts.between, whole.between, rtol=1e-10)
+    points = whole.transform(classes.means)
+    np.testing.assert_allclose(np.abs(parts.transform(classes.means)), np.abs(points), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(np.corrcoef(points.T), np.eye(points.shape[1]), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("block", [1, 5])
+def test_blocks_of_pairs_do_not_show_in_the_merges(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    rng = np.random.default_rng(0)
+    points, starts = rng.normal(size=(60, 4)) * 3, np.arange(0, 61, 5)
+
+    def merges() -> list[tuple[int, int, float]]:
+        start = collect(np.arange(60), points, np.exp(np.linspace(-1, 1, 60)), starts)
+        return agglomerate(start, np.full(4, 5.0), 1e-2, 1.0)
+
+    whole = merges()
+    monkeypatch.setattr(agglomeration, "BLOCK", block)
+    assert merges() == whole
+    assert len(whole) > 30
 
 
 def test_noise_scales_shrink_to_one_when_chance_explains_them() -> None:
