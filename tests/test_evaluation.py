@@ -19,8 +19,8 @@ from mela.errors import MelaError
 from mela.evaluation import Lookup, Solver, evaluate_model, evaluate_tasks, settings, summarize
 from mela.extraction import extract_features
 from mela.flat_tasks import FlatTasks
+from mela.intervals import Interval
 from mela.logistic import fit_head, l2_normalize
-from mela.scores import Interval
 
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
 N_IMAGES = 60
