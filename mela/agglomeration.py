@@ -7,6 +7,7 @@ from mela.class_sizes import log_sizes, one_fewer
 from mela.clusters import Clusters, Merges, meeting_odds
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 LEAST_ODDS = -20.0
 
@@ -16,8 +17,14 @@ def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
 
     .. math:: \tfrac12 \sum_i \frac{b_i s_i^2}{1 + N b_i} - \log(1 + N b_i)
     """
-    scale = 1 + weights[:, None] * between
-    return ((between * sums**2 / scale) - np.log(scale)).sum(axis=1) / 2
+    # in place: fresh memory for each step would take longer than the arithmetic
+    scale = weights[:, None] * between
+    scale += 1
+    terms = sums * sums
+    terms *= between
+    terms /= scale
+    terms -= np.log(scale, out=scale)
+    return terms.sum(axis=1) / 2
 
 
 def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) -> Merges:
@@ -41,17 +48,30 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
     n = len(clusters.weights)
     alive = np.ones(n, dtype=bool)
     alone = marginal(clusters.weights, clusters.sums, between)
-    sizes, fewer = log_sizes(clusters.counts, gamma), one_fewer(n, int(clusters.counts.sum()), gamma)
+    n_items = int(clusters.counts.sum())
+    sizes, fewer = log_sizes(np.arange(2 * n_items + 1), gamma), one_fewer(n, n_items, gamma)
 
-    def row(u: int) -> Floats:
-        joint = marginal(clusters.weights[u] + clusters.weights, clusters.sums[u] + clusters.sums, between)
-        odds = joint - alone[u] - alone + log_sizes(clusters.counts[u] + clusters.counts, gamma) - sizes[u] - sizes
-        odds += meeting_odds(clusters.meetings[u], clusters.counts[u], clusters.counts, rate)
-        odds[~alive] = -np.inf
-        odds[u] = -np.inf
+    def together(u: int, others: slice | Ints) -> Floats:
+        return marginal(
+            clusters.weights[u] + clusters.weights[others], clusters.sums[u] + clusters.sums[others], between
+        )
+
+    def gained(u: int, others: slice | Ints, joint: Floats) -> Floats:
+        own, counts = clusters.counts[u], clusters.counts[others]
+        odds = joint - alone[u] - alone[others] + size(own + counts) - size(own) - size(counts)
+        odds += meeting_odds(clusters.meetings[u, others], own, counts, rate)
         return odds
 
-    odds = np.stack([row(u) for u in range(n)])
+    def size(counts: Floats) -> Floats:
+        return sizes[counts.astype(np.int64)]
+
+    odds = np.zeros((n, n))
+    for u in range(n):
+        odds[u, u + 1 :] = together(u, slice(u + 1, None))
+    odds += odds.T
+    for u in range(n):
+        odds[u] = gained(u, slice(None), odds[u])
+    np.fill_diagonal(odds, -np.inf)
     partner = odds.argmax(axis=1)
     best = odds[np.arange(n), partner]
     merges: Merges = []
@@ -66,8 +86,10 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
         alive[v] = False
         odds[v], odds[:, v], best[v] = -np.inf, -np.inf, -np.inf
         alone[u] = marginal(clusters.weights[u : u + 1], clusters.sums[u : u + 1], between)[0]
-        sizes[u] = log_sizes(clusters.counts[u : u + 1], gamma)[0]
-        changed = row(u)
+        others = np.flatnonzero(alive)
+        changed = np.full(n, -np.inf)
+        changed[others] = gained(u, others, together(u, others))
+        changed[u] = -np.inf
         odds[u], odds[:, u] = changed, changed
         stale = alive & ((partner == u) | (partner == v))
         closer = alive & (changed > best)
