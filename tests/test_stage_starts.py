@@ -24,3 +24,16 @@ def test_a_stage_starts_without_what_it_does_not_need(stage: str) -> None:
     imported = modules_after(f"import stages.{stage}")
     assert f"stages.{stage}" in imported
     assert {name for name in SLOW if name in imported} == NEEDED.get(stage, set())
+
+
+def test_a_stage_ends_without_looking_for_garbage() -> None:
+    code = """
+import gc, sys
+from stages.run import run
+def main(): print("done")
+try:
+    run(main)
+except SystemExit:
+    assert gc.get_freeze_count() > len(sys.modules)
+"""
+    modules_after(code)
