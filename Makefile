@@ -34,6 +34,7 @@ check: setup     ## format, lint, types, and that dvc.lock belongs to this code
 bench: setup     ## measure speed against references in the same run: results/bench.json
 	python -m bench.labeler
 	python -m bench.meta_test
+	python -m bench.pipeline
 
 format: setup    ## put the code into the format that check demands
 	ruff format .

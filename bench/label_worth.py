@@ -18,11 +18,11 @@ from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
 from mela.evaluation import evaluate_model
 from mela.global_labels import image_weights, label_images, weights_table
+from mela.intervals import Interval
 from mela.labeler import LearnLabeler
 from mela.models import configure, load_model
 from mela.params import ModelParams, PretrainParams
 from mela.pretraining import pretrain
-from mela.scores import Interval
 from mela.targets import Targets, soft_targets
 from mela.training import Schedule
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mela.scores import Interval
+from mela.intervals import Interval
 
 ROWS = Path("results/mixed_levels.csv")
 COLUMNS = [f"{test}, {shots}" for test, shots in product(["fine", "mixed"], ["1_shot", "5_shot"])]

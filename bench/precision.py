@@ -21,10 +21,10 @@ from mela.compute import Compute
 from mela.device import keep_freed_memory
 from mela.embedding import train_embedding
 from mela.episodes import Episodes
+from mela.intervals import Interval
 from mela.models import configure
 from mela.params import ModelParams, PretrainParams
 from mela.pretraining import pretrain
-from mela.scores import Interval
 from mela.targets import Targets
 from mela.training import Schedule
 

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mela.augmentation import Augmentation
@@ -18,8 +17,8 @@ from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.extraction import extract_features
 from mela.flat_tasks import FlatTasks, TaskGroup
+from mela.intervals import Interval
 from mela.logistic import fit_head, l2_normalize
-from mela.scores import Interval
 
 Lookup = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]]
 Labels = npt.NDArray[np.int64]
@@ -138,6 +137,8 @@ def _predict_batched(group: TaskGroup, support: Lookup, query: Lookup, C: float,
 
 
 def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int) -> Labels:
+    from sklearn.exceptions import ConvergenceWarning
+
     predicted = np.empty(group.query.shape, dtype=np.int64)
     with threadpool_limits(1):
         for i in range(len(group)):

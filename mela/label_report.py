@@ -1,18 +1,20 @@
 """What there is to tell about global labels that LearnLabeler has found: figures, tables, and what to watch out for."""
 
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from mela.labeler import LearnLabeler
 from mela.pruning import Pass
+
+if TYPE_CHECKING:
+    from mela.labeler import LearnLabeler
 
 THIN = 0.9
 
 
-def label_metrics(labeler: LearnLabeler) -> dict[str, Any]:
+def label_metrics(labeler: "LearnLabeler") -> dict[str, Any]:
     """Shares in percent, all of them known without any truth."""
     quality = labeler.pair_quality_
     metrics: dict[str, Any] = {
@@ -28,14 +30,14 @@ def label_metrics(labeler: LearnLabeler) -> dict[str, Any]:
     return metrics
 
 
-def passes_table(labeler: LearnLabeler) -> pd.DataFrame:
+def passes_table(labeler: "LearnLabeler") -> pd.DataFrame:
     """The passes of pruning, counted from 1, shares in percent; no rows if merged."""
     table = pd.DataFrame(labeler.path_, columns=[field.name for field in fields(Pass)])
     table[["tasks_clustered", "precision"]] *= 100
     return table.rename_axis("pass").rename(lambda row: row + 1).reset_index()
 
 
-def merges_table(labeler: LearnLabeler) -> pd.DataFrame:
+def merges_table(labeler: "LearnLabeler") -> pd.DataFrame:
     """Clusters left by each merge of the two rounds, its log odds, and whether it was made; no rows if pruned.
 
     Merges that left more than five times the clusters found are not listed.
@@ -52,13 +54,13 @@ def merges_table(labeler: LearnLabeler) -> pd.DataFrame:
     return table[table["clusters"] <= 5 * len(labeler.counts_)]
 
 
-def sizes_table(labeler: LearnLabeler) -> pd.DataFrame:
+def sizes_table(labeler: "LearnLabeler") -> pd.DataFrame:
     """Tasks of each cluster, largest first, beside the number below which clusters were removed."""
     counts = np.sort(labeler.counts_)[::-1]
     return pd.DataFrame({"rank": np.arange(1, len(counts) + 1), "tasks": counts, "threshold": labeler.threshold_})
 
 
-def remark(labeler: LearnLabeler) -> str | None:
+def remark(labeler: "LearnLabeler") -> str | None:
     """What a user should know about how the clusters came about, if anything, in one line."""
     if labeler.consistency_ is not None:
         return _doubts(labeler, labeler.consistency_)
@@ -74,7 +76,7 @@ def remark(labeler: LearnLabeler) -> str | None:
     return None
 
 
-def _doubts(labeler: LearnLabeler, consistency: float) -> str | None:
+def _doubts(labeler: "LearnLabeler", consistency: float) -> str | None:
     metrics = label_metrics(labeler)
     quality = labeler.pair_quality_
     if consistency < THIN:

@@ -1,11 +1,13 @@
 """The meta-test head: logistic regression, by scikit-learn, of one task."""
 
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -18,7 +20,7 @@ def l2_normalize(features: Floats) -> Floats:
     return features / norms
 
 
-def fit_head(support: Floats, labels: Ints, *, C: float, max_iter: int) -> LogisticRegression:
+def fit_head(support: Floats, labels: Ints, *, C: float, max_iter: int) -> "LogisticRegression":
     """Multinomial logistic regression on the support set (Eq. 8).
 
     Classes weigh the same whatever their shots. Where the shots are equal, as in a benchmark, that changes nothing;
@@ -40,6 +42,10 @@ def fit_head(support: Floats, labels: Ints, *, C: float, max_iter: int) -> Logis
     ConvergenceWarning
         The solver did not converge within `max_iter` iterations.
     """
+    # importing it takes longer than `mela.batched_logistic` takes for all tasks
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     # for two labels scikit-learn penalises the difference of their weights, whose square is twice |W|^2
     penalty = 2 * C if len(np.unique(labels)) == 2 else C
     head = LogisticRegression(C=penalty, max_iter=max_iter, class_weight="balanced")

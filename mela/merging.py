@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.cluster import kmeans_plusplus
 
 from mela.class_means import ClassMeans
 from mela.clusters import collect, cut, weighted_sums
@@ -177,6 +176,8 @@ def _add_scatter(scatter: Floats, deviations: Floats, clusters: Ints) -> None:
 
 def _fragments(points: Floats, starts: Ints, seed: int) -> Ints:
     """Small pure clusters (n,): some rounds of K-means under the local constraints; -1 for tasks that collide."""
+    from sklearn.cluster import kmeans_plusplus
+
     some = np.random.default_rng(seed).permutation(len(points))[: 4 * FRAGMENTS]
     centers, _ = kmeans_plusplus(points[some], FRAGMENTS, random_state=seed)
     for _ in range(3):

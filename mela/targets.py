@@ -1,15 +1,18 @@
 """What pre-training learns of each image: one global label, or shares of several."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from mela.errors import MelaError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,7 +35,7 @@ class Targets:
 
     image_ids: Ints
     labels: Ints
-    shares: csr_array | None = None
+    shares: "csr_array | None" = None
 
     @property
     def n_labels(self) -> int:
@@ -64,6 +67,8 @@ def soft_targets(table: pd.DataFrame, name: str) -> Targets:
     MelaError
         A label below 0, a weight that is not positive, a label twice, or weights that do not sum to 1; names the image.
     """
+    from scipy.sparse import csr_array
+
     if table.empty:
         return Targets(image_ids=np.empty(0, dtype=np.int64), labels=np.empty(0, dtype=np.int64))
     ordered = table.sort_values(["image_id", "label"], kind="stable")

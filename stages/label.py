@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mela import store
-from mela.global_labels import image_weights, label_images, weights_table
 from mela.label_report import label_metrics, merges_table, passes_table, remark, sizes_table
-from mela.labeler import LearnLabeler
 from mela.params import PARAMS, LabelerParams
 from mela.task_samples import manifest_samples
 from stages import paths
@@ -30,6 +28,10 @@ def main(
 ) -> None:
     """Read features and training tasks; write labels of images and task classes, centroids, metrics and plot points."""
     settings = LabelerParams.read(params)
+    # takes a second, which a wrong parameter need not wait for
+    from mela.global_labels import image_weights, label_images, weights_table
+    from mela.labeler import LearnLabeler
+
     known_images, vectors = store.read_features(features)
     samples = manifest_samples(store.read_table(train, store.MANIFEST), known_images, vectors)
     labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pandas as pd
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from mela import store
@@ -15,6 +14,9 @@ from stages.run import run
 def main(params: Path = PARAMS, features: Path = paths.FEATURES, labels: Path = paths.KMEANS_LABELS) -> None:
     """Read features; write one label per image."""
     settings = KMeansParams.read(params)
+    # takes a second, which a wrong parameter need not wait for
+    from sklearn.cluster import KMeans
+
     image_ids, vectors = store.read_features(features)
     n_clusters = min(settings.n_clusters, len(vectors))
     if n_clusters < settings.n_clusters:

@@ -1,5 +1,6 @@
 """How a stage script starts and how it fails."""
 
+import gc
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,3 +19,6 @@ def run(main: Callable[..., Any]) -> None:
     except (MelaError, OSError) as error:
         print(f"error: {one_line(error)}", file=sys.stderr)
         sys.exit(1)
+    finally:
+        # Python ends with a search for garbage in all that was imported, which takes long after torch; files are closed
+        gc.freeze()

@@ -20,8 +20,8 @@ from mela.evaluation import Lookup, Solver, evaluate_model, evaluate_tasks, sett
 from mela.extraction import extract_features, feature_batches
 from mela.flat_tasks import FlatTasks
 from mela.images import to_unit
+from mela.intervals import Interval
 from mela.logistic import fit_head, l2_normalize
-from mela.scores import Interval
 
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
 N_IMAGES = 60

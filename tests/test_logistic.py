@@ -7,10 +7,10 @@ import numpy.typing as npt
 import pytest
 from scipy import optimize
 from scipy.special import log_softmax, softmax
+from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from mela import logistic
 from mela.logistic import fit_head, l2_normalize
 
 Task = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.int64]]
@@ -78,7 +78,7 @@ class Exact(Recorded):
 @pytest.mark.parametrize("C", [0.1, 1.0, 20.0])
 @pytest.mark.parametrize(("ways", "shots"), [(2, 1), (2, 5), (3, 1), (5, 5)])
 def test_solves_equation_8(ways: int, shots: int, C: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logistic, "LogisticRegression", Exact)
+    monkeypatch.setattr(linear_model, "LogisticRegression", Exact)
     task = blobs(ways, shots, 60)
     expected = probabilities_of_equation_8(task, C)
 
@@ -90,7 +90,7 @@ def test_solves_equation_8(ways: int, shots: int, C: float, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("ways", "shots"), [(2, 5), (5, 1), (5, 5)])
 def test_default_tolerance_is_close_to_the_minimum(ways: int, shots: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logistic, "LogisticRegression", Recorded)
+    monkeypatch.setattr(linear_model, "LogisticRegression", Recorded)
     task = blobs(ways, shots, 60)
     head_accuracy(*task, C=1.0, max_iter=1000)
     found = Recorded.heads[-1].predict_proba(l2_normalize(task[2]))

@@ -1,15 +1,14 @@
-"""Scores of labels against the truth, and confidence intervals."""
+"""Scores of labels against the truth."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from sklearn import metrics
 
 from mela.label_scores import score_images, score_tasks
-from mela.scores import Interval, majority_accuracy, partition_scores
+from mela.scores import majority_accuracy, partition_scores
 
 pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=60)
 
@@ -38,25 +37,6 @@ def test_names_of_clusters_and_classes_do_not_matter(samples: list[tuple[int, in
     generator = np.random.default_rng(seed)
     renamed = partition_scores(generator.permutation(9)[labels], generator.permutation(9)[truth])
     assert renamed == pytest.approx(partition_scores(labels, truth))
-
-
-@pytest.mark.parametrize("n", [2, 5, 600])
-def test_interval_is_that_of_students_t(n: int) -> None:
-    values = np.random.default_rng(n).normal(50, 10, size=n)
-    found = Interval.of(values)
-    low, high = stats.t.interval(0.95, n - 1, loc=values.mean(), scale=stats.sem(values))
-    assert found.mean - found.ci95 == pytest.approx(low)
-    assert found.mean + found.ci95 == pytest.approx(high)
-
-
-def test_interval_of_equal_values_is_a_point() -> None:
-    assert Interval.of(np.full(5, 20.0)) == Interval(20.0, 0.0)
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_an_interval_needs_two_values(n: int) -> None:
-    with pytest.raises(ValueError, match=f"an interval needs at least 2 values, got {n}"):
-        Interval.of(np.ones(n))
 
 
 TRUTH = pd.DataFrame({"image_id": [0, 1, 2, 3, 4, 5], "class": ["a", "a", "a", "b", "b", "c"]})

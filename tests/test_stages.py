@@ -53,6 +53,13 @@ def stage_process(name: str, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.parametrize("stage", ["evaluate", "score_labels"])
+def test_no_scikit_learn_where_importing_it_would_take_longest(stage: str, copied: Path) -> None:
+    code = f"import sys, stages.{stage} as stage\nstage.main()\nassert 'sklearn' not in sys.modules"
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
 def test_metrics_have_the_promised_keys(copied: Path) -> None:
     label = {"clusters", "tasks_clustered", "pair_precision", "pair_precision_error", "consistency"}
     assert set(metrics("label")) == label | {"largest_weight", "certainty"}

@@ -1,0 +1,23 @@
+"""How sure a mean accuracy is."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with the half-width of its 95% confidence interval (Student's t)."""
+
+    mean: float
+    ci95: float
+
+    @classmethod
+    def of(cls, values: npt.NDArray[np.float64]) -> "Interval":
+        """Of independent values (n,), n at least 2."""
+        if len(values) < 2:
+            raise ValueError(f"an interval needs at least 2 values, got {len(values)}")
+        error = float(np.std(values, ddof=1)) / np.sqrt(len(values))
+        return cls(float(np.mean(values)), float(stdtrit(len(values) - 1, 0.975) * error))
