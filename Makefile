@@ -33,6 +33,7 @@ check: setup     ## format, lint, types, and that dvc.lock belongs to this code
 
 bench: setup     ## measure speed against references in the same run: results/bench.json
 	python -m bench.labeler
+	python -m bench.training
 	python -m bench.meta_test
 	python -m bench.pipeline
 

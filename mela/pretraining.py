@@ -15,12 +15,15 @@ from mela.compute import Compute
 from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.extraction import extract_features
+from mela.flat_tasks import FlatTasks
 from mela.images import ImageLoader, require_images
 from mela.seeding import seeded
 from mela.targets import Targets
 from mela.training import Epoch, Part, Schedule, batch_count, fit, shuffled_batches
 
 Ids = npt.NDArray[np.int64]
+
+BLOCK_TASKS = 256
 
 
 def pretrain(
@@ -107,11 +110,11 @@ def both_losses(
     Of an image with several labels, the one with the largest share counts.
     """
     features = torch.from_numpy(extract_features(backbone, images, targets.image_ids))
-    row_of = {image: row for row, image in enumerate(targets.image_ids.tolist())}
+    order = np.argsort(targets.image_ids)
     weights, bias = classifier.weight.detach().cpu(), classifier.bias.detach().cpu()
 
     def logits(ids: Ids) -> Tensor:
-        return F.linear(features[[row_of[image] for image in ids.tolist()]], weights, bias)
+        return F.linear(features[order[np.searchsorted(targets.image_ids, ids, sorter=order)]], weights, bias)
 
     return proposition1(logits, tasks, targets.image_ids, targets.labels)
 
@@ -140,17 +143,38 @@ def proposition1(logits: Callable[[Ids], Tensor], tasks: Episodes, image_ids: Id
     image_ids, labels : int64 (n_labelled,)
         Images without a label are left out, and so are tasks whose query images have none.
     """
-    label_of = dict(zip(image_ids.tolist(), labels.tolist(), strict=True))
-    task_losses, global_losses = [], []
-    for task in tasks:
-        query = [image for image in task.image_ids[~task.is_support].tolist() if image in label_of]
-        if not query:
-            continue
-        outputs = logits(np.array(query, dtype=np.int64))
-        target = torch.tensor([label_of[image] for image in query], device=outputs.device)
-        classes, local = target.unique(sorted=True, return_inverse=True)
-        task_losses.append(F.cross_entropy(outputs[:, classes], local))
-        global_losses.append(F.cross_entropy(outputs, target))
-    if not task_losses:
+    task, query, own = _labelled_queries(tasks, image_ids, labels)
+    if not len(query):
         raise MelaError("pretrain.labels: expected labels for some query images of the training tasks, found none")
-    return Proposition1(float(torch.stack(task_losses).mean()), float(torch.stack(global_losses).mean()))
+    bounds = np.append(np.flatnonzero(np.diff(task, prepend=-1)), len(task))
+    sums, count = np.zeros(2), len(bounds) - 1
+    for first in range(0, count, BLOCK_TASKS):
+        rows = slice(bounds[first], bounds[min(first + BLOCK_TASKS, count)])
+        sums += _loss_sums(logits, np.unique(task[rows], return_inverse=True)[1], query[rows], own[rows])
+    task_loss, global_loss = (sums / count).tolist()
+    return Proposition1(task_loss, global_loss)
+
+
+def _labelled_queries(tasks: Episodes, image_ids: Ids, labels: Ids) -> tuple[Ids, Ids, Ids]:
+    """Task (rising), image and label of all query images that have a label."""
+    rows, order = FlatTasks.of(tasks), np.argsort(image_ids)
+    chosen = ~rows.is_support & np.isin(rows.image_ids, image_ids)
+    query = rows.image_ids[chosen]
+    return rows.position[chosen], query, labels[order[np.searchsorted(image_ids, query, sorter=order)]]
+
+
+def _loss_sums(logits: Callable[[Ids], Tensor], task: Ids, query: Ids, own: Ids) -> npt.NDArray[np.float64]:
+    """Both sides of Eq. 9, summed over some tasks (numbered from 0) whose queries have the labels `own`."""
+    images, row = np.unique(query, return_inverse=True)
+    outputs = logits(images)
+    pairs = np.unique(np.stack([task, own], axis=1), axis=0)
+    ways = np.bincount(pairs[:, 0])
+    # the classes of each task, the rest filled with its first one, which then does not count
+    classes = np.repeat(pairs[np.cumsum(ways) - ways, 1][:, None], ways.max(), axis=1)
+    column = np.arange(len(pairs)) - np.repeat(np.cumsum(ways) - ways, ways)
+    classes[pairs[:, 0], column] = pairs[:, 1]
+    unused = torch.from_numpy(np.arange(ways.max()) >= ways[task][:, None]).to(outputs.device)
+    restricted = outputs[row[:, None], classes[task]].masked_fill(unused, -torch.inf).logsumexp(1)
+    target = outputs[row, own]
+    losses = torch.stack([restricted - target, outputs.logsumexp(1)[row] - target]).double().cpu().numpy()
+    return np.array([(np.bincount(task, loss) / np.bincount(task)).sum() for loss in losses])

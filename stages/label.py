@@ -38,13 +38,12 @@ def main(
     labeler.fit_tasks(samples)
     image_ids = known_images[samples.index]
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), image_ids, samples.classes)
-    made_from = settings.model_dump(mode="json")
+    # labels do not say what they were made from, so that the same ones by other parameters train nothing again
     by_image = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
-    store.write_table(labels, by_image, store.LABELS, stage="label", params=made_from)
+    store.write_table(labels, by_image, store.LABELS, stage="label", params={})
     weights = image_weights(flat, labeler.class_weights_, image_ids, samples.classes)
-    store.write_table(
-        soft_labels, weights_table(flat.image_ids, weights), store.SOFT_LABELS, stage="label", params=made_from
-    )
+    by_weight = weights_table(flat.image_ids, weights)
+    store.write_table(soft_labels, by_weight, store.SOFT_LABELS, stage="label", params={})
     by_task = pd.DataFrame(
         {
             "task_id": samples.task_ids,
@@ -53,6 +52,7 @@ def main(
             "clustered": labeler.class_labels_ >= 0,
         }
     )
+    made_from = settings.model_dump(mode="json")
     store.write_table(assignments, by_task, store.ASSIGNMENTS, stage="label", params=made_from)
     store.write_array(centroids, labeler.cluster_centers_[flat.order].astype(np.float32))
 

@@ -28,7 +28,8 @@ def main(params: Path = PARAMS, features: Path = paths.FEATURES, labels: Path = 
         kmeans = KMeans(n_clusters=n_clusters, n_init=settings.n_init, random_state=settings.seed, copy_x=False)
         found = kmeans.fit(vectors)
     flat = pd.DataFrame({"image_id": image_ids, "label": found.labels_})
-    store.write_table(labels, flat, store.LABELS, stage="label_kmeans", params=settings.model_dump(mode="json"))
+    # the same labels by other parameters shall be the same file, which trains nothing again
+    store.write_table(labels, flat, store.LABELS, stage="label_kmeans", params={})
     print(f"label_kmeans: {n_clusters} clusters of {len(vectors)} images")
 
 

@@ -99,6 +99,14 @@ def test_an_experiment_reruns_what_follows_only(project: Project) -> None:
     assert ran(project.dvc("repro")) == []
 
 
+def test_labels_that_stay_the_same_train_nothing_again(project: Project) -> None:
+    """Merging has no use for the number of clusters to start from."""
+    output = project.dvc("exp", "run", "--set-param", "labeler.n_clusters=121")
+    assert ran(output) == ["label", "score_labels"]
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
+
+
 def test_other_labels_rerun_the_training_only(project: Project) -> None:
     output = project.dvc("exp", "run", "--set-param", "pretrain.labels=oracle")
     assert ran(output) == ["pretrain", "evaluate", "report"]

@@ -101,6 +101,17 @@ def test_both_sides_agree_exactly_when_tasks_hold_all_classes(seed: int, n_label
     assert fewer.task_loss < fewer.global_loss
 
 
+def test_proposition_1_does_not_depend_on_blocks_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    logits, queries = rng.normal(size=(30, 4)), [rng.choice(30, 1 + k % 5).tolist() for k in range(11)]
+    arguments = lookup(logits), query_tasks(queries), np.arange(30), np.arange(30) % 4
+    whole = proposition1(*arguments)
+    for size in (1, 3, 11):
+        monkeypatch.setattr("mela.pretraining.BLOCK_TASKS", size)
+        parts = proposition1(*arguments)
+        assert (parts.task_loss, parts.global_loss) == pytest.approx((whole.task_loss, whole.global_loss), rel=1e-12)
+
+
 def test_images_without_a_label_are_left_out() -> None:
     logits = np.random.default_rng(0).normal(size=(10, 3))
     image_ids, labels = np.array([2, 3, 5]), np.array([0, 2, 1])
