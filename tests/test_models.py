@@ -20,7 +20,15 @@ IMAGES = np.random.default_rng(0).integers(256, size=(30, 16, 16, 3)).astype(np.
 
 
 def parameters(**changes: Any) -> ModelParams:
-    values = {"backbone": "resnet12", "width": 2, "drop_rate": 0.1, "drop_block": 2, "mean": None, "std": None}
+    values = {
+        "backbone": "resnet12",
+        "width": 2,
+        "drop_rate": 0.1,
+        "drop_block": 2,
+        "mean": None,
+        "std": None,
+        "precision": "auto",
+    }
     return ModelParams(**values | changes)
 
 
