@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 WITHOUT_TORCH = ("images", "manifest", "label", "label_kmeans", "label_oracle", "score_labels", "report")
 EXPERIMENTS: dict[tuple[str, ...], set[str]] = {
     # after merging q removes no class here: the labels stay the same, and nothing is trained
-    ("labeler.q=5.5",): {"label", "score_labels"},
+    ("labeler.q=5.5",): {"label", "score_labels", "report"},
     ("labeler.merge=false", "labeler.q=5.5"): {"label", "score_labels", "pretrain", "evaluate", "report"},
 }
 SHORT = ("pretrain.epochs=2", "pretrain.milestones=[1]")
@@ -177,7 +177,8 @@ def main(n: Annotated[int, typer.Option(min=3, help="rounds")] = 3) -> None:
     for row in rows:
         within = "within" if row["ratio"] <= 1 else "above"
         print(
-            f"{row['name']} ({row.get('data', '')}): {row['ours']} s, {within} the limit of {row['reference']} s (n = {row['n']})"
+            f"{row['name']} ({row.get('data', '--help')}): {row['ours']} s, {within} the limit of {row['reference']} s "
+            f"(n = {row['n']})"
         )
         print(f"  {row['stages']}", *(f"{key} {row[key]} s" for key in ("dvc", "training", "total") if key in row))
 

@@ -132,7 +132,8 @@ def _predict_batched(group: TaskGroup, support: Lookup, query: Lookup, C: float,
     size = max(1, BLOCK_BYTES // (4 * m * (n + group.query.shape[1]) + 8 * n**2))
     blocks = [group[start : start + size] for start in range(0, len(group), size)]
     # the problems are tiny: a thread takes blocks of them, and the threads of a product would only wait for each other
-    with threadpool_limits(1), ThreadPoolExecutor(torch.get_num_threads()) as pool:
+    n_threads = torch.get_num_threads()  # which the limit would set to 1
+    with threadpool_limits(1), ThreadPoolExecutor(n_threads) as pool:
         return np.concatenate(list(pool.map(predict, blocks)))
 
 

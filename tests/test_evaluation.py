@@ -1,7 +1,8 @@
 """The meta-test: which images count, what is averaged, and how sure the averages are."""
 
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -16,7 +17,7 @@ from mela.augmentation import Augmentation
 from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
 from mela.errors import MelaError
-from mela.evaluation import Lookup, Solver, evaluate_model, evaluate_tasks, settings, summarize
+from mela.evaluation import Lookup, Solver, evaluate_model, evaluate_tasks, predictions, settings, summarize
 from mela.extraction import extract_features, feature_batches
 from mela.flat_tasks import FlatTasks
 from mela.images import to_unit
@@ -124,6 +125,31 @@ def test_perfect_features_score_100_percent() -> None:
         "setting": ["1_shot", "2_shot"],
         "accuracy": [100.0, 100.0],
     }
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """As PyTorch counts them."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_work_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block waits for another one: a single thread would wait in vain."""
+    monkeypatch.setattr(evaluation, "BLOCK_BYTES", 1)
+    (group,) = FlatTasks.of(episodes([([2, 2], 3)] * 4)).groups()
+    together = threading.Barrier(2, timeout=10)
+
+    def query(ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        if len(ids) == 1:
+            together.wait()
+        return lookup(features(0))(ids)
+
+    found = predictions(group, lookup(features(0)), query, C=1.0, max_iter=100, solver="batched")
+    assert found.shape == group.query.shape
 
 
 @pytest.mark.parametrize("solver", get_args(Solver))
