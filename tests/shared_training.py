@@ -74,6 +74,8 @@ def main(path: str) -> None:
             compute=compute,
         )
         features = list(feature_batches(final.float(), IMAGES, np.arange(3, 60), team=team))
+        # the others have no image to look at
+        features += feature_batches(final, IMAGES, np.array([7]), team=team)
     if team.leads:
         curves = [[epoch.loss, epoch.accuracy] for epoch in [*first, *second]]
         tensors = {

@@ -51,16 +51,11 @@ def test_one_process_is_no_team() -> None:
     assert ALONE.gather(rows, 3) is rows
 
 
-@pytest.mark.parametrize("processes", [2, 3])
-def test_a_team_learns_what_one_process_learns(tmp_path: Path, processes: int) -> None:
+def test_a_team_learns_what_one_process_learns(tmp_path: Path) -> None:
     """In float64, since training magnifies differences of rounding a hundredfold in a step or two."""
     alone = python(SCRIPT, "alone.safetensors", folder=tmp_path)
     assert alone.returncode == 0, alone.stderr
-    together = python(*TORCHRUN, str(processes), SCRIPT, "team.safetensors", folder=tmp_path)
-    if processes == 3:
-        assert together.returncode != 0
-        assert "embed.tasks_per_step: expected 6 tasks or more in every step, one for each of 3" in together.stderr
-        return
+    together = python(*TORCHRUN, "2", SCRIPT, "team.safetensors", folder=tmp_path)
     assert together.returncode == 0, together.stderr
     expected, found = load_file(tmp_path / "alone.safetensors"), load_file(tmp_path / "team.safetensors")
     assert list(found) == list(expected)
@@ -69,12 +64,9 @@ def test_a_team_learns_what_one_process_learns(tmp_path: Path, processes: int) -
         torch.testing.assert_close(found[name], value, rtol=tolerance, atol=tolerance)
 
 
-def test_statistics_alone_are_batch_norms() -> None:
-    class Pretended(SharedBatchNorm):
-        pass
-
+def test_shared_statistics_keep_names_weights_and_evaluation() -> None:
     plain = nn.BatchNorm2d(3)
-    assert list(Pretended(3).state_dict()) == list(plain.state_dict())
+    assert list(SharedBatchNorm(3).state_dict()) == list(plain.state_dict())
     network = nn.Sequential(nn.Conv2d(1, 3, 3), plain, nn.Sequential(nn.BatchNorm2d(3)))
     before = {name: value.clone() for name, value in network.state_dict().items()}
     share_statistics(network)
