@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from mela.errors import MelaError
 from mela.shared_batch_norm import share_statistics
 from mela.team import ALONE, Team
 
@@ -34,7 +35,15 @@ class Compute:
 
         In a team the statistics of BatchNorm are those of the whole batch, and the gradients that arrive at the weights
         are the means over the processes.
+
+        Raises
+        ------
+        MelaError
+            The network is to be compiled and shared, which do not go together.
         """
+        if self.compiled and self.team.size > 1:
+            # the compiler loses the gradient through the shared statistics of BatchNorm
+            raise MelaError("runtime.compile: expected false with several processes, got true; set one of them back")
         device = next(network.parameters()).device
         run: nn.Module = network
         if self.team.size > 1:

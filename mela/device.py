@@ -9,7 +9,7 @@ import torch
 from mela.errors import MelaError
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_NEVER, _LARGE = 2**31 - 1, 2**30
+_NEVER, _LARGE, _ONCE_LARGEST = 2**31 - 1, 2**30, 2**25
 
 
 def choose_device(name: str) -> torch.device:
@@ -22,6 +22,9 @@ def choose_device(name: str) -> torch.device:
         device = torch.device("cuda", own) if torch.cuda.is_available() else torch.device("cpu")
     else:
         device = torch.device(name)
+        processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        if device.index is not None and processes > 1:
+            raise MelaError(f"runtime.device: expected auto, cuda or cpu with {processes} processes, got {name}")
         if device == torch.device("cuda"):
             device = torch.device("cuda", own)
     if device.type == "cuda" and (not torch.cuda.is_available() or (device.index or 0) >= torch.cuda.device_count()):
@@ -32,6 +35,8 @@ def choose_device(name: str) -> torch.device:
         )
     if device.type == "cuda":
         torch.cuda.set_device(device)
+        # what is said to be float32 shall be, convolutions too
+        torch.backends.cudnn.allow_tf32 = False
     return device
 
 
@@ -46,4 +51,6 @@ def keep_freed_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_TRIM_THRESHOLD, _NEVER)
-        mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        # older versions refuse more than 32 MiB
+        if not mallopt(_M_MMAP_THRESHOLD, _LARGE):
+            mallopt(_M_MMAP_THRESHOLD, _ONCE_LARGEST)

@@ -51,6 +51,7 @@ class Tally:
         strange = torch.nonzero(~values[:, 0].isfinite()).flatten().tolist()
         if strange:
             step, loss = self._steps + strange[0] + 1, values[strange[0], 0].item()
+            self._open = []
             raise MelaError(f"{self._where}, step {step}: expected a finite loss, got {loss}; {self._advice}")
         self._sum += values.sum(0)
         self._steps += len(values)

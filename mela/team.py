@@ -61,13 +61,12 @@ def launched(environment: Mapping[str, str] = os.environ) -> bool:
 def joined(device: torch.device) -> Iterator[Team]:
     """The team of this process within the block: `ALONE` unless it was `launched`.
 
-    GPUs talk by NCCL, CPUs by Gloo.
+    GPUs talk by NCCL, CPUs by Gloo. After an error the process has to end, and the others wait for that.
     """
     if not launched():
         yield ALONE
         return
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    try:
-        yield Team(rank=dist.get_rank(), size=dist.get_world_size())
-    finally:
-        dist.destroy_process_group()
+    yield Team(rank=dist.get_rank(), size=dist.get_world_size())
+    # not after an error: the others would fail too, before this process can say why
+    dist.destroy_process_group()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -12,7 +13,6 @@ from mela.tally import Tally
 from mela.team import ALONE, Team
 
 PATIENCE = 32
-_STREAMS = 2**32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ def fit(
     # waiting for each loss would leave a GPU, or the other processes, without work
     patience = 1 if next(model.parameters()).device.type == "cpu" and team.size == 1 else PATIENCE
     curve = []
-    with seeded(seed + _STREAMS * team.rank):
+    with seeded(_dropout_seed(seed, team.rank)):
         model.train()
         for epoch in range(1, schedule.epochs + 1):
             learning_rate = float(optimizer.param_groups[0]["lr"])
@@ -114,6 +114,11 @@ def fit(
                 on_epoch(curve[-1])
     model.eval()
     return curve
+
+
+def _dropout_seed(seed: int, rank: int) -> int:
+    """A seed of its own for each process; on a CPU only the lower half of its bits count."""
+    return seed if rank == 0 else int(np.random.SeedSequence([seed, rank]).generate_state(1)[0])
 
 
 def print_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:

@@ -29,6 +29,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> list[torch.device]:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
     return chosen
 
 
@@ -49,6 +50,7 @@ def test_each_process_has_its_gpu(
         monkeypatch.setenv("LOCAL_RANK", local_rank)
     assert choose_device(name) == torch.device(expected)
     assert gpus == ([] if expected == "cpu" else [torch.device(expected)])
+    assert torch.backends.cudnn.allow_tf32 == (expected == "cpu")
 
 
 def test_more_processes_than_gpus(monkeypatch: pytest.MonkeyPatch, gpus: list[torch.device]) -> None:
@@ -57,6 +59,13 @@ def test_more_processes_than_gpus(monkeypatch: pytest.MonkeyPatch, gpus: list[to
         MelaError, match=r"^runtime.device: expected .* \(2 CUDA devices\), got cuda:2; .* no more proc"
     ):
         choose_device("auto")
+    assert gpus == []
+
+
+def test_processes_do_not_share_a_gpu(monkeypatch: pytest.MonkeyPatch, gpus: list[torch.device]) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    with pytest.raises(MelaError, match=r"^runtime.device: expected auto, cuda or cpu with 2 processes, got cuda:1$"):
+        choose_device("cuda:1")
     assert gpus == []
 
 

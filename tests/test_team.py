@@ -15,8 +15,10 @@ from torch import nn
 
 from mela import store
 from mela.compute import Compute
+from mela.errors import MelaError
 from mela.shared_batch_norm import SharedBatchNorm, share_statistics
 from mela.team import ALONE, Team, joined, launched
+from mela.training import _dropout_seed
 from stages import paths
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -148,3 +150,55 @@ def test_errors_of_a_team_are_one_line(project: Path) -> None:
         "1 parts, got 1\n"
     )
     assert not paths.INITIAL.exists()
+
+
+ALONE_WITH_IT = """
+import os, signal
+from pathlib import Path
+import torch
+from mela.errors import MelaError
+from mela.team import joined
+from stages.processes import run_shared
+
+def main(params: Path = Path("params.yaml")) -> None:
+    with joined(torch.device("cpu")) as team:
+        team.total(torch.ones(1))
+        if team.rank == {rank}:
+            {event}
+        team.total(torch.ones(1))
+
+if __name__ == "__main__":
+    run_shared(main)
+"""
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_error_of_one_process_is_told_and_ends_all(project: Path, rank: int) -> None:
+    change(project / "params.yaml", {"runtime.processes": 2})
+    code = ALONE_WITH_IT.format(rank=rank, event="raise MelaError('task 17: broken')")
+    (project / "alone.py").write_text(code, encoding="utf-8")
+    done = python("-m", "alone", folder=project)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "error: task 17: broken\n")
+
+
+def test_a_process_that_is_killed_is_told(project: Path) -> None:
+    change(project / "params.yaml", {"runtime.processes": 2})
+    code = ALONE_WITH_IT.format(rank=1, event="os.kill(os.getpid(), signal.SIGKILL)")
+    (project / "alone.py").write_text(code, encoding="utf-8")
+    done = python("-m", "alone", folder=project)
+    assert done.returncode == 1
+    assert done.stderr == ("error: process 1 of 2: expected it to finish, got signal 9 (9 is often a lack of memory)\n")
+
+
+def test_compiling_and_sharing_do_not_go_together() -> None:
+    with pytest.raises(MelaError, match=r"^runtime.compile: expected false with several processes, got true"):
+        Compute(team=Team(rank=0, size=2), compiled=True).forward_of(nn.Linear(1, 1))
+
+
+def test_each_process_draws_dropout_of_its_own() -> None:
+    def drawn(rank: int) -> torch.Tensor:
+        return torch.rand(4, generator=torch.Generator().manual_seed(_dropout_seed(5, rank)))
+
+    assert torch.equal(drawn(0), torch.rand(4, generator=torch.Generator().manual_seed(5)))
+    assert not torch.equal(drawn(1), drawn(0))
+    assert not torch.equal(drawn(1), drawn(2))
