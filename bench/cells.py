@@ -16,6 +16,7 @@ import pandas as pd
 from mela import store
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone, build_backbone
+from mela.compute import Compute
 from mela.data.open import open_source
 from mela.data.packing import pack_images, shuffled_ids
 from mela.embedding import train_embedding
@@ -198,9 +199,7 @@ class Cell:
         backbone = build_backbone(**configuration, seed=self.seed)
         self.train(backbone, tasks, epochs=1, steps=recipe.weak, milestones=[])
         self._write(backbone, configuration, ids, "weak")
-        epochs = max(1, round(recipe.epochs * recipe.steps / min(recipe.steps, len(tasks))))
-        milestones = rescaled(recipe.milestones, recipe.epochs, epochs)
-        self.train(backbone, tasks, epochs=epochs, steps=recipe.steps, milestones=milestones)
+        self.train_strong(backbone, tasks)
         self._write(backbone, configuration, ids, "strong")
         (self.own / "done").touch()
 
@@ -215,7 +214,23 @@ class Cell:
         with store.replacing(self.base / "truth.parquet") as temporary:
             table.to_parquet(temporary)
 
-    def train(self, backbone: Backbone, tasks: Episodes, *, epochs: int, steps: int, milestones: list[int]) -> None:
+    def train_strong(self, backbone: Backbone, tasks: Episodes, compute: Compute | None = None) -> None:
+        """Train an embedding with the recipe's steps, in place; with fewer tasks in an epoch it has more of these."""
+        recipe = self.recipe
+        epochs = max(1, round(recipe.epochs * recipe.steps / min(recipe.steps, len(tasks))))
+        milestones = rescaled(recipe.milestones, recipe.epochs, epochs)
+        self.train(backbone, tasks, epochs=epochs, steps=recipe.steps, milestones=milestones, compute=compute)
+
+    def train(
+        self,
+        backbone: Backbone,
+        tasks: Episodes,
+        *,
+        epochs: int,
+        steps: int,
+        milestones: list[int],
+        compute: Compute | None = None,
+    ) -> None:
         """Train an embedding on tasks, in place, as the cells are."""
         schedule = Schedule(
             learning_rate=0.05, momentum=0.9, weight_decay=5e-4, decay=0.1, epochs=epochs, milestones=milestones
@@ -230,6 +245,7 @@ class Cell:
             ridge=1e-3,
             normalize=False,
             seed=self.seed,
+            compute=compute,
             on_epoch=lambda epoch: print(self.name, self.seed, epoch, flush=True),
         )
 

@@ -15,6 +15,7 @@ import typer
 from bench.cells import Cell, rescaled
 from mela import store
 from mela.backbones import Backbone, build_backbone
+from mela.compute import Compute
 from mela.episodes import Episodes
 from mela.evaluation import evaluate_model
 from mela.global_labels import image_weights, label_images, weights_table
@@ -58,7 +59,7 @@ def image_labels(cell: Cell, regime: str, strength: str, labels: str, q: float) 
     return Targets(image_ids=flat.image_ids, labels=flat.labels)
 
 
-def trained(cell: Cell, targets: Targets, epochs: int | None) -> Backbone:
+def trained(cell: Cell, targets: Targets, epochs: int | None, compute: Compute | None = None) -> Backbone:
     """An embedding pre-trained with the preset's schedule, or one of so many epochs."""
     images, settings = cell.images(), cell.block(PretrainParams)
     schedule = settings.schedule()
@@ -76,6 +77,7 @@ def trained(cell: Cell, targets: Targets, epochs: int | None) -> Backbone:
         schedule=Schedule(**schedule),
         batch_size=settings.batch_size,
         seed=cell.seed,
+        compute=compute,
         on_epoch=lambda epoch: print(cell.name, cell.seed, epoch, flush=True),
     )
     return backbone

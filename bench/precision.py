@@ -13,20 +13,17 @@ import pandas as pd
 import torch
 import typer
 
-from bench.cells import Cell, rescaled
-from bench.label_worth import accuracies
+from bench.cells import Cell
+from bench.label_worth import accuracies, trained
 from mela import store
 from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
 from mela.device import keep_freed_memory
-from mela.embedding import train_embedding
 from mela.episodes import Episodes
 from mela.intervals import Interval
 from mela.models import configure
-from mela.params import ModelParams, PretrainParams
-from mela.pretraining import pretrain
+from mela.params import ModelParams
 from mela.targets import Targets
-from mela.training import Schedule
 
 ROWS = Path("results/precision.csv")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -34,49 +31,18 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 def initial(cell: Cell, compute: Compute) -> Backbone:
     """Meta-learned on the tasks that the cell's own embedding saw, with the same schedule."""
-    tasks, recipe = Episodes(cell.tasks("once")), cell.recipe
+    tasks = Episodes(cell.tasks("once"))
     backbone = build_backbone(**configure(cell.block(ModelParams), cell.images(), tasks.image_ids()), seed=cell.seed)
-    steps = min(recipe.steps, len(tasks))
-    epochs = max(1, round(recipe.epochs * recipe.steps / steps))
-    train_embedding(
-        backbone,
-        cell.images(),
-        tasks,
-        augmentation=cell.augmentation,
-        schedule=Schedule(
-            learning_rate=0.05,
-            momentum=0.9,
-            weight_decay=5e-4,
-            decay=0.1,
-            epochs=epochs,
-            milestones=rescaled(recipe.milestones, recipe.epochs, epochs),
-        ),
-        tasks_per_epoch=steps,
-        ridge=1e-3,
-        normalize=False,
-        seed=cell.seed,
-        compute=compute,
-    )
+    cell.train_strong(backbone, tasks, compute)
     return backbone
 
 
 def final(cell: Cell, compute: Compute) -> Backbone:
     """Pre-trained on the true labels with the preset's schedule."""
-    images, settings, truth = cell.images(), cell.block(PretrainParams), cell.truth()
+    truth = cell.truth()
     own = truth[truth["split"] == "train"]
     targets = Targets(image_ids=own["image_id"].to_numpy(), labels=pd.factorize(own["class"], sort=True)[0])
-    backbone = build_backbone(**configure(cell.block(ModelParams), images, targets.image_ids), seed=cell.seed)
-    pretrain(
-        backbone,
-        images,
-        targets,
-        augmentation=cell.augmentation,
-        schedule=Schedule(**settings.schedule()),
-        batch_size=settings.batch_size,
-        seed=cell.seed,
-        compute=compute,
-    )
-    return backbone
+    return trained(cell, targets, None, compute)
 
 
 EMBEDDINGS = {"initial": initial, "final": final}
