@@ -13,7 +13,7 @@ _NEVER, _LARGE, _ONCE_LARGEST = 2**31 - 1, 2**30, 2**25
 
 
 def choose_device(name: str) -> torch.device:
-    """``auto`` takes CUDA where there is one; asking for a device that is not there is an error.
+    """The device, made ready; ``auto`` takes CUDA where there is one, and one that is not there is an error.
 
     ``auto`` and ``cuda`` are a GPU of its own for each of the processes that torchrun starts on a machine.
     """
@@ -37,6 +37,8 @@ def choose_device(name: str) -> torch.device:
         torch.cuda.set_device(device)
         # what is said to be float32 shall be, convolutions too
         torch.backends.cudnn.allow_tf32 = False
+    else:
+        keep_freed_memory()
     return device
 
 

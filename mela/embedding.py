@@ -16,7 +16,7 @@ from mela.errors import MelaError
 from mela.flat_tasks import FlatTasks, TaskGroup
 from mela.images import ImageLoader, require_images
 from mela.ridge import UnsolvableError, ridge_query_losses
-from mela.training import Epoch, Part, Schedule, fit
+from mela.training import Epoch, Part, Schedule, fit, require_share
 
 Ints = npt.NDArray[np.int64]
 
@@ -76,11 +76,7 @@ def train_embedding(
     compute = compute or Compute()
     n_tasks = tasks_per_epoch or len(tasks)
     n_steps = -(-n_tasks // tasks_per_step)
-    if n_tasks // n_steps < accumulate * compute.team.size:
-        raise MelaError(
-            f"embed.tasks_per_step: expected {accumulate * compute.team.size} tasks or more in every step, one for "
-            f"each of {compute.team.size} processes in each of {accumulate} parts, got {n_tasks // n_steps}"
-        )
+    require_share("embed.tasks_per_step", n_tasks // n_steps, accumulate, compute.team, things="tasks")
     generator = torch.Generator().manual_seed(seed)
     device = next(backbone.parameters()).device
     load = ImageLoader(images, device)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -19,11 +20,11 @@ from mela.flat_tasks import FlatTasks
 from mela.images import ImageLoader, require_images
 from mela.seeding import seeded
 from mela.targets import Targets
-from mela.training import Epoch, Part, Schedule, batch_count, fit, shuffled_batches
+from mela.training import Epoch, Part, Schedule, batch_count, fit, require_share, shuffled_batches
 
 Ids = npt.NDArray[np.int64]
 
-BLOCK_TASKS = 256
+BLOCK_BYTES = 2**27
 
 
 def pretrain(
@@ -68,11 +69,7 @@ def pretrain(
     require_images(images, targets.image_ids)
     compute = compute or Compute()
     smallest = len(targets.image_ids) // batch_count(len(targets.image_ids), batch_size)
-    if smallest < accumulate * compute.team.size:
-        raise MelaError(
-            f"pretrain.batch_size: expected batches of {accumulate * compute.team.size} images or more, one for each "
-            f"of {compute.team.size} processes in each of {accumulate} parts, got batches of {smallest}"
-        )
+    require_share("pretrain.batch_size", smallest, accumulate, compute.team, things="images")
     generator = torch.Generator().manual_seed(seed)
     like = next(backbone.parameters())
     device = like.device
@@ -110,11 +107,11 @@ def both_losses(
     Of an image with several labels, the one with the largest share counts.
     """
     features = torch.from_numpy(extract_features(backbone, images, targets.image_ids))
-    order = np.argsort(targets.image_ids)
+    rows = pd.Index(targets.image_ids)
     weights, bias = classifier.weight.detach().cpu(), classifier.bias.detach().cpu()
 
     def logits(ids: Ids) -> Tensor:
-        return F.linear(features[order[np.searchsorted(targets.image_ids, ids, sorter=order)]], weights, bias)
+        return F.linear(features[rows.get_indexer(pd.Index(ids))], weights, bias)
 
     return proposition1(logits, tasks, targets.image_ids, targets.labels)
 
@@ -148,8 +145,10 @@ def proposition1(logits: Callable[[Ids], Tensor], tasks: Episodes, image_ids: Id
         raise MelaError("pretrain.labels: expected labels for some query images of the training tasks, found none")
     bounds = np.append(np.flatnonzero(np.diff(task, prepend=-1)), len(task))
     sums, count = np.zeros(2), len(bounds) - 1
-    for first in range(0, count, BLOCK_TASKS):
-        rows = slice(bounds[first], bounds[min(first + BLOCK_TASKS, count)])
+    # logits of float32 for all queries of so many tasks
+    some = max(1, BLOCK_BYTES // (4 * int(np.diff(bounds).max()) * (int(labels.max()) + 1)))
+    for first in range(0, count, some):
+        rows = slice(bounds[first], bounds[min(first + some, count)])
         sums += _loss_sums(logits, np.unique(task[rows], return_inverse=True)[1], query[rows], own[rows])
     task_loss, global_loss = (sums / count).tolist()
     return Proposition1(task_loss, global_loss)
@@ -157,10 +156,10 @@ def proposition1(logits: Callable[[Ids], Tensor], tasks: Episodes, image_ids: Id
 
 def _labelled_queries(tasks: Episodes, image_ids: Ids, labels: Ids) -> tuple[Ids, Ids, Ids]:
     """Task (rising), image and label of all query images that have a label."""
-    rows, order = FlatTasks.of(tasks), np.argsort(image_ids)
-    chosen = ~rows.is_support & np.isin(rows.image_ids, image_ids)
-    query = rows.image_ids[chosen]
-    return rows.position[chosen], query, labels[order[np.searchsorted(image_ids, query, sorter=order)]]
+    rows = FlatTasks.of(tasks)
+    own = pd.Index(image_ids).get_indexer(pd.Index(rows.image_ids))
+    chosen = ~rows.is_support & (own >= 0)
+    return rows.position[chosen], rows.image_ids[chosen], labels[own[chosen]]
 
 
 def _loss_sums(logits: Callable[[Ids], Tensor], task: Ids, query: Ids, own: Ids) -> npt.NDArray[np.float64]:

@@ -134,6 +134,29 @@ def print_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
     return show
 
 
+def require_share(key: str, fewest: int, parts: int, team: Team, *, things: str) -> None:
+    """Raise MelaError unless every part of every step has one thing or more for each process.
+
+    Parameters
+    ----------
+    key : str
+        Named in the error.
+    fewest : int
+        Things of the smallest step.
+    parts : int
+        Into which a step is divided.
+    team : Team
+    things : str
+        What they are.
+    """
+    needed = parts * team.size
+    if fewest < needed:
+        raise MelaError(
+            f"{key}: expected {needed} {things} or more in every step, one for each of {team.size} processes in each "
+            f"of {parts} parts, got {fewest}; raise it, or lower runtime.processes or {key.split('.')[0]}.accumulate"
+        )
+
+
 def shuffled_batches(count: int, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
     """Positions 0 to count - 1 in random order, in ceil(count / batch_size) batches whose sizes differ by one at most.
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from mela import store
 from mela.augmentation import Augmentation
-from mela.device import choose_device, keep_freed_memory
+from mela.device import choose_device
 from mela.episodes import Episodes
 from mela.evaluation import evaluate_model, summarize
 from mela.models import load_model
@@ -28,7 +28,6 @@ def main(
     """Read images, both models, and the validation and test tasks; write accuracies with intervals and per task."""
     settings = EvaluateParams.read(params)
     device = choose_device(RuntimeParams.read(params).device)
-    keep_freed_memory()
     packed = store.open_images(images)
     models = {name: load_model(path, device, packed) for name, path in {"initial": initial, "mela": final}.items()}
     augmentation = Augmentation(**AugmentParams.read(params).model_dump())

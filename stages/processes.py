@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from mela.compute import Compute
-from mela.device import choose_device, keep_freed_memory
+from mela.device import choose_device
 from mela.errors import MelaError, one_line
 from mela.launch import start
 from mela.params import PARAMS, RuntimeParams
@@ -57,7 +57,5 @@ def run_shared(main: Callable[..., None]) -> None:
 def computing(runtime: RuntimeParams, precision: Precision = "float32") -> Iterator[tuple[torch.device, Compute]]:
     """The device of this process, and how it computes, together with the others that were started with it."""
     device = choose_device(runtime.device)
-    if device.type == "cpu":
-        keep_freed_memory()
     with joined(device) as team:
         yield device, Compute(dtype=choose_dtype(precision, device), team=team, compiled=runtime.compile)

@@ -22,6 +22,14 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
+@pytest.fixture(autouse=True)
+def keeps(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Holds True when this process was told to keep freed memory, which it is not."""
+    told: list[bool] = []
+    monkeypatch.setattr("mela.device.keep_freed_memory", lambda: told.append(True))
+    return told
+
+
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> list[torch.device]:
     """A machine with two; the list holds those that were made the current one."""
@@ -44,13 +52,19 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> list[torch.device]:
     ],
 )
 def test_each_process_has_its_gpu(
-    monkeypatch: pytest.MonkeyPatch, gpus: list[torch.device], name: str, local_rank: str | None, expected: str
+    monkeypatch: pytest.MonkeyPatch,
+    gpus: list[torch.device],
+    keeps: list[bool],
+    name: str,
+    local_rank: str | None,
+    expected: str,
 ) -> None:
     if local_rank is not None:
         monkeypatch.setenv("LOCAL_RANK", local_rank)
     assert choose_device(name) == torch.device(expected)
     assert gpus == ([] if expected == "cpu" else [torch.device(expected)])
     assert torch.backends.cudnn.allow_tf32 == (expected == "cpu")
+    assert keeps == [True] * (expected == "cpu")
 
 
 def test_more_processes_than_gpus(monkeypatch: pytest.MonkeyPatch, gpus: list[torch.device]) -> None:

@@ -17,10 +17,12 @@ from torch import Tensor, nn
 
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone, build_backbone
+from mela.compute import Compute
 from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.pretraining import both_losses, pretrain, proposition1
 from mela.targets import Targets
+from mela.team import Team
 from mela.training import Schedule
 
 NONE = Augmentation(crop_padding=0, flip=False, jitter=0)
@@ -106,8 +108,9 @@ def test_proposition_1_does_not_depend_on_blocks_of_tasks(monkeypatch: pytest.Mo
     logits, queries = rng.normal(size=(30, 4)), [rng.choice(30, 1 + k % 5).tolist() for k in range(11)]
     arguments = lookup(logits), query_tasks(queries), np.arange(30), np.arange(30) % 4
     whole = proposition1(*arguments)
-    for size in (1, 3, 11):
-        monkeypatch.setattr("mela.pretraining.BLOCK_TASKS", size)
+    for tasks in (1, 3, 11):
+        # logits of float32 for five images a task and four labels
+        monkeypatch.setattr("mela.pretraining.BLOCK_BYTES", tasks * 5 * 4 * 4)
         parts = proposition1(*arguments)
         assert (parts.task_loss, parts.global_loss) == pytest.approx((whole.task_loss, whole.global_loss), rel=1e-12)
 
@@ -275,6 +278,23 @@ def test_fewer_than_two_labels(labels: list[int], found: int) -> None:
             schedule=SCHEDULE,
             batch_size=4,
             seed=0,
+        )
+
+
+@pytest.mark.parametrize(("size", "accumulate", "batch_size", "smallest"), [(1, 3, 2, 2), (3, 1, 2, 2), (2, 4, 8, 7)])
+def test_a_step_has_an_image_for_every_part_and_process(
+    size: int, accumulate: int, batch_size: int, smallest: int
+) -> None:
+    """15 images."""
+    _, labels = stripes(90)
+    needed = size * accumulate
+    message = rf"^pretrain.batch_size: expected {needed} images or more .* got {smallest}; .* pretrain.accumulate$"
+    with pytest.raises(MelaError, match=message):
+        run(
+            targets=hard(np.arange(15), labels[:15]),
+            batch_size=batch_size,
+            accumulate=accumulate,
+            compute=Compute(team=Team(rank=0, size=size)),
         )
 
 

@@ -147,7 +147,7 @@ def test_errors_of_a_team_are_one_line(project: Path) -> None:
     assert done.returncode == 1
     assert done.stderr == (
         "error: embed.tasks_per_step: expected 2 tasks or more in every step, one for each of 2 processes in each of "
-        "1 parts, got 1\n"
+        "1 parts, got 1; raise it, or lower runtime.processes or embed.accumulate\n"
     )
     assert not paths.INITIAL.exists()
 
