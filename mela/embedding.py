@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone
+from mela.checkpoints import Checkpoint
 from mela.compute import Compute
 from mela.episodes import Episodes
 from mela.errors import MelaError
@@ -35,6 +36,7 @@ def train_embedding(
     normalize: bool,
     seed: int,
     compute: Compute | None = None,
+    checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> list[Epoch]:
     """Train `backbone` in place and return its curve.
@@ -63,6 +65,8 @@ def train_embedding(
         Of task order, augmentation and dropout.
     compute : Compute, optional
         Number format and processes; by default float32 in this process alone.
+    checkpoint : Checkpoint, optional
+        See `mela.training.fit`.
     on_epoch : callable
         Told of every finished epoch.
     """
@@ -121,7 +125,17 @@ def train_embedding(
         chosen = torch.randperm(len(tasks), generator=generator)[:n_tasks]
         return map(parts, chosen.tensor_split(n_steps))
 
-    return fit(backbone, epoch_steps, schedule, stage="embed", seed=seed, team=compute.team, on_epoch=on_epoch)
+    return fit(
+        backbone,
+        epoch_steps,
+        schedule,
+        stage="embed",
+        seed=seed,
+        generator=generator,
+        team=compute.team,
+        checkpoint=checkpoint,
+        on_epoch=on_epoch,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -246,6 +246,7 @@ class RuntimeParams(Block):
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
     processes: Positive
     compile: bool
+    checkpoint_seconds: Annotated[float, Field(ge=0)]
 
 
 BLOCKS: tuple[type[Block], ...] = (

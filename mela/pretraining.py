@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone
+from mela.checkpoints import Checkpoint
 from mela.compute import Compute
 from mela.episodes import Episodes
 from mela.errors import MelaError
@@ -38,6 +39,7 @@ def pretrain(
     accumulate: int = 1,
     seed: int,
     compute: Compute | None = None,
+    checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> tuple[nn.Linear, list[Epoch]]:
     """Train `backbone` in place with a linear classifier on top, and return the classifier and the curve.
@@ -61,6 +63,8 @@ def pretrain(
         Of the classifier's weights, the order, augmentation and dropout.
     compute : Compute, optional
         Number format and processes; by default float32 in this process alone.
+    checkpoint : Checkpoint, optional
+        See `mela.training.fit`.
     on_epoch : callable
         Told of every finished epoch.
     """
@@ -91,7 +95,17 @@ def pretrain(
     def epoch_steps() -> Iterator[Iterator[Part]]:
         return map(parts, shuffled_batches(len(targets.image_ids), batch_size, generator))
 
-    curve = fit(network, epoch_steps, schedule, stage="pretrain", seed=seed, team=compute.team, on_epoch=on_epoch)
+    curve = fit(
+        network,
+        epoch_steps,
+        schedule,
+        stage="pretrain",
+        seed=seed,
+        generator=generator,
+        team=compute.team,
+        checkpoint=checkpoint,
+        on_epoch=on_epoch,
+    )
     return classifier, curve
 
 

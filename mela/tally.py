@@ -16,16 +16,20 @@ class Tally:
         Whose parts of a step are added up.
     where, advice : str
         Begin and end of the error about a loss that is not finite.
+    steps : int
+        Steps of the epoch that were settled before.
+    sums : Tensor (2,) of float64, optional
+        Of their losses and accuracies.
     """
 
-    def __init__(self, team: Team, *, where: str, advice: str) -> None:
+    def __init__(self, team: Team, *, where: str, advice: str, steps: int = 0, sums: Tensor | None = None) -> None:
         self._team = team
         self._where = where
         self._advice = advice
         self._parts: list[Tensor] = []
         self._open: list[Tensor] = []
-        self._sum = torch.zeros(2, dtype=torch.float64)
-        self._steps = 0
+        self.sums = torch.zeros(2, dtype=torch.float64) if sums is None else sums
+        self.steps = steps
 
     def add(self, loss: Tensor, accuracy: Tensor) -> None:
         """Add a part of the current step."""
@@ -50,14 +54,14 @@ class Tally:
         values = (team or self._team).total(torch.stack(self._open)).double().cpu()
         strange = torch.nonzero(~values[:, 0].isfinite()).flatten().tolist()
         if strange:
-            step, loss = self._steps + strange[0] + 1, values[strange[0], 0].item()
+            step, loss = self.steps + strange[0] + 1, values[strange[0], 0].item()
             self._open = []
             raise MelaError(f"{self._where}, step {step}: expected a finite loss, got {loss}; {self._advice}")
-        self._sum += values.sum(0)
-        self._steps += len(values)
+        self.sums += values.sum(0)
+        self.steps += len(values)
         self._open = []
 
     def mean(self) -> tuple[float, float]:
         """Loss and accuracy over the settled steps."""
-        loss, accuracy = (self._sum / self._steps).tolist()
+        loss, accuracy = (self.sums / self.steps).tolist()
         return loss, accuracy

@@ -1,6 +1,7 @@
 """What pre-training learns of each image: one global label, or shares of several."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from mela import store
 from mela.errors import MelaError
 
 if TYPE_CHECKING:
@@ -50,6 +52,14 @@ class Targets:
         if self.shares is None:
             return torch.from_numpy(self.labels[rows])
         return torch.from_numpy(self.shares[rows].toarray().astype(np.float32))
+
+
+def read_targets(path: Path, *, soft: bool) -> Targets:
+    """Of a table that a stage wrote: one label for each image or, if it is `soft`, shares of several."""
+    if soft:
+        return soft_targets(store.read_table(path, store.SOFT_LABELS), str(path))
+    table = store.read_table(path, store.LABELS)
+    return Targets(image_ids=table["image_id"].to_numpy(), labels=table["label"].to_numpy())
 
 
 def soft_targets(table: pd.DataFrame, name: str) -> Targets:

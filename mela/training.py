@@ -1,13 +1,15 @@
 """Stochastic gradient descent with step decays: the loop that both trainings share."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from mela.checkpoints import Checkpoint
 from mela.errors import MelaError
+from mela.progress import Position, Progress
 from mela.seeding import seeded
 from mela.tally import Tally
 from mela.team import ALONE, Team
@@ -47,7 +49,9 @@ def fit(
     *,
     stage: str,
     seed: int,
+    generator: torch.Generator | None = None,
     team: Team = ALONE,
+    checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> list[Epoch]:
     """Train `model` in place and return its curve.
@@ -64,8 +68,13 @@ def fit(
         Params block named in errors.
     seed : int
         Of dropout; torch's global generators are left as they were.
+    generator : torch.Generator, optional
+        From which `epoch_steps` draws: at first what an epoch's steps are, and then what each of them needs.
     team : Team
         The processes that train together, whose gradients are means over all (see `mela.compute.Compute`).
+    checkpoint : Checkpoint, optional
+        Where the state of the training is kept; a training that was interrupted goes on from there, with the result
+        that it would have had. It needs `generator`.
     on_epoch : callable
         Told of every finished epoch, in the first process.
 
@@ -81,27 +90,42 @@ def fit(
         weight_decay=schedule.weight_decay,
     )
     decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
+    generator = generator or torch.Generator()
+    progress = Progress(
+        model=model, optimizer=optimizer, decays=decays, generator=generator, team=team, checkpoint=checkpoint
+    )
     # waiting for each loss would leave a GPU, or the other processes, without work
     patience = 1 if next(model.parameters()).device.type == "cpu" and team.size == 1 else PATIENCE
-    curve = []
     with seeded(_dropout_seed(seed, team.rank)):
         model.train()
-        for epoch in range(1, schedule.epochs + 1):
+        position = progress.resume()
+        curve = [Epoch(**row) for row in position.curve]
+        while len(curve) < schedule.epochs:
             learning_rate = float(optimizer.param_groups[0]["lr"])
             tally = Tally(
                 team,
-                where=f"{stage}: epoch {epoch}",
+                where=f"{stage}: epoch {len(curve) + 1}",
                 advice=f"lower {stage}.learning_rate (now {learning_rate:g})",
+                steps=position.steps,
+                sums=position.sums,
             )
+            progress.begin_epoch()
+            steps = iter(epoch_steps())
+            if position.generator is not None:
+                _skip(steps, position.steps)
+                generator.set_state(position.generator)
             try:
-                for step in epoch_steps():
+                for step in steps:
                     optimizer.zero_grad(set_to_none=True)
                     for loss, accuracy in step:
                         (loss * team.size).backward()
                         tally.add(loss, accuracy)
-                    if tally.close_step() >= patience:
+                    settled = tally.close_step() >= patience
+                    if settled:
                         tally.settle()
                     optimizer.step()
+                    if settled:
+                        progress.keep(Position(curve=position.curve, steps=tally.steps, sums=tally.sums))
                 tally.settle()
             except MelaError:
                 # an earlier loss that nobody has looked at may be the cause
@@ -109,11 +133,20 @@ def fit(
                 raise
             decays.step()
             loss_mean, accuracy_mean = tally.mean()
-            curve.append(Epoch(epoch=epoch, loss=loss_mean, accuracy=100 * accuracy_mean, learning_rate=learning_rate))
+            curve.append(
+                Epoch(epoch=len(curve) + 1, loss=loss_mean, accuracy=100 * accuracy_mean, learning_rate=learning_rate)
+            )
+            position = Position(curve=[*map(asdict, curve)])
             if team.leads:
                 on_epoch(curve[-1])
     model.eval()
     return curve
+
+
+def _skip(steps: Iterator[Iterable[Part]], count: int) -> None:
+    """Leave out steps that are done, none of whose parts is computed."""
+    for _ in range(count):
+        next(steps)
 
 
 def _dropout_seed(seed: int, rank: int) -> int:

@@ -13,7 +13,10 @@ from mela.models import configure, save_model
 from mela.params import PARAMS, AugmentParams, EmbedParams, ModelParams, RuntimeParams
 from mela.training import Schedule, print_epoch
 from stages import paths
+from stages.checkpoints import checkpoint
 from stages.processes import computing, run_shared
+
+BLOCKS = (EmbedParams, ModelParams, AugmentParams)
 
 
 def main(
@@ -30,6 +33,7 @@ def main(
     backbone_settings = ModelParams.read(params)
     configuration = configure(backbone_settings, packed, tasks.image_ids())
     with computing(RuntimeParams.read(params), backbone_settings.precision) as (device, compute):
+        kept = checkpoint("embed", params, BLOCKS, [images, train], device, compute)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
         epochs = train_embedding(
             backbone,
@@ -44,11 +48,13 @@ def main(
             normalize=settings.normalize,
             seed=settings.seed,
             compute=compute,
+            checkpoint=kept,
             on_epoch=print_epoch("embed", settings.epochs),
         )
     if compute.team.leads:
         save_model(model, backbone, configuration)
         store.write_csv(curve, pd.DataFrame(epochs))
+        kept.remove()
 
 
 if __name__ == "__main__":

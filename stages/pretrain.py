@@ -11,10 +11,13 @@ from mela.episodes import Episodes
 from mela.models import configure, save_model
 from mela.params import PARAMS, AugmentParams, ModelParams, PretrainParams, RuntimeParams
 from mela.pretraining import both_losses, pretrain
-from mela.targets import Targets, soft_targets
+from mela.targets import read_targets
 from mela.training import Schedule, print_epoch
 from stages import paths
+from stages.checkpoints import checkpoint
 from stages.processes import computing, run_shared
+
+BLOCKS = (PretrainParams, ModelParams, AugmentParams)
 
 
 def main(
@@ -30,15 +33,12 @@ def main(
     settings = PretrainParams.read(params)
     packed = store.open_images(images)
     labels = labels or paths.LABELS / f"{settings.labels}.parquet"
-    if settings.labels.endswith("_soft"):
-        targets = soft_targets(store.read_table(labels, store.SOFT_LABELS), str(labels))
-    else:
-        flat = store.read_table(labels, store.LABELS)
-        targets = Targets(image_ids=flat["image_id"].to_numpy(), labels=flat["label"].to_numpy())
+    targets = read_targets(labels, soft=settings.labels.endswith("_soft"))
     tasks = Episodes(store.read_table(train, store.MANIFEST))
     backbone_settings = ModelParams.read(params)
     configuration = configure(backbone_settings, packed, tasks.image_ids())
     with computing(RuntimeParams.read(params), backbone_settings.precision) as (device, compute):
+        kept = checkpoint("pretrain", params, BLOCKS, [images, train, labels], device, compute)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
         classifier, epochs = pretrain(
             backbone,
@@ -50,6 +50,7 @@ def main(
             accumulate=settings.accumulate,
             seed=settings.seed,
             compute=compute,
+            checkpoint=kept,
             on_epoch=print_epoch("pretrain", settings.epochs),
         )
     if not compute.team.leads:
@@ -66,6 +67,7 @@ def main(
             "proposition1": {"task_loss": losses.task_loss, "global_loss": losses.global_loss},
         },
     )
+    kept.remove()
     print(
         f"pretrain: Proposition 1: {losses.task_loss:.4f} over each task's classes <= {losses.global_loss:.4f} over all"
     )

@@ -1,0 +1,118 @@
+"""The state of an interrupted training on disk, so that the next run goes on where it stopped."""
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from mela.errors import MelaError, one_line
+from mela.store import replacing
+
+KIND = "mela.checkpoint/1"
+CODE = ("mela", "stages")
+
+
+def fingerprint(facts: Mapping[str, Any], files: Iterable[Path]) -> str:
+    """What decides a training, as 64 hexadecimal digits.
+
+    Parameters
+    ----------
+    facts : mapping
+        Parameters and what else matters, as JSON has it. The version of PyTorch and the source of the modules that are
+        imported are added.
+    files : iterable of Path
+        Inputs, of which name and content count.
+    """
+    # the name of the stage that runs is __main__, but not that in its specification
+    specs = [getattr(module, "__spec__", None) for module in sys.modules.values()]
+    modules = {spec.name: spec.origin for spec in specs if spec and spec.name.partition(".")[0] in CODE}
+    known = {
+        "facts": dict(facts),
+        "torch": torch.__version__,
+        "files": {str(path): _digest(path) for path in files},
+        "code": {name: _digest(Path(path)) for name, path in modules.items() if path is not None},
+    }
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first") from None
+
+
+@dataclass(kw_only=True)
+class Checkpoint:
+    """A file that holds the state of one training while it runs.
+
+    Attributes
+    ----------
+    path : Path
+    fingerprint : str
+        Of the training; a file with another is not read.
+    interval : float
+        Seconds between two states, counted from when the training began.
+    tell : callable
+        Given a line about a state that is found.
+    """
+
+    path: Path
+    fingerprint: str
+    interval: float
+    tell: Callable[[str], None] = lambda line: None
+
+    def __post_init__(self) -> None:
+        self._written = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether the last state is older than the interval."""
+        return time.monotonic() - self._written >= self.interval
+
+    def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Write a state in place of the one before it, whole or not at all.
+
+        Parameters
+        ----------
+        tensors : mapping of str to Tensor
+        facts : mapping
+            The rest of the state, as JSON has it.
+        """
+        content = {"kind": KIND, "fingerprint": self.fingerprint, "facts": facts}
+        with replacing(self.path) as temporary:
+            save_file(
+                {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
+                temporary,
+                metadata={"mela": json.dumps(content)},
+            )
+        self._written = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """The tensors and the rest of the last state, or None where there is none that fits, which is told."""
+        if not self.path.exists():
+            return None
+        try:
+            with safe_open(self.path, framework="pt") as file:
+                content = json.loads((file.metadata() or {}).get("mela", "{}"))
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError, json.JSONDecodeError) as error:
+            self.tell(f"{self.path}: expected a checkpoint, got {one_line(error)}; begins anew")
+            return None
+        if content.get("kind") != KIND or content.get("fingerprint") != self.fingerprint:
+            self.tell(f"{self.path}: expected a checkpoint of this training, got another; begins anew")
+            return None
+        return tensors, content["facts"]
+
+    def remove(self) -> None:
+        """Delete the state, of a training that is complete."""
+        self.path.unlink(missing_ok=True)

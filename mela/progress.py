@@ -1,0 +1,120 @@
+"""How far a training is, and all that the rest of it depends on: kept now and then, and put back."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD
+from torch.optim.lr_scheduler import MultiStepLR
+
+from mela.checkpoints import Checkpoint
+from mela.seeding import random_state, set_random_state
+from mela.team import Team
+
+
+@dataclass(kw_only=True)
+class Position:
+    """Where in a training.
+
+    Attributes
+    ----------
+    curve : list of dict
+        Of the epochs that are complete.
+    steps : int
+        Of the current epoch that are done.
+    sums : Tensor (2,) of float64
+        Of their losses and accuracies.
+    generator : Tensor of uint8, optional
+        State of the data's generator after these steps; None stands for that at the begin of the epoch.
+    """
+
+    curve: list[dict[str, Any]] = field(default_factory=list)
+    steps: int = 0
+    sums: Tensor = field(default_factory=lambda: torch.zeros(2, dtype=torch.float64))
+    generator: Tensor | None = None
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """A training whose state is kept in a checkpoint, if there is one.
+
+    Attributes
+    ----------
+    model : nn.Module
+    optimizer : SGD
+    decays : MultiStepLR
+    generator : torch.Generator
+        Of order and augmentation.
+    team : Team
+        All of whose processes call the methods at the same moments.
+    checkpoint : Checkpoint or None
+    """
+
+    model: nn.Module
+    optimizer: SGD
+    decays: MultiStepLR
+    generator: torch.Generator
+    team: Team
+    checkpoint: Checkpoint | None
+    _epoch_began: Tensor | None = None
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def begin_epoch(self) -> None:
+        """Remember from where the order of the epoch is drawn."""
+        self._epoch_began = self.generator.get_state()
+
+    def keep(self, position: Position) -> None:
+        """Write a checkpoint if it is time to; the first process decides, and writes."""
+        if self.checkpoint is None:
+            return
+        due = self.team.total(torch.tensor(float(self.team.leads and self.checkpoint.due()), device=self._device))
+        if not due:
+            return
+        masks = self.team.gather(random_state(self._device)[None].to(self._device), self.team.size)
+        if masks is None:
+            return
+        assert self._epoch_began is not None, "begin_epoch comes first"
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        for number, state in self.optimizer.state_dict()["state"].items():
+            if state.get("momentum_buffer") is not None:
+                tensors[f"momentum.{number}"] = state["momentum_buffer"]
+        tensors |= {
+            "masks": masks,
+            "sums": position.sums,
+            "epoch_began": self._epoch_began,
+            "generator": self.generator.get_state(),
+        }
+        rate = self.optimizer.param_groups[0]["lr"]
+        self.checkpoint.save(tensors, {"curve": position.curve, "steps": position.steps, "learning_rate": rate})
+
+    def resume(self) -> Position:
+        """Go back to the last checkpoint, or begin."""
+        found = self.checkpoint.load() if self.checkpoint else None
+        if self.team.total(torch.tensor(float(found is not None), device=self._device)) < self.team.size:
+            # without a checkpoint, or on machines that do not share the folder
+            return Position()
+        assert self.checkpoint is not None
+        assert found is not None
+        tensors, facts = found
+        self.model.load_state_dict(
+            {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
+        )
+        for number, parameter in enumerate(self.optimizer.param_groups[0]["params"]):
+            if f"momentum.{number}" in tensors:
+                # in the memory format of the weights
+                buffer = torch.empty_like(parameter, requires_grad=False).copy_(tensors[f"momentum.{number}"])
+                self.optimizer.state[parameter]["momentum_buffer"] = buffer
+        self.optimizer.param_groups[0]["lr"] = facts["learning_rate"]
+        epochs, steps = len(facts["curve"]), facts["steps"]
+        # one step more than were taken: PyTorch warns where none was, of an order that is right here
+        self.decays.load_state_dict(
+            {"last_epoch": epochs, "_step_count": epochs + 2, "_last_lr": [facts["learning_rate"]]}
+        )
+        set_random_state(self._device, tensors["masks"][self.team.rank])
+        self.generator.set_state(tensors["epoch_began"])
+        self.checkpoint.tell(f"goes on after {epochs} epochs and {steps} steps of a training that was interrupted")
+        return Position(curve=facts["curve"], steps=steps, sums=tensors["sums"], generator=tensors["generator"])

@@ -1,0 +1,327 @@
+"""A training that was interrupted ends like one that was not, to the bit, and goes on from its own state only."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import ROOT, change, run_stages
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mela import store
+from mela.augmentation import Augmentation
+from mela.backbones import build_backbone
+from mela.checkpoints import Checkpoint, fingerprint
+from mela.embedding import train_embedding
+from mela.episodes import Episodes
+from mela.errors import MelaError
+from mela.pretraining import pretrain
+from mela.targets import Targets
+from mela.training import Epoch, Part, Schedule, fit, shuffled_batches
+from stages import paths
+
+SCHEDULE = Schedule(epochs=3, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[1, 2], decay=0.5)
+IMAGES = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
+AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
+
+Trained = tuple[dict[str, Tensor], list[Epoch]]
+Train = Callable[[Checkpoint | None], Trained]
+
+
+class StoppedError(Exception):
+    """In place of a kill."""
+
+
+class Stopping(Checkpoint):
+    """Stops the training when it is asked for the n-th time whether it is time for a checkpoint, after writing it."""
+
+    steps: int
+
+    def save(self, *arguments: Any) -> None:
+        super().save(*arguments)
+        self.steps -= 1
+        if self.steps == 0:
+            raise StoppedError
+
+
+def stopping(path: Path, steps: int) -> Stopping:
+    checkpoint = Stopping(path=path, fingerprint="a", interval=0)
+    checkpoint.steps = steps
+    return checkpoint
+
+
+def small(checkpoint: Checkpoint | None) -> Trained:
+    """Four steps an epoch, with dropout, BatchNorm, and noise from the generator of the data."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 3))
+    generator = torch.Generator().manual_seed(2)
+    inputs, labels = torch.randn(19, 4, generator=torch.Generator().manual_seed(0)), torch.arange(19) % 3
+
+    def parts(rows: Tensor) -> Iterator[Part]:
+        for some in rows.tensor_split(2):
+            logits = model(inputs[some] + 0.1 * torch.randn(len(some), 4, generator=generator))
+            loss = F.cross_entropy(logits, labels[some], reduction="sum") / len(rows)
+            yield loss, (logits.argmax(1) == labels[some]).sum() / len(rows)
+
+    curve = fit(
+        model,
+        lambda: map(parts, shuffled_batches(19, 5, generator)),
+        SCHEDULE,
+        stage="embed",
+        seed=3,
+        generator=generator,
+        checkpoint=checkpoint,
+    )
+    return model.state_dict(), curve
+
+
+def backbone() -> Any:
+    """With DropBlock, whose counter is part of the state."""
+    return build_backbone(
+        name="resnet12",
+        channels=3,
+        size=16,
+        width=4,
+        drop_rate=0.2,
+        drop_block=2,
+        mean=[0.5] * 3,
+        std=[0.3] * 3,
+        seed=0,
+    )
+
+
+def embedding(checkpoint: Checkpoint | None) -> Trained:
+    """Of tasks of two shapes, two in a step."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for task in range(8):
+        ways = 2 + task % 2
+        for place, image in enumerate(rng.choice(40, 4 * ways, replace=False)):
+            rows.append((task, image, place % ways, "support" if place < 2 * ways else "query"))
+    tasks = Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
+    model = backbone()
+    curve = train_embedding(
+        model,
+        IMAGES,
+        tasks,
+        augmentation=AUGMENTATION,
+        schedule=SCHEDULE,
+        tasks_per_epoch=7,
+        tasks_per_step=2,
+        accumulate=1,
+        ridge=1.0,
+        normalize=False,
+        seed=4,
+        checkpoint=checkpoint,
+    )
+    return model.state_dict(), curve
+
+
+def classifier(checkpoint: Checkpoint | None) -> Trained:
+    model = backbone()
+    targets = Targets(image_ids=np.arange(40), labels=np.arange(40) % 4)
+    last, curve = pretrain(
+        model,
+        IMAGES,
+        targets,
+        augmentation=AUGMENTATION,
+        schedule=SCHEDULE,
+        batch_size=12,
+        seed=4,
+        checkpoint=checkpoint,
+    )
+    return model.state_dict() | {"last": last.weight}, curve
+
+
+def assert_same(found: Trained, expected: Trained) -> None:
+    assert found[1] == expected[1]
+    for name, value in expected[0].items():
+        assert torch.equal(found[0][name], value), name
+
+
+@pytest.mark.parametrize("train", [small, embedding, classifier])
+def test_interrupted_after_any_step_it_ends_the_same(train: Train, tmp_path: Path) -> None:
+    """At the begin, within and at the end of an epoch; again and again, each time one step further."""
+    expected = train(None)
+    path = tmp_path / "state.safetensors"
+    for steps in range(1, 13):
+        path.unlink(missing_ok=True)
+        with pytest.raises(StoppedError):
+            train(stopping(path, steps))
+        told: list[str] = []
+        assert_same(train(Checkpoint(path=path, fingerprint="a", interval=1e9, tell=told.append)), expected)
+        done = divmod(steps, 4) if steps % 4 else (steps // 4 - 1, 4)
+        assert told == ["goes on after {} epochs and {} steps of a training that was interrupted".format(*done)]
+    path.unlink()
+    for _ in range(12):
+        with pytest.raises(StoppedError):
+            train(stopping(path, 1))
+    assert_same(train(stopping(path, 2)), expected)
+
+
+def test_without_an_interruption_a_checkpoint_changes_nothing(tmp_path: Path) -> None:
+    expected = small(None)
+    state = torch.get_rng_state()
+    assert_same(small(Checkpoint(path=tmp_path / "state", fingerprint="a", interval=0)), expected)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_states_are_an_interval_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second passes with every look at the clock: one for each step, and one for each state that is written."""
+    seconds = count()
+    monkeypatch.setattr("mela.checkpoints.time.monotonic", lambda: float(next(seconds)))
+    written = []
+
+    class Noting(Checkpoint):
+        def save(self, tensors: Any, facts: Any) -> None:
+            super().save(tensors, facts)
+            written.append(4 * len(facts["curve"]) + facts["steps"])
+
+    small(Noting(path=tmp_path / "state", fingerprint="a", interval=4))
+    assert written == [4, 8, 12]
+
+
+@pytest.mark.parametrize(
+    ("other", "line"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:1000]), "expected a checkpoint, got "),
+        (lambda path: path.write_bytes(b""), "expected a checkpoint, got "),
+        (lambda path: path.write_bytes(b"\xff" * 1000), "expected a checkpoint, got "),
+        (lambda path: path.unlink(), None),
+        (lambda path: stop(path, "b"), "expected a checkpoint of this training, got another"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_told_and_left_alone(
+    other: Callable[[Path], Any], line: str | None, tmp_path: Path
+) -> None:
+    expected = small(None)
+    path = tmp_path / "state.safetensors"
+    stop(path, "a")
+    other(path)
+    told: list[str] = []
+    assert_same(small(Checkpoint(path=path, fingerprint="a", interval=1e9, tell=told.append)), expected)
+    assert len(told) == (line is not None)
+    for message in told:
+        assert message.startswith(f"{path}: {line}")
+        assert message.endswith("; begins anew")
+        assert "\n" not in message
+
+
+def stop(path: Path, name: str) -> None:
+    checkpoint = stopping(path, 5)
+    checkpoint.fingerprint = name
+    with pytest.raises(StoppedError):
+        small(checkpoint)
+
+
+def test_a_fingerprint_is_of_all_that_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(b"1")
+    other.write_bytes(b"1")
+    found = {
+        fingerprint({"embed": {"seed": 0}}, [one]),
+        fingerprint({"embed": {"seed": 1}}, [one]),
+        fingerprint({"embed": {"seed": 0}}, [other]),
+        fingerprint({"embed": {"seed": 0}}, [one, other]),
+    }
+    assert len(found) == 4
+    assert fingerprint({"embed": {"seed": 0}}, [one]) in found
+    one.write_bytes(b"2")
+    assert fingerprint({"embed": {"seed": 0}}, [one]) not in found
+    one.write_bytes(b"1")
+    monkeypatch.setattr("mela.checkpoints.torch.__version__", "0.1")
+    assert fingerprint({"embed": {"seed": 0}}, [one]) not in found
+    monkeypatch.undo()
+    assert fingerprint({"embed": {"seed": 0}}, [one]) in found
+    code = tmp_path / "training.py"
+    code.write_text("changed")
+    monkeypatch.setattr(sys.modules["mela.training"].__spec__, "origin", str(code))
+    assert fingerprint({"embed": {"seed": 0}}, [one]) not in found
+    with pytest.raises(MelaError, match=r"nothing: no such file; run `dvc repro`, or the stage"):
+        fingerprint({}, [tmp_path / "nothing"])
+
+
+SAVING = """
+import os, signal
+from itertools import count
+from mela.checkpoints import Checkpoint
+
+save, number = Checkpoint.save, count(1)
+def saving(*arguments):
+    save(*arguments)
+    if next(number) == {after}:
+        os.kill(os.getpid(), signal.SIGKILL)
+Checkpoint.save = saving
+
+from stages.{stage} import main
+main()
+"""
+
+
+def run(stage: str, *, after: int = 0) -> str:
+    """What a stage prints; `after` so many checkpoints the system ends it."""
+    done = subprocess.run(
+        [sys.executable, "-c", SAVING.format(stage=stage, after=after)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == (-9 if after else 0), done.stderr
+    return done.stdout
+
+
+def kept() -> list[Path]:
+    return sorted(Path(".checkpoints").glob("*"))
+
+
+def test_stages_go_on_with_the_same_parameters_only(project: Path) -> None:
+    run_stages("images", "manifest", "label_oracle")
+    change(project / "params.yaml", {"pretrain.labels": "oracle"})
+    for stage, outputs in {
+        "embed": [paths.INITIAL, paths.EMBED_CURVE],
+        "pretrain": [paths.FINAL, paths.PRETRAIN_CURVE, paths.PRETRAIN_METRICS],
+    }.items():
+        run(stage)
+        assert kept() == []
+        expected = {path: path.read_bytes() for path in outputs}
+        change(project / "params.yaml", {"runtime.checkpoint_seconds": 0})
+        for path in outputs:
+            path.unlink()
+        run(stage, after=7)
+        assert not any(path.exists() for path in outputs)
+        (found,) = kept()
+        # another seed is another training
+        change(project / "params.yaml", {f"{stage}.seed": 1})
+        assert "goes on" not in run(stage)
+        assert outputs[0].read_bytes() != expected[outputs[0]]
+        assert kept() == [found]
+        change(project / "params.yaml", {f"{stage}.seed": 0, "runtime.checkpoint_seconds": 60})
+        assert f"{stage}: goes on after 0 epochs and 7 steps of a training that was interrupted\n" in run(stage)
+        assert kept() == []
+        for path, content in expected.items():
+            assert path.read_bytes() == content, path
+
+
+def test_other_labels_are_another_training(project: Path) -> None:
+    run_stages("images", "manifest", "label_oracle")
+    change(project / "params.yaml", {"pretrain.labels": "oracle", "runtime.checkpoint_seconds": 0})
+    run("pretrain", after=3)
+    (found,) = kept()
+    content, table = paths.ORACLE_LABELS.read_bytes(), pd.read_parquet(paths.ORACLE_LABELS)
+    swapped = table.assign(label=table["label"].max() - table["label"])
+    store.write_table(paths.ORACLE_LABELS, swapped, store.LABELS, stage="label_oracle", params={})
+    assert "goes on" not in run("pretrain")
+    assert kept() == [found]
+    paths.ORACLE_LABELS.write_bytes(content)
+    assert "goes on after 0 epochs and 3 steps" in run("pretrain")
+    assert kept() == []
