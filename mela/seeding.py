@@ -22,6 +22,8 @@ def random_state(device: torch.device) -> Tensor:
 
 def set_random_state(device: torch.device, state: Tensor) -> None:
     """Bring torch's global generator for a device into a state that `random_state` gave."""
+    # PyTorch 2.11 reads a row of several states from where the first one begins
+    state = state.clone()
     if device.type == "cuda":
         torch.cuda.set_rng_state(state, device)
     else:

@@ -1,5 +1,6 @@
 """Processes that share the batches of one training, on one machine or several."""
 
+import gc
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -68,5 +69,8 @@ def joined(device: torch.device) -> Iterator[Team]:
         return
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     yield Team(rank=dist.get_rank(), size=dist.get_world_size())
+    # a DistributedDataParallel that is found to be garbage later, and is the last to hold the group, can wait for ever:
+    # it keeps Python's lock, which the group's threads want before they end
+    gc.collect()
     # not after an error: the others would fail too, before this process can say why
     dist.destroy_process_group()

@@ -62,7 +62,8 @@ def fit(
         Everything that learns.
     epoch_steps : callable
         One epoch: yields steps, and each step yields parts (loss, accuracy in [0, 1]), computed lazily with the weights
-        of that moment. The parts of all processes add up to the step's loss and accuracy.
+        of that moment; nothing is computed or drawn for a step of which no part is asked for. The parts of all
+        processes add up to the step's loss and accuracy.
     schedule : Schedule
     stage : str
         Params block named in errors.

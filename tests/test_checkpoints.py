@@ -28,7 +28,7 @@ from mela.targets import Targets
 from mela.training import Epoch, Part, Schedule, fit, shuffled_batches
 from stages import paths
 
-SCHEDULE = Schedule(epochs=3, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[1, 2], decay=0.5)
+SCHEDULE = Schedule(epochs=4, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[1, 3], decay=0.5)
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
 AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
 
@@ -153,7 +153,7 @@ def test_interrupted_after_any_step_it_ends_the_same(train: Train, tmp_path: Pat
     """At the begin, within and at the end of an epoch; again and again, each time one step further."""
     expected = train(None)
     path = tmp_path / "state.safetensors"
-    for steps in range(1, 13):
+    for steps in range(1, 17):
         path.unlink(missing_ok=True)
         with pytest.raises(StoppedError):
             train(stopping(path, steps))
@@ -162,7 +162,7 @@ def test_interrupted_after_any_step_it_ends_the_same(train: Train, tmp_path: Pat
         done = divmod(steps, 4) if steps % 4 else (steps // 4 - 1, 4)
         assert told == ["goes on after {} epochs and {} steps of a training that was interrupted".format(*done)]
     path.unlink()
-    for _ in range(12):
+    for _ in range(16):
         with pytest.raises(StoppedError):
             train(stopping(path, 1))
     assert_same(train(stopping(path, 2)), expected)
@@ -187,7 +187,7 @@ def test_states_are_an_interval_apart(tmp_path: Path, monkeypatch: pytest.Monkey
             written.append(4 * len(facts["curve"]) + facts["steps"])
 
     small(Noting(path=tmp_path / "state", fingerprint="a", interval=4))
-    assert written == [4, 8, 12]
+    assert written == [4, 8, 12, 16]
 
 
 @pytest.mark.parametrize(
@@ -325,3 +325,33 @@ def test_other_labels_are_another_training(project: Path) -> None:
     paths.ORACLE_LABELS.write_bytes(content)
     assert "goes on after 0 epochs and 3 steps" in run("pretrain")
     assert kept() == []
+
+
+def test_a_team_goes_on_with_the_masks_of_each_process(tmp_path: Path) -> None:
+    """Two processes; the first is killed in the second epoch, and the system ends the other."""
+
+    def team(states: int) -> subprocess.CompletedProcess[str]:
+        launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        script = [str(Path(__file__).with_name("shared_checkpoint.py")), str(tmp_path), str(states)]
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        return subprocess.run(
+            [sys.executable, *launch, *script],
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    done = team(0)
+    assert done.returncode == 0, done.stderr
+    names = [tmp_path / f"{rank}.safetensors" for rank in range(2)]
+    expected = [name.read_bytes() for name in names]
+    for name in [*names, tmp_path / "state"]:
+        name.unlink()
+    assert team(2).returncode != 0
+    assert not any(name.exists() for name in names)
+    done = team(0)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "goes on after 1 epochs and 32 steps of a training that was interrupted\n"
+    assert [name.read_bytes() for name in names] == expected

@@ -1,0 +1,76 @@
+"""Trains with dropout and a checkpoint, as one of several processes: run by torchrun in test_checkpoints.py.
+
+Writes the weights of each process. Given a number of checkpoints, the first process ends itself after so many.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from test_checkpoints import SCHEDULE
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mela.checkpoints import Checkpoint
+from mela.compute import Compute
+from mela.team import Team, joined
+from mela.training import Part, fit, shuffled_batches
+
+
+class Ending(Checkpoint):
+    """Ends the process after some states."""
+
+    states = 0
+
+    def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Write a state, and count it."""
+        super().save(tensors, facts)
+        self.states -= 1
+        if self.states == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def train(team: Team, checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """Forty steps an epoch, whose losses are looked at after 32 of them."""
+    torch.manual_seed(1)
+    layers = [nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.5), nn.Linear(16, 3)]
+    model = nn.Sequential(*layers)
+    inputs, labels = torch.randn(160, 1, 4, 4), torch.arange(160) % 3
+    generator = torch.Generator().manual_seed(2)
+    forward = Compute(team=team).forward_of(model)
+
+    def parts(rows: Tensor) -> Iterator[Part]:
+        own = team.share(len(rows))
+        logits = forward((inputs[rows] + 0.1 * torch.randn(len(rows), 1, 4, 4, generator=generator))[own])
+        correct = logits.argmax(1) == labels[rows[own]]
+        yield F.cross_entropy(logits, labels[rows[own]], reduction="sum") / len(rows), correct.sum() / len(rows)
+
+    curve = fit(
+        model,
+        lambda: map(parts, shuffled_batches(160, 4, generator)),
+        SCHEDULE,
+        stage="embed",
+        seed=3,
+        generator=generator,
+        team=team,
+        checkpoint=checkpoint,
+    )
+    found = torch.tensor([[epoch.loss, epoch.accuracy, epoch.learning_rate] for epoch in curve])
+    return model.state_dict() | {"curve": found}
+
+
+def main(folder: Path, states: int) -> None:
+    """Write what was learnt; `states` checkpoints later the first process is gone."""
+    with joined(torch.device("cpu")) as team:
+        checkpoint = Ending(path=folder / "state", fingerprint="a", interval=0, tell=print if team.leads else str)
+        checkpoint.states = states
+        save_file(train(team, checkpoint), folder / f"{team.rank}.safetensors")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
