@@ -17,6 +17,7 @@ def start(processes: int) -> None:
     MelaError
         The system has ended a process.
     """
+    from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -36,6 +37,9 @@ def start(processes: int) -> None:
     assert module is not None, "stages are started as modules: python -m stages.NAME"
     try:
         elastic_launch(config, sys.executable)("-m", module.name, *sys.argv[1:])
+    except SignalException as error:
+        print(f"error: interrupted by {error.sigval.name}; run the same command again to go on", file=sys.stderr)
+        sys.exit(128 + error.sigval)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         if failure.exitcode < 0:

@@ -3,6 +3,7 @@
 Every parquet file carries its schema and, under the metadata key ``mela``, which stage made it from which parameters.
 """
 
+import glob
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -55,8 +57,15 @@ def features_schema(dimensions: int) -> pa.Schema:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` that takes its place, synced to disk, once the block ends without an error."""
+    """A temporary name beside `path` that takes its place, synced to disk, once the block ends without an error.
+
+    What processes that are gone have left there is deleted.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        process = left.name.split(".")[-2]
+        if process.isdecimal() and not psutil.pid_exists(int(process)):
+            left.unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary

@@ -35,10 +35,14 @@ class Tally:
         """Add a part of the current step."""
         self._parts.append(torch.stack([loss.detach(), accuracy]))
 
-    def close_step(self) -> int:
-        """How many steps are not settled, the current one included, which ends."""
+    def close_step(self) -> None:
+        """End the current step."""
         self._open.append(torch.stack(self._parts).sum(0))
         self._parts = []
+
+    @property
+    def waiting(self) -> int:
+        """How many steps are not settled."""
         return len(self._open)
 
     def settle(self, team: Team | None = None) -> None:

@@ -121,13 +121,15 @@ def fit(
                     for loss, accuracy in step:
                         (loss * team.size).backward()
                         tally.add(loss, accuracy)
-                    settled = tally.close_step() >= patience
-                    if settled:
+                    tally.close_step()
+                    if tally.waiting >= patience:
                         tally.settle()
                     optimizer.step()
-                    if settled:
+                    if not tally.waiting:
                         progress.keep(Position(curve=position.curve, steps=tally.steps, sums=tally.sums))
-                tally.settle()
+                if tally.waiting:
+                    tally.settle()
+                    progress.keep(Position(curve=position.curve, steps=tally.steps, sums=tally.sums))
             except MelaError:
                 # an earlier loss that nobody has looked at may be the cause
                 tally.settle(ALONE)

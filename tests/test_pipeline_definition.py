@@ -54,6 +54,7 @@ def test_every_script_is_a_stage() -> None:
     scripts = {path.stem for path in (ROOT / "stages").glob("*.py")} - {
         "__init__",
         "checkpoints",
+        "guard",
         "paths",
         "processes",
         "run",

@@ -1,0 +1,180 @@
+"""Kills at random moments: nothing half-written, nothing left running, and the same bytes in the end."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import ROOT, STAGES, TINY, change
+from test_pipeline_definition import listed
+
+from mela import store
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))} | {
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    "OMP_NUM_THREADS": "1",
+}
+INTERRUPTED = "error: interrupted by {}; run the same command again to go on\n"
+
+
+def outputs(folder: Path, stage: str) -> dict[str, bytes]:
+    """Content of all files of a stage."""
+    found = {}
+    for name in listed(stage, "outs", "metrics", "plots"):
+        path = folder / name
+        files = [path] if path.is_file() else sorted(path.rglob("*"))
+        found |= {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+    return found
+
+
+def begin(folder: Path, *command: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env=ENVIRONMENT | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, out + err
+
+
+def wait_until(what: str, *, seconds: float = 60, **found: object) -> None:
+    """Wait until `found` has a true value; the value is a callable."""
+    (condition,) = found.values()
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, f"expected {what} within {seconds} seconds"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, float]]:
+    """A clone in which every stage has run, without DVC, and how many seconds each took."""
+    folder = tmp_path_factory.mktemp("whole")
+    for name in ("mela", "stages"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
+    change(folder / "params.yaml", TINY | {"runtime.checkpoint_seconds": 0})
+    seconds = {}
+    for stage in STAGES:
+        start = time.monotonic()
+        finish(begin(folder, f"stages.{stage}"))
+        seconds[stage] = time.monotonic() - start
+    return folder, seconds
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]], tmp_path: Path) -> None:
+    """Three, one after the other, each going on from where the one before it ended."""
+    folder = tmp_path / "project"
+    shutil.copytree(whole[0], folder)
+    expected = outputs(folder, stage)
+    assert expected
+    for name in expected:
+        (folder / name).unlink()
+    draw = random.Random(stage)
+    for number in SIGNALS:
+        process = begin(folder, f"stages.{stage}")
+        time.sleep(draw.uniform(0.1, whole[1][stage]))
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        if process.returncode == 128 + number:
+            assert err == INTERRUPTED.format(number.name), out + err
+        else:
+            # before it was ready for signals, or after its end
+            assert process.returncode in (-number, 0), out + err
+        for name, content in outputs(folder, stage).items():
+            assert name.split("/")[-1].startswith(".") or content == expected[name], f"{name} is half-written"
+    finish(begin(folder, f"stages.{stage}"))
+    assert outputs(folder, stage) == expected
+    assert [path for path in folder.rglob("*.tmp") if ".checkpoints" not in path.parts] == []
+    assert list(folder.glob(".checkpoints/*.safetensors")) == []
+
+
+@pytest.fixture
+def training(whole: tuple[Path, dict[str, float]], tmp_path: Path) -> Iterator[Path]:
+    """A DVC project whose next stage is `embed`, for minutes; whatever still runs there afterwards is killed."""
+    folder = tmp_path / "project"
+    shutil.copytree(whole[0], folder, ignore=shutil.ignore_patterns("features.parquet", "models", "results", "labels"))
+    shutil.copytree(ROOT / "data/raw/glyphs", folder / "data/raw/glyphs")
+    for name in ("dvc.yaml", ".dvcignore"):
+        shutil.copy(ROOT / name, folder / name)
+    change(folder / "params.yaml", {"embed.epochs": 500})
+    for command in (["init", "--quiet", "--no-scm"], ["commit", "--quiet", "--force", "images", "manifest"]):
+        finish(begin(folder, "dvc", *command))
+    yield folder
+    for process in running(folder):
+        process.kill()
+
+
+def running(folder: Path) -> list[psutil.Process]:
+    """Processes that work in a folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and Path(process.cwd()) == folder:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals")
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_killed_dvc_leaves_nothing_running(training: Path, processes: int, number: signal.Signals) -> None:
+    """The signal goes to dvc alone and, as from a keyboard, an interrupt to all that it has started."""
+    change(training / "params.yaml", {"runtime.processes": processes, "embed.tasks_per_step": 2})
+    dvc = begin(training, "dvc", "repro", "embed")
+    checkpoints = training / ".checkpoints"
+    wait_until("a checkpoint", found=lambda: any(checkpoints.glob("*.safetensors")))
+    assert len(running(training)) >= 1 + processes
+    if number == signal.SIGINT:
+        os.killpg(dvc.pid, number)
+    else:
+        dvc.send_signal(number)
+    out, err = dvc.communicate(timeout=60)
+    assert dvc.returncode != 0
+    assert "Traceback" not in err, out + err
+    if number == signal.SIGINT:
+        assert err.count(INTERRUPTED.format("SIGINT")) == 1, out + err
+    wait_until("the end of the training", seconds=20, found=lambda: not running(training))
+    assert not (training / "models/initial.safetensors").exists()
+
+    change(training / "params.yaml", {"embed.epochs": 500})
+    again = begin(training, "dvc", "repro", "embed")
+    assert again.stdout is not None
+    for line in again.stdout:
+        if "goes on after" in line:
+            break
+    else:
+        pytest.fail("expected the training to go on")
+    os.killpg(again.pid, signal.SIGKILL)
+    again.communicate(timeout=60)
+
+
+def test_what_the_dead_left_is_deleted(tmp_path: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    path = tmp_path / "a[1].txt"
+    left, living, foreign = (tmp_path / f".a[1].txt.{name}.tmp" for name in (dead.pid, os.getppid(), "something"))
+    other = tmp_path / f".b.txt.{dead.pid}.tmp"
+    for file in (left, living, foreign, other):
+        file.write_text("half")
+    store.write_text(path, "whole")
+    assert path.read_text() == "whole"
+    assert sorted(tmp_path.iterdir()) == sorted([path, living, foreign, other])
