@@ -328,7 +328,7 @@ def test_other_labels_are_another_training(project: Path) -> None:
 
 
 def test_a_team_goes_on_with_the_masks_of_each_process(tmp_path: Path) -> None:
-    """Two processes; the first is killed at its third checkpoint, in the second epoch, and the system ends the other."""
+    """Two processes; the first is killed at its third checkpoint, in the second epoch, and the other is ended then."""
 
     def team(states: int) -> subprocess.CompletedProcess[str]:
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
