@@ -1,0 +1,193 @@
+"""Kills at random moments of the real pipeline under real DVC, and whether it ends with the bytes of one that was not killed.
+
+Two clones of what is committed: in one ``dvc repro`` runs through, in the other it is killed again and again, is started
+anew each time, and begins from nothing when it was quicker than the kills. What is killed is drawn too: dvc itself, by
+SIGKILL or SIGTERM, all processes at once as from a keyboard, or the process of the stage alone. Writes results/kills.json.
+"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import psutil
+import typer
+from ruamel.yaml import YAML
+
+from mela import store
+from mela.errors import MelaError
+
+ROOT = Path(__file__).parents[1]
+RESULT = Path("results/kills.json")
+WAYS = ("dvc SIGKILL", "dvc SIGTERM", "all SIGINT", "stage SIGKILL", "stage SIGTERM")
+LONGEST_END = 30.0
+
+
+def clone(folder: Path, seconds: float) -> None:
+    """What is committed, without outputs, and with checkpoints `seconds` apart."""
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
+    yaml = YAML()
+    params = yaml.load((folder / "params.yaml").read_text(encoding="utf-8"))
+    params["runtime"]["checkpoint_seconds"] = seconds
+    with (folder / "params.yaml").open("w", encoding="utf-8") as file:
+        yaml.dump(params, file)
+    forget(folder)
+
+
+def forget(folder: Path) -> None:
+    """Delete all outputs and what DVC knows of them."""
+    (folder / "dvc.lock").unlink(missing_ok=True)
+    for name in ("models", "results", ".checkpoints", ".dvc/cache", "data/images", "data/labels", "data/manifest"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("data/truth.parquet", "data/features.parquet"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def begin(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Start ``dvc repro``; it prints to the log."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))}
+    environment |= {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "DVC_SITE_CACHE_DIR": str(folder.parent / f"{folder.name}.site"),
+        "PYTHONUNBUFFERED": "1",
+    }
+    with log.open("ab") as file:
+        return subprocess.Popen(
+            ["dvc", "repro"],
+            cwd=folder,
+            env=environment,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def kill(dvc: subprocess.Popen[bytes], how: str) -> bool:
+    """Kill in one of WAYS; False where there is no stage to kill."""
+    target, name = how.split()
+    number = signal.Signals[name]
+    if target == "dvc":
+        dvc.send_signal(number)
+    elif target == "all":
+        os.killpg(dvc.pid, number)
+    else:
+        stages = [process for process in psutil.Process(dvc.pid).children() if _stage(process)]
+        if not stages:
+            return False
+        stages[0].send_signal(number)
+    return True
+
+
+def _stage(process: psutil.Process) -> str:
+    try:
+        found = re.search(r"-m stages\.(\w+)", " ".join(process.cmdline()))
+    except psutil.Error:
+        return ""
+    return found[1] if found else ""
+
+
+def running(folder: Path) -> list[psutil.Process]:
+    """Processes that work in a folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and Path(process.cwd()) == folder:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def seconds_until_idle(folder: Path) -> float:
+    """How long processes go on in a folder after a kill."""
+    start = time.perf_counter()
+    while left := running(folder):
+        if time.perf_counter() - start > LONGEST_END:
+            names = ", ".join(" ".join(process.cmdline()) for process in left)
+            raise MelaError(f"expected all processes to end within {LONGEST_END:g} s of a kill, found {names}")
+        time.sleep(0.05)
+    return time.perf_counter() - start
+
+
+def outputs(folder: Path) -> dict[str, str]:
+    """Hash of every output, as dvc.lock has it."""
+    lock = YAML(typ="safe").load((folder / "dvc.lock").read_text(encoding="utf-8"))
+    return {out["path"]: out["md5"] for stage in lock["stages"].values() for out in stage["outs"]}
+
+
+def main(
+    kills: Annotated[int, typer.Option(help="how many")] = 60,
+    longest: Annotated[float, typer.Option(help="seconds from a start to its kill, at most")] = 25,
+    seconds: Annotated[float, typer.Option(help="between two checkpoints")] = 2,
+    seed: int = 0,
+) -> None:
+    """Kill, compare, and tell."""
+    draw = random.Random(seed)
+    done: Counter[str] = Counter()
+    stages: Counter[str] = Counter()
+    slowest, begun = 0.0, 1
+    with TemporaryDirectory() as name:
+        whole, killed = (Path(name).resolve() / part for part in ("whole", "killed"))
+        for folder in (whole, killed):
+            clone(folder, seconds)
+        if begin(whole, Path(name) / "whole.log").wait():
+            raise MelaError(f"dvc repro: expected it to succeed, got {(Path(name) / 'whole.log').read_text()[-500:]}")
+        log = Path(name) / "killed.log"
+        while sum(done.values()) < kills:
+            dvc, how = begin(killed, log), draw.choice(WAYS)
+            try:
+                status = dvc.wait(draw.uniform(0, longest))
+            except subprocess.TimeoutExpired:
+                stage = next((found for process in running(killed) if (found := _stage(process))), "between stages")
+                if not kill(dvc, how):
+                    how = "dvc SIGKILL"
+                    kill(dvc, how)
+                dvc.wait(LONGEST_END)
+                slowest = max(slowest, seconds_until_idle(killed))
+                done[how] += 1
+                stages[stage] += 1
+                print(f"{sum(done.values())}: {how} in {stage}", flush=True)
+                continue
+            if status:
+                raise MelaError(f"dvc repro after a kill: expected it to go on, got {log.read_text()[-500:]}")
+            _compare(whole, killed)
+            forget(killed)
+            begun += 1
+        if begin(killed, log).wait():
+            raise MelaError(f"dvc repro after a kill: expected it to go on, got {log.read_text()[-500:]}")
+        _compare(whole, killed)
+        text = log.read_text(encoding="utf-8")
+        left = [path for path in killed.rglob("*.tmp") if ".dvc" not in path.parts and ".checkpoints" not in path.parts]
+    result: dict[str, Any] = {
+        "kills": sum(done.values()),
+        "of": dict(sorted(done.items())),
+        "in": dict(sorted(stages.items())),
+        "runs": begun,
+        "outputs_that_differ": 0,
+        "trainings_that_went_on": len(re.findall("goes on after", text)),
+        "tracebacks_of_stages": len(re.findall("Traceback", text)),
+        "temporary_files_left": len(left),
+        "slowest_end_s": round(slowest, 2),
+        "seed": seed,
+    }
+    store.write_json(RESULT, result)
+    print(result)
+
+
+def _compare(whole: Path, killed: Path) -> None:
+    expected, found = outputs(whole), outputs(killed)
+    for path, md5 in expected.items():
+        if found.get(path) != md5:
+            raise MelaError(f"{path}: expected {md5} as in the run that was not killed, got {found.get(path)}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
