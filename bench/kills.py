@@ -1,8 +1,9 @@
-"""Kills at random moments of the real pipeline under real DVC, and whether it ends with the bytes of one that was not killed.
+"""Kills at random moments of the real pipeline under real DVC, and whether it ends with the bytes of one without kills.
 
-Two clones of what is committed: in one ``dvc repro`` runs through, in the other it is killed again and again, is started
-anew each time, and begins from nothing when it was quicker than the kills. What is killed is drawn too: dvc itself, by
-SIGKILL or SIGTERM, all processes at once as from a keyboard, or the process of the stage alone. Writes results/kills.json.
+Two clones of what is committed: in one ``dvc repro`` runs through, in the other it is killed again and again, is
+started anew each time, and begins from nothing when it was quicker than the kills. What is killed is drawn too: dvc
+itself, by SIGKILL or SIGTERM, all processes at once as from a keyboard, or the process of the stage alone. Writes
+results/kills.json.
 """
 
 import os
