@@ -33,6 +33,24 @@ def settings(tasks: FlatTasks, shots: Sequence[int]) -> dict[str, int | None]:
     return names if (tasks.shots() == max(shots)).all() else names | {"all_shots": None}
 
 
+def require_unseen(tasks: Episodes, training: Episodes, name: str) -> None:
+    """Raise MelaError if a task has an image of a training task, whose accuracy would say nothing about new classes.
+
+    Parameters
+    ----------
+    tasks, training : Episodes
+    name : str
+        What errors call the tasks.
+    """
+    seen = np.intersect1d(tasks.image_ids(), training.image_ids())
+    if len(seen):
+        task = next(task for task in tasks if np.isin(seen[0], task.image_ids))
+        raise MelaError(
+            f"{name}: task {task.task_id}: expected images that no training task has, got image {seen[0]} ({len(seen)} "
+            "images are in both); rerun the stage manifest"
+        )
+
+
 def evaluate_tasks(
     lookup: Lookup,
     tasks: Episodes,

@@ -29,6 +29,8 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
     images : uint8 (N, h, w, c)
     image_ids : int64 (n,)
     """
+    if not len(image_ids):
+        raise MelaError("train manifest: expected at least one task, found none")
     require_images(images, image_ids)
     channels = images.shape[3]
     mean, std = model.mean, model.std

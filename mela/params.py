@@ -50,6 +50,8 @@ def read_document(path: Path) -> dict[str, object]:
     """A params file as plain dictionaries; only its syntax and the names of its blocks are checked."""
     try:
         document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise MelaError(f"{path}: expected text in UTF-8, got {error.reason}; save it as UTF-8") from None
     except FileNotFoundError:
         raise MelaError(
             f"{path}: no such file; run from the project's root, or write it with `mela preset glyphs`"

@@ -55,10 +55,21 @@ class Targets:
 
 
 def read_targets(path: Path, *, soft: bool) -> Targets:
-    """Of a table that a stage wrote: one label for each image or, if it is `soft`, shares of several."""
+    """Of a table that a stage wrote: one label for each image or, if it is `soft`, shares of several.
+
+    Raises
+    ------
+    MelaError
+        An image has another number of labels, or a label below 0; see also `soft_targets`.
+    """
     if soft:
         return soft_targets(store.read_table(path, store.SOFT_LABELS), str(path))
     table = store.read_table(path, store.LABELS)
+    wrong = table["image_id"].duplicated(keep=False) | (table["label"] < 0)
+    if wrong.any():
+        image = table["image_id"][wrong].iloc[0]
+        found = ", ".join(map(str, table["label"][table["image_id"] == image]))
+        raise MelaError(f"{path}: image {image}: expected one label from 0, got {found}; rerun the stage that makes it")
     return Targets(image_ids=table["image_id"].to_numpy(), labels=table["label"].to_numpy())
 
 

@@ -8,7 +8,7 @@ from mela import store
 from mela.augmentation import Augmentation
 from mela.device import choose_device
 from mela.episodes import Episodes
-from mela.evaluation import evaluate_model, summarize
+from mela.evaluation import evaluate_model, require_unseen, summarize
 from mela.models import load_model
 from mela.params import PARAMS, AugmentParams, EvaluateParams, PretrainParams, RuntimeParams
 from stages import paths
@@ -18,6 +18,7 @@ from stages.run import run
 def main(
     params: Path = PARAMS,
     images: Path = paths.IMAGES,
+    train: Path = paths.TRAIN,
     val: Path = paths.VAL,
     test: Path = paths.TEST,
     initial: Path = paths.INITIAL,
@@ -25,15 +26,16 @@ def main(
     metrics: Path = paths.EVALUATE_METRICS,
     per_task: Path = paths.PER_TASK,
 ) -> None:
-    """Read images, both models, and the validation and test tasks; write accuracies with intervals and per task."""
+    """Read images, both models and all tasks; write accuracies on validation and test tasks, and of each."""
     settings = EvaluateParams.read(params)
     device = choose_device(RuntimeParams.read(params).device)
     packed = store.open_images(images)
     models = {name: load_model(path, device, packed) for name, path in {"initial": initial, "mela": final}.items()}
     augmentation = Augmentation(**AugmentParams.read(params).model_dump())
-    rows = []
+    training, rows = Episodes(store.read_table(train, store.MANIFEST)), []
     for split, path in {"test": test, "val": val}.items():
         tasks = Episodes(store.read_table(path, store.MANIFEST))
+        require_unseen(tasks, training, str(path))
         for name, model in models.items():
             accuracies = evaluate_model(
                 model,

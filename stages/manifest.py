@@ -1,6 +1,7 @@
 """Freeze the tasks of all splits: draw them from benchmark classes, or take those that the data came as."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -26,14 +27,18 @@ def main(
     classes = store.read_table(index, store.INDEX).merge(
         store.read_table(truth, store.TRUTH), on="image_id", how="left"
     )
+    drawn: dict[Path, tuple[pd.DataFrame, dict[str, Any]]] = {}
     for split, path in {"train": train, "val": val, "test": test}.items():
         if len(given):
             manifest, made_from = given_split(given, split), {}
         else:
             manifest = draw_split(classes[classes["split"] == split], settings, split)
             made_from = settings.model_dump(mode="json", exclude={"train", "val", "test"})
-        store.write_table(path, manifest, store.MANIFEST, stage="manifest", params={"split": split} | made_from)
-        print(f"manifest: {split}: {describe(manifest)}")
+        drawn[path] = manifest, {"split": split} | made_from
+    # not before all are known to be possible
+    for path, (manifest, made_from) in drawn.items():
+        store.write_table(path, manifest, store.MANIFEST, stage="manifest", params=made_from)
+        print(f"manifest: {made_from['split']}: {describe(manifest)}")
 
 
 def describe(manifest: pd.DataFrame) -> str:

@@ -18,7 +18,7 @@ from mela.launch import start
 from mela.params import PARAMS, RuntimeParams
 from mela.precision import Precision, choose_dtype
 from mela.team import joined, launched
-from stages.run import run
+from stages.run import OUT_OF_MEMORY, run
 
 PATIENCE = 2.0
 
@@ -44,8 +44,8 @@ def run_shared(main: Callable[..., None]) -> None:
             print(f"error: {one_line(error)}", file=sys.stderr, flush=True)
             # at once: the threads that talk to the other processes do not end by themselves
             os._exit(1)
-        except RuntimeError:
-            if launched():
+        except RuntimeError as error:
+            if launched() and not any(sign in repr(error) for sign in OUT_OF_MEMORY):
                 # another process is gone, says PyTorch; that one has said why, and this one is about to be ended
                 time.sleep(PATIENCE)
             raise
