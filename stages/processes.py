@@ -13,12 +13,11 @@ import torch
 
 from mela.compute import Compute
 from mela.device import choose_device
-from mela.errors import MelaError, one_line
 from mela.launch import start
 from mela.params import PARAMS, RuntimeParams
 from mela.precision import Precision, choose_dtype
 from mela.team import joined, launched
-from stages.run import OUT_OF_MEMORY, run
+from stages.run import line_of, run
 
 PATIENCE = 2.0
 
@@ -35,20 +34,21 @@ def run_shared(main: Callable[..., None]) -> None:
             return
         try:
             main(**arguments)
-        except (MelaError, OSError) as error:
+        except Exception as error:
             if not launched():
+                raise
+            line = line_of(error)
+            if line is None:
+                # a RuntimeError of PyTorch: another process is gone; that one has said why, and this one is about to
+                # be ended
+                time.sleep(PATIENCE)
                 raise
             # most errors are those of all processes, and the first one, which tells, ends the others
             if int(os.environ["RANK"]):
                 time.sleep(PATIENCE)
-            print(f"error: {one_line(error)}", file=sys.stderr, flush=True)
+            print(line, file=sys.stderr, flush=True)
             # at once: the threads that talk to the other processes do not end by themselves
             os._exit(1)
-        except RuntimeError as error:
-            if launched() and not any(sign in repr(error) for sign in OUT_OF_MEMORY):
-                # another process is gone, says PyTorch; that one has said why, and this one is about to be ended
-                time.sleep(PATIENCE)
-            raise
 
     run(shared)
 
