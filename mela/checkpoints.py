@@ -108,7 +108,7 @@ class Checkpoint:
         except (SafetensorError, OSError, json.JSONDecodeError) as error:
             self.tell(f"{self.path}: expected a checkpoint, got {one_line(error)}; begins anew")
             return None
-        if content.get("kind") != KIND or content.get("fingerprint") != self.fingerprint:
+        if content.get("kind") != KIND or content.get("fingerprint") != self.fingerprint or "facts" not in content:
             self.tell(f"{self.path}: expected a checkpoint of this training, got another; begins anew")
             return None
         return tensors, content["facts"]

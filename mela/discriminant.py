@@ -8,6 +8,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 
 from mela.class_means import ClassMeans
+from mela.errors import MelaError
 from mela.task_samples import TaskSamples
 
 Floats = npt.NDArray[np.float64]
@@ -74,8 +75,18 @@ def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:
         Samples of each task class.
     scatter : float64 (m, m)
         Sum over all samples of the outer product of their deviation from the mean of their task class.
+
+    Raises
+    ------
+    MelaError
+        No sample differs from the mean of its task class.
     """
     n, m = means.shape
+    if not np.trace(scatter) > 0:
+        raise MelaError(
+            "features: expected samples that differ within task classes, by which differences between classes are "
+            "measured, got the same features for all samples of each; train the embedding longer"
+        )
     freedom = int(sizes.sum()) - n
     noise = scatter / freedom / sizes.mean()
     noise = noise + 1e-6 * np.trace(noise) / m * np.eye(m)

@@ -119,7 +119,10 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
                     f"{path}: expected a table written by a stage (metadata key `mela`), found none; rerun its stage"
                 )
             yield file
-    except (pa.ArrowException, OSError) as error:
+    except MelaError:
+        raise
+    # ValueError: names that are no UTF-8, lengths that do not agree
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise MelaError(
             f"{path}: expected a parquet file, got {one_line(error)}; rerun the stage that makes it"
         ) from None
@@ -217,7 +220,8 @@ def open_images(path: Path) -> npt.NDArray[np.uint8]:
     _require(path)
     try:
         images = np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, OSError, EOFError) as error:
+    # the header is a Python literal, and reading a damaged one raises almost anything
+    except Exception as error:
         raise MelaError(
             f"{path}: expected packed images (.npy), got {one_line(error)}; rerun the stage images"
         ) from None
