@@ -25,10 +25,11 @@ repro: setup     ## run the pipeline (what has not changed does not run again) a
 test: setup      ## run all tests
 	python -m pytest
 
-check: setup     ## format, lint, types, and that dvc.lock belongs to this code
+check: setup     ## format, lint, security, types, and that dvc.lock belongs to this code
 	ruff format --check .
 	ruff check .
 	mypy
+	python .ci/audit.py
 	dvc repro --allow-missing --dry | grep 'up to date'
 
 bench: setup     ## measure speed against references in the same run: results/bench.json
