@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def run(self, *command: str, succeeds: bool = True) -> str:
+    def environment(self) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))}
         environment |= {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -33,7 +34,12 @@ class Project:
             "COLUMNS": "200",
         }
         environment.pop("PYTHONPATH", None)
-        ended = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        return environment
+
+    def run(self, *command: str, succeeds: bool = True) -> str:
+        ended = subprocess.run(
+            command, cwd=self.folder, env=self.environment(), capture_output=True, text=True, check=False
+        )
         assert (ended.returncode == 0) == succeeds, ended.stdout + ended.stderr
         return ended.stdout + ended.stderr
 
@@ -122,6 +128,61 @@ def test_a_failing_stage_says_why_and_keeps_what_was_there(project: Project) -> 
     project.run("git", "checkout", "--", ".")
     project.dvc("checkout")
     assert ran(project.dvc("repro")) == []
+
+
+def test_two_runs_at_once(project: Project) -> None:
+    """One may be told that the other holds the lock; afterwards nothing is left to do, and dvc.lock is the same."""
+    before = project.lock()
+    project.run("rm", "-r", "models", "results/report", "results/pretrain", "results/evaluate", ".dvc/cache")
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "dvc", "repro"],
+            cwd=project.folder,
+            env=project.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    ended = [(run.communicate(timeout=300)[0], run.returncode) for run in runs]
+    assert 0 in [status for _, status in ended], ended
+    for said, status in ended:
+        if status:
+            assert re.search(r"Unable to acquire lock|is busy, it is being blocked by", said), said
+            assert "Traceback" not in said
+    project.dvc("repro")
+    assert ran(project.dvc("repro")) == []
+    assert project.lock() == before
+
+
+def test_a_queue_with_two_workers(project: Project) -> None:
+    """Two experiments side by side; one gives what it gave alone, and the other something else."""
+    results = project.folder / "results/evaluate/metrics.json"
+    project.dvc("exp", "run", "--name", "alone", "--set-param", "pretrain.seed=1")
+    alone = json.loads(results.read_text(encoding="utf-8"))
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
+    assert json.loads(results.read_text(encoding="utf-8")) != alone
+    # what the experiment before has trained is not at hand
+    project.run("rm", "-rf", ".dvc/cache/runs")
+    for seed in (1, 2):
+        project.dvc("exp", "run", "--queue", "--name", f"seed-{seed}", "--set-param", f"pretrain.seed={seed}")
+    project.dvc("queue", "start", "--jobs", "2")
+    end = time.monotonic() + 300
+    while True:
+        status = project.dvc("queue", "status")
+        if len(re.findall("Success", status)) == 2:
+            break
+        assert "Failed" not in status, status
+        assert time.monotonic() < end, status
+        time.sleep(1)
+    for seed in (1, 2):
+        project.dvc("exp", "apply", f"seed-{seed}")
+        assert (json.loads(results.read_text(encoding="utf-8")) == alone) == (seed == 1)
+    project.dvc("queue", "stop")
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
 
 
 def test_from_nothing_the_same_lock_again(project: Project) -> None:
