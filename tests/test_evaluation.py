@@ -17,11 +17,19 @@ from mela.augmentation import Augmentation
 from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
 from mela.errors import MelaError
-from mela.evaluation import Lookup, Solver, evaluate_model, evaluate_tasks, predictions, settings, summarize
+from mela.evaluation import (
+    Lookup,
+    Solver,
+    evaluate_model,
+    evaluate_tasks,
+    predictions,
+    require_unseen,
+    settings,
+    summarize,
+)
 from mela.extraction import extract_features, feature_batches
 from mela.flat_tasks import FlatTasks
 from mela.images import to_unit
-from mela.intervals import Interval
 from mela.logistic import fit_head, l2_normalize
 
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
@@ -205,6 +213,34 @@ def test_evaluating_a_model_looks_up_the_features_of_its_images() -> None:
     pd.testing.assert_frame_equal(plain, unaugmented)
 
 
+def test_a_model_in_training_mode_is_evaluated_like_one_in_evaluation_mode() -> None:
+    """Without dropout, and with the statistics of training, which stay as they are."""
+    tasks, images = episodes([([3, 3, 3], 4)] * 3), pictures()
+    arguments = {"shots": [1], "C": 1.0, "max_iter": 1000, "copies": 2, "augmentation": SOME, "seed": 5}
+    model = backbone()
+    expected = evaluate_model(model.eval(), images, tasks, **arguments)
+    model.train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    pd.testing.assert_frame_equal(evaluate_model(model, images, tasks, **arguments), expected)
+    assert not any(module.training for module in model.modules())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_tasks_with_training_images_are_refused() -> None:
+    tasks = episodes([([2, 2], 2)] * 3)
+    others = episodes([([2, 2], 2)] * 3, first_id=10)
+    rows = tasks.rows()[1]
+    assert set(others.image_ids().tolist()) & set(rows.tolist()), "ids are drawn from the same images"
+    seen = np.intersect1d(tasks.image_ids(), others.image_ids())
+    message = (
+        rf"^test tasks: task \d+: expected images that no training task has, got image {seen[0]} \({len(seen)} imag"
+    )
+    with pytest.raises(MelaError, match=message):
+        require_unseen(tasks, others, "test tasks")
+    shifted = pd.DataFrame({"task_id": [0], "image_id": [N_IMAGES + 1], "local_label": [0], "role": ["query"]})
+    require_unseen(tasks, Episodes(shifted), "test tasks")
+
+
 def test_features_do_not_depend_on_the_batch() -> None:
     model, images = backbone(), pictures(520)
     model.train()
@@ -296,16 +332,3 @@ def test_settings_with_fewer_than_two_tasks_are_left_out() -> None:
         "gain": ["1_shot"],
         "tasks": ["1_shot"],
     }
-
-
-def test_an_interval_needs_two_values() -> None:
-    with pytest.raises(ValueError, match=r"at least 2 values, got 1"):
-        Interval.of(np.array([3.0]))
-
-
-@pytest.mark.parametrize("count", [3, 6, 40])
-def test_intervals_cover_the_truth_in_95_percent_of_samples(count: int) -> None:
-    rng = np.random.default_rng(count)
-    intervals = [Interval.of(rng.normal(61, 8, count)) for _ in range(2000)]
-    covered = sum(abs(interval.mean - 61) <= interval.ci95 for interval in intervals)
-    assert stats.binomtest(covered, 2000, 0.95).pvalue > 1e-3
