@@ -138,9 +138,14 @@ def read_features(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.flo
     """
     with _opened(path) as file:
         schema = file.schema_arrow
-        if schema.names != ["image_id", "feature"] or not pa.types.is_fixed_size_list(schema.field("feature").type):
-            raise MelaError(f"{path}: expected columns image_id and feature (fixed-size list), found {schema.names}")
-        dimensions = schema.field("feature").type.list_size
+        kind = schema.field("feature").type if "feature" in schema.names else pa.null()
+        dimensions = kind.list_size if isinstance(kind, pa.FixedSizeListType) else 0
+        if not schema.equals(features_schema(dimensions), check_metadata=False):
+            found = ", ".join(f"{field.name}: {field.type}" for field in schema)
+            raise MelaError(
+                f"{path}: expected columns image_id (int64) and feature (fixed-size list of float32), found ({found}); "
+                "rerun extract"
+            )
         image_ids = np.empty(file.metadata.num_rows, dtype=np.int64)
         features = np.empty((file.metadata.num_rows, dimensions), dtype=np.float32)
         done = 0

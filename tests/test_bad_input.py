@@ -706,7 +706,7 @@ BAD_FILES: dict[str, Case] = {
     "labels for features": (
         "label",
         lambda: shutil.copy(paths.MELA_LABELS, paths.FEATURES),
-        r"data/features.parquet: expected columns image_id and feature \(fixed-size list\), found .*",
+        r"data/features.parquet: expected columns image_id .* found \(image_id: int64, label: int64\); rerun extract",
     ),
     "features of nobody knows what": (
         "label",

@@ -241,10 +241,23 @@ def test_a_table_that_holds_no_features(tmp_path: Path) -> None:
     write_labels(path)
     with pytest.raises(MelaError) as caught:
         store.read_features(path)
-    assert one_line(caught, path).startswith("expected columns image_id and feature (fixed-size list), found ")
-    lists = pa.schema([("image_id", pa.int64()), ("feature", pa.list_(pa.float32()))])
-    store.write_table(path, lists.empty_table(), lists, stage="extract", params={})
-    with pytest.raises(MelaError, match=r"expected columns image_id and feature \(fixed-size list\)"):
+    expected = "expected columns image_id (int64) and feature (fixed-size list of float32), found ("
+    assert one_line(caught, path) == f"{expected}image_id: int64, label: int64); rerun extract"
+
+
+@pytest.mark.parametrize(
+    ("ids", "features"),
+    [
+        (pa.int64(), pa.list_(pa.float32())),
+        (pa.int64(), pa.list_(pa.float64(), 3)),
+        (pa.int64(), pa.float32()),
+        (pa.float64(), pa.list_(pa.float32(), 3)),
+    ],
+)
+def test_features_of_other_types(tmp_path: Path, ids: pa.DataType, features: pa.DataType) -> None:
+    path, schema = tmp_path / "features.parquet", pa.schema([("image_id", ids), ("feature", features)])
+    store.write_table(path, schema.empty_table(), schema, stage="extract", params={})
+    with pytest.raises(MelaError, match=r"image_id \(int64\) and feature \(fixed-size list of float32\)"):
         store.read_features(path)
 
 

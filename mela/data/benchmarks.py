@@ -3,20 +3,22 @@
 Omniglot (Lake et al., 2015; split of Vinyals et al., 2016), CIFAR-FS (Bertinetto et al., 2019) and FC100 (Oreshkin et
 al., 2018).
 
-Each is read from a plain image folder, or from the files that torchvision downloads. Which class belongs to which split
+Each is read from a plain image folder, or from the published archives. Which class belongs to which split
 is the table of that name in ``mela/data/splits``; classes that a table does not name are not used.
 """
 
 import tempfile
-import warnings
+import zipfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image, ImageOps
 
+from mela.data.downloads import checksum, fetch
 from mela.data.files import list_images, load_by_source, open_below
 from mela.data.source import ImageSource
 from mela.data.tables import parse_split_table
@@ -121,20 +123,16 @@ def _unpack_omniglot(home: Path, part: str, *, download: bool) -> None:
             "add it, or run `mela download omniglot`"
         )
     from torchvision.datasets import Omniglot
-    from torchvision.datasets.utils import check_integrity, download_url, extract_archive
 
-    checksum = Omniglot.zips_md5[part]
-    if not check_integrity(archive, checksum) and not download:
-        raise MelaError(f"{archive}: expected the MD5 checksum {checksum}, got another; run `mela download omniglot`")
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        download_url(f"{Omniglot.download_url_prefix}/{archive.name}", home, archive.name, checksum)
-        # Unpacked aside and renamed, an interrupted run never leaves a folder that looks complete.
-        with tempfile.TemporaryDirectory(dir=home) as aside:
-            extract_archive(archive, aside)
-            (Path(aside) / part).replace(home / part)
-    except (OSError, RuntimeError) as error:
-        raise _fetch_failed(archive, error) from error
+    md5 = Omniglot.zips_md5[part]
+    if download:
+        fetch(f"{Omniglot.download_url_prefix}/{archive.name}", archive, md5)
+    elif checksum(archive) != md5:
+        raise MelaError(f"{archive}: expected the MD5 checksum {md5}, got another; run `mela download omniglot`")
+    # Unpacked aside and renamed, an interrupted run never leaves a folder that looks complete.
+    with tempfile.TemporaryDirectory(dir=home) as aside, zipfile.ZipFile(archive) as file:
+        file.extractall(aside)  # which leaves out roots and `..`
+        (Path(aside) / part).replace(home / part)
 
 
 def cifar_fs(root: Path, *, download: bool = False) -> ImageSource:
@@ -143,10 +141,10 @@ def cifar_fs(root: Path, *, download: bool = False) -> ImageSource:
     Parameters
     ----------
     root : Path
-        Holds ``train/<class>/*.png`` and ``test/<class>/*.png``, or torchvision's CIFAR-100 archive
-        (``cifar-100-python.tar.gz``, or the checksummed files of ``cifar-100-python``).
+        Holds ``train/<class>/*.png`` and ``test/<class>/*.png``, or the published archive
+        (``cifar-100-python.tar.gz``, or the files of ``cifar-100-python``, which have to be the published ones).
     download : bool
-        Whether torchvision may fetch the archive where there is neither.
+        Whether to fetch the archive where there is neither.
     """
     return _cifar("cifar_fs", root, download=download)
 
@@ -184,46 +182,20 @@ def _cifar(benchmark: str, root: Path, *, download: bool) -> ImageSource:
     )
 
 
-def _cifar_arrays(root: Path, *, download: bool) -> dict[str, dict[str, np.ndarray]]:
-    """Images of torchvision's archive, ``{class: {source: (32, 32, 3)}}``, train before test, in archive order."""
+def _cifar_arrays(root: Path, *, download: bool) -> dict[str, dict[str, npt.NDArray[np.uint8]]]:
+    """Images of the published archive, ``{class: {source: (32, 32, 3)}}``, train before test, in archive order."""
     if not download and not (root / "cifar-100-python").is_dir() and not (root / "cifar-100-python.tar.gz").is_file():
         raise MelaError(
             f"data.root: expected the folders train and test, or cifar-100-python.tar.gz, in {root}, got neither; "
             f"set data.root to the CIFAR-100 folder, or run `mela download cifar100 --root {root}`"
         )
-    from torchvision.datasets import CIFAR100
-    from torchvision.datasets.utils import check_integrity
+    from mela.data.cifar_archive import read_archive
 
-    archive = root / CIFAR100.filename
-    # With the archive in place, torchvision's "download" only unpacks it.
-    fetch = download or (archive.is_file() and check_integrity(archive, CIFAR100.tgz_md5))
-    arrays: dict[str, dict[str, np.ndarray]] = {}
-    try:
-        for part in CIFAR_PARTS:
-            with warnings.catch_warnings():
-                # NumPy 2.4.0 to 2.4.4 warn of pickles as old as this archive.
-                warnings.simplefilter("ignore", np.exceptions.VisibleDeprecationWarning)
-                data = CIFAR100(root, train=part == "train", download=fetch)
-            seen = dict.fromkeys(data.classes, 0)
-            for array, target in zip(data.data, data.targets, strict=True):
-                label = data.classes[target]
-                arrays.setdefault(label, {})[f"{part}/{label}/{seen[label]:03d}.png"] = array
-                seen[label] += 1
-    except (OSError, RuntimeError) as error:
-        raise _fetch_failed(archive, error) from error
-    return arrays
+    return read_archive(root, download=download)
 
 
 def _open_array(arrays: Mapping[str, np.ndarray], source: str) -> Image.Image:
     return Image.fromarray(arrays[source])
-
-
-def _fetch_failed(archive: Path, error: Exception) -> MelaError:
-    reason = " ".join(f"{type(error).__name__}: {error}".split())
-    return MelaError(
-        f"download: expected to read or fetch {archive}, got {reason}; "
-        "check the connection and the disk, or put the file there by hand"
-    )
 
 
 def _require_count(where: str, got: int, expected: int) -> None:
