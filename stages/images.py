@@ -7,6 +7,7 @@ import pandas as pd
 from mela import store
 from mela.data.open import open_source
 from mela.data.packing import pack_images, shuffled_ids
+from mela.data.repeats import between_splits
 from mela.params import PARAMS, DataParams, TaskParams
 from stages import paths
 from stages.run import run
@@ -41,6 +42,8 @@ def main(
             split=[source.splits[image] for image in source.tasks["image_id"]], image_id=ids[source.tasks["image_id"]]
         )
     store.write_table(tasks, given, store.TASKS, stage="images", params=made_from)
+    if found := between_splits(store.open_images(images), ids, source.splits, source.sources):
+        print(f"images: {found}")
     print(f"images: {len(source)} of {data.size} x {data.size} x {data.channels}", *_counts(source.splits), sep=", ")
 
 

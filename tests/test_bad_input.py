@@ -914,6 +914,17 @@ def test_an_empty_split_is_told_where_tasks_are_drawn(
     fails("manifest", "tasks.val: expected 0 tasks, since no val class has images, got 4", monkeypatch, capfd)
 
 
+def test_a_picture_in_two_splits_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Under another name; it may be what somebody wants, so it is no error."""
+    rows = "".join(f"{'train' if number else 'test'},class {number}\n" for number in range(6))
+    folders(split_table(f"split,class\n{rows}"))()
+    shutil.copy("mine/class 0/1.png", "mine/class 3/1.png")
+    run_stages("images")
+    assert capsys.readouterr().out.startswith(
+        "images: 1 pictures are in several splits, such as 'class 0/1.png' (test) and 'class 3/1.png' (train); "
+    )
+
+
 @pytest.mark.parametrize("stage", ["images", "embed", "extract", "label", "evaluate", "report"])
 def test_a_full_disk_is_told(
     stage: str, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
