@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import psutil
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mela.errors import MelaError, one_line
@@ -97,14 +98,16 @@ def read_table(path: Path, schema: pa.Schema) -> pd.DataFrame:
     Raises
     ------
     MelaError
-        The file is missing, no parquet file, not written by a stage, or of another schema.
+        The file is missing, no parquet file, not written by a stage, of another schema, or lacks a value.
     """
     with _opened(path) as file:
         found = file.schema_arrow
         if not found.equals(schema, check_metadata=False):
             expected, got = (", ".join(f"{field.name}: {field.type}" for field in kind) for kind in (schema, found))
             raise MelaError(f"{path}: expected columns ({expected}), found ({got}); rerun the stage that makes it")
-        return file.read().to_pandas()
+        table = file.read()
+        _require_values(path, table, 0)
+        return table.to_pandas()
 
 
 @contextmanager
@@ -151,6 +154,7 @@ def read_features(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.flo
         done = 0
         for batch in file.iter_batches(batch_size=rows_per_group(dimensions)):
             rows = slice(done, done + batch.num_rows)
+            _require_values(path, batch, done)
             image_ids[rows] = batch.column("image_id")
             features[rows] = np.asarray(batch.column("feature").flatten()).reshape(-1, dimensions)
             finite = np.isfinite(features[rows]).all(axis=1)
@@ -161,6 +165,15 @@ def read_features(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.flo
                 )
             done += batch.num_rows
     return image_ids, features
+
+
+def _require_values(path: Path, table: pa.Table | pa.RecordBatch, first: int) -> None:
+    """Raise MelaError where a value is missing; `first` is the number of the table's first row in the file."""
+    for name in table.column_names:
+        column = table.column(name)
+        if column.null_count:
+            row = first + pc.index(column.is_null(), value=True).as_py()
+            raise MelaError(f"{path}: row {row}: expected a value in column {name}, found none; rerun its stage")
 
 
 def rows_per_group(dimensions: int) -> int:

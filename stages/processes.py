@@ -58,4 +58,6 @@ def computing(runtime: RuntimeParams, precision: Precision = "float32") -> Itera
     """The device of this process, and how it computes, together with the others that were started with it."""
     device = choose_device(runtime.device)
     with joined(device) as team:
+        if device.type == "cuda" and team.leads:
+            print("on a GPU: the same seed gives the same draws, and sums that may differ in their last bits", flush=True)
         yield device, Compute(dtype=choose_dtype(precision, device), team=team, compiled=runtime.compile)

@@ -747,6 +747,11 @@ BAD_FILES: dict[str, Case] = {
         ),
         r"data/labels/mela.parquet: image \d+: expected one label from 0, got \d+, \d+; rerun .*",
     ),
+    "a label that is missing": (
+        "pretrain",
+        table(paths.MELA_LABELS, store.LABELS, label=lambda rows: rows["label"].astype("Int64").where(rows.index != 4)),
+        "data/labels/mela.parquet: row 4: expected a value in column label, found none; rerun its stage",
+    ),
     "no labels": (
         "pretrain",
         lambda: store.write_table(

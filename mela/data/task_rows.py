@@ -59,12 +59,14 @@ def _read_parquet(table: Path) -> pd.DataFrame:
         header = pq.read_schema(table).names
         require_columns(header, where=str(table), required=REQUIRED)
         content = pq.read_table(table, columns=[name for name in (*REQUIRED, *OPTIONAL) if name in header])
-    except (OSError, pa.ArrowException) as error:
+        cells = {name: content[name].to_pylist() for name in content.column_names}
+    # UnicodeDecodeError: text that is no UTF-8
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise MelaError(f"data.table: expected a Parquet file at {table}, got {reason}; set data.table") from error
     columns = {
-        name: [_as_text(cell, f"{table}, row {i}", name) for i, cell in enumerate(content[name].to_pylist(), start=1)]
-        for name in content.column_names
+        name: [_as_text(cell, f"{table}, row {i}", name) for i, cell in enumerate(column, start=1)]
+        for name, column in cells.items()
     }
     return pd.DataFrame({**columns, "place": [f"{table}, row {i}" for i in range(1, content.num_rows + 1)]})
 
