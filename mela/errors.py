@@ -8,6 +8,10 @@ class MelaError(ValueError):
     Stage scripts and the command line print it and exit with status 1.
     """
 
+    def __init__(self, message: str) -> None:
+        # what it tells of a file may hold line breaks
+        super().__init__(message.replace("\r", "\\r").replace("\n", "\\n"))
+
 
 def one_line(error: Exception) -> str:
     """What an error says, in one line."""
