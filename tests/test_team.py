@@ -16,10 +16,12 @@ from torch import nn
 from mela import store
 from mela.compute import Compute
 from mela.errors import MelaError
+from mela.params import RuntimeParams
 from mela.shared_batch_norm import SharedBatchNorm, share_statistics
 from mela.team import ALONE, Team, joined, launched
 from mela.training import _dropout_seed
 from stages import paths
+from stages.processes import computing
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 SCRIPT = str(ROOT / "tests/shared_training.py")
@@ -157,6 +159,7 @@ import os, signal
 from pathlib import Path
 import torch
 from mela.errors import MelaError
+from mela.params import RuntimeParams
 from mela.team import joined
 from stages.processes import run_shared
 
@@ -202,3 +205,13 @@ def test_each_process_draws_dropout_of_its_own() -> None:
     assert torch.equal(drawn(0), torch.rand(4, generator=torch.Generator().manual_seed(5)))
     assert not torch.equal(drawn(1), drawn(0))
     assert not torch.equal(drawn(1), drawn(2))
+
+
+def test_a_gpu_says_what_it_guarantees(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    runtime = RuntimeParams(device="auto", processes=1, compile=False, checkpoint_seconds=60)
+    for kind, lines in {"cuda": 1, "cpu": 0}.items():
+        monkeypatch.setattr("stages.processes.choose_device", lambda name, kind=kind: torch.device(kind))
+        with computing(runtime) as (device, compute):
+            assert device.type == kind
+            assert compute.dtype == torch.float32
+        assert capsys.readouterr().out.count("on a GPU: the same seed gives the same draws; ") == lines
