@@ -59,7 +59,5 @@ def computing(runtime: RuntimeParams, precision: Precision = "float32") -> Itera
     device = choose_device(runtime.device)
     with joined(device) as team:
         if device.type == "cuda" and team.leads:
-            print(
-                "on a GPU: the same seed gives the same draws, and sums that may differ in their last bits", flush=True
-            )
+            print("on a GPU: the same seed gives the same draws; sums may differ in their last bits", flush=True)
         yield device, Compute(dtype=choose_dtype(precision, device), team=team, compiled=runtime.compile)
