@@ -231,6 +231,33 @@ def test_cifar_from_the_archive(tmp_path: Path, packed: bool, monkeypatch: pytes
     assert levels == [1, 3, 101, 2, 4, 100, 0, 5, 102]
 
 
+@pytest.mark.parametrize("spoil", ["", "test"])
+@pytest.mark.usefixtures("small_cifar")
+def test_cifar_is_fetched_where_it_is_not_whole(tmp_path: Path, spoil: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchvision.datasets import CIFAR100
+
+    server, root = tmp_path / "server", tmp_path / "raw"
+    write_cifar_archive(server, monkeypatch)
+    archive = server / CIFAR100.filename
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(server / CIFAR100.base_folder, CIFAR100.base_folder)
+    monkeypatch.setattr(CIFAR100, "tgz_md5", md5(archive))
+    (server / CIFAR100.base_folder).rename(tmp_path / "raw-folder")
+    root.mkdir()
+    (tmp_path / "raw-folder").rename(root / CIFAR100.base_folder)
+    fetched = []
+
+    def fetch(url: str, path: Path, checksum: str) -> None:
+        fetched.append(url)
+        path.write_bytes(archive.read_bytes())
+
+    monkeypatch.setattr("mela.data.cifar_archive.fetch", fetch)
+    if spoil:
+        (root / CIFAR100.base_folder / spoil).write_bytes(b"half")
+    assert len(cifar_fs(root, download=True)) == 9
+    assert fetched == ([CIFAR100.url] if spoil else [])
+
+
 @pytest.mark.usefixtures("small_cifar")
 def test_cifar_archive_that_is_not_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from torchvision.datasets import CIFAR100

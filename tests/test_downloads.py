@@ -133,7 +133,7 @@ def test_another_file_is_refused(server: Server, tmp_path: Path, begun: bytes) -
     assert list(tmp_path.iterdir()) == [tmp_path / "file.zip"]
 
 
-@pytest.mark.parametrize(("status", "attempts"), [(404, 1), (503, 5)])
+@pytest.mark.parametrize(("status", "attempts"), [(404, 1), (429, 5), (503, 5)])
 def test_a_refusal_is_final_and_an_overload_is_not(server: Server, tmp_path: Path, status: int, attempts: int) -> None:
     server.status = status
     with pytest.raises(MelaError, match=rf"^download: .*, got HTTPError: HTTP Error {status}: .*by hand$"):

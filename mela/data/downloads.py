@@ -47,7 +47,7 @@ def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = tim
             _continue(url, part)
             break
         except (OSError, HTTPException) as error:
-            final = isinstance(error, HTTPError) and 400 <= error.code < 500
+            final = isinstance(error, HTTPError) and 400 <= error.code < 500 and error.code not in (408, 429)
             if final or attempt == ATTEMPTS - 1:
                 raise MelaError(
                     f"download: expected to fetch {url}, got {type(error).__name__}: {one_line(error)}; "
