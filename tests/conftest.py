@@ -1,5 +1,5 @@
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,14 @@ STAGES = [
     "evaluate",
     "report",
 ]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def give_memory_back() -> Iterator[None]:
+    """Stages that run in this process do not make it keep freed memory, which other tests measure."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mela.device.keep_freed_memory", lambda: None)
+        yield
 
 
 def change(params: Path, changes: Mapping[str, Any]) -> None:

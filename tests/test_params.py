@@ -200,7 +200,7 @@ def test_wrong_text_is_explained(tmp_path: Path, old: str, new: str, message: st
         (b"- a\n- b\n", "expected blocks such as `labeler:`, got list"),
         (b"just text\n", "expected blocks such as `labeler:`, got str"),
         (b"{}", "data: expected this block, found only nothing"),
-        (b"\xff\xfe\xfa", "expected YAML, got "),
+        (b"\xff\xfe\xfa", "expected text in UTF-8, got "),
         (b"a: 1\n---\nb: 2\n", "expected YAML, got "),
     ],
 )
