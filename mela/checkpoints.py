@@ -52,6 +52,15 @@ def _digest(path: Path) -> str:
         raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first") from None
 
 
+def _digest_of(tensors: Mapping[str, Tensor], facts: Any) -> str:
+    """SHA-256 of a state."""
+    found = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, value in sorted(tensors.items()):
+        found.update(f"{name} {value.dtype} {list(value.shape)}".encode())
+        found.update(value.numpy().tobytes())
+    return found.hexdigest()
+
+
 @dataclass(kw_only=True)
 class Checkpoint:
     """A file that holds the state of one training while it runs.
@@ -88,17 +97,14 @@ class Checkpoint:
         facts : mapping
             The rest of the state, as JSON has it.
         """
-        content = {"kind": KIND, "fingerprint": self.fingerprint, "facts": facts}
+        copies = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        content = {"kind": KIND, "fingerprint": self.fingerprint, "facts": facts, "digest": _digest_of(copies, facts)}
         with replacing(self.path) as temporary:
-            save_file(
-                {name: value.detach().cpu().contiguous() for name, value in tensors.items()},
-                temporary,
-                metadata={"mela": json.dumps(content)},
-            )
+            save_file(copies, temporary, metadata={"mela": json.dumps(content)})
         self._written = time.monotonic()
 
-    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The tensors and the rest of the last state, or None where there is none that fits, which is told."""
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any], str] | None:
+        """The last state and its digest; None where there is none, or none that fits, which is told."""
         if not self.path.exists():
             return None
         try:
@@ -108,10 +114,14 @@ class Checkpoint:
         except (SafetensorError, OSError, json.JSONDecodeError) as error:
             self.tell(f"{self.path}: expected a checkpoint, got {one_line(error)}; begins anew")
             return None
-        if content.get("kind") != KIND or content.get("fingerprint") != self.fingerprint or "facts" not in content:
+        if content.get("kind") != KIND or content.get("fingerprint") != self.fingerprint:
             self.tell(f"{self.path}: expected a checkpoint of this training, got another; begins anew")
             return None
-        return tensors, content["facts"]
+        facts, digest = content.get("facts"), content.get("digest")
+        if digest != _digest_of(tensors, facts):
+            self.tell(f"{self.path}: expected a checkpoint as it was written, got a damaged one; begins anew")
+            return None
+        return tensors, facts, digest
 
     def remove(self) -> None:
         """Delete the state, of a training that is complete."""

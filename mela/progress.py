@@ -91,15 +91,19 @@ class Progress:
         rate = self.optimizer.param_groups[0]["lr"]
         self.checkpoint.save(tensors, {"curve": position.curve, "steps": position.steps, "learning_rate": rate})
 
+    def _agree(self, digest: str) -> bool:
+        """Whether all processes have found the same state; on machines that do not share the folder they may not."""
+        own = torch.tensor(int(digest[:10], 16), device=self._device)
+        others_differ = self.team.total(own.clone()) != self.team.size * own
+        return not self.team.total(others_differ.float())
+
     def resume(self) -> Position:
         """Go back to the last checkpoint, or begin."""
         found = self.checkpoint.load() if self.checkpoint else None
-        if self.team.total(torch.tensor(float(found is not None), device=self._device)) < self.team.size:
-            # without a checkpoint, or on machines that do not share the folder
+        agreed = self._agree(found[2] if found else "0")
+        if self.checkpoint is None or found is None or not agreed:
             return Position()
-        assert self.checkpoint is not None
-        assert found is not None
-        tensors, facts = found
+        tensors, facts, _ = found
         self.model.load_state_dict(
             {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
         )

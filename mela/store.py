@@ -4,10 +4,13 @@ Every parquet file carries its schema and, under the metadata key ``mela``, whic
 """
 
 import glob
+import hashlib
 import json
 import os
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +59,14 @@ def features_schema(dimensions: int) -> pa.Schema:
     return pa.schema([("image_id", pa.int64()), ("feature", pa.list_(pa.float32(), dimensions))])
 
 
+@cache
+def _machine() -> str:
+    """Where numbers of processes mean something: a host and, for containers on it, their own numbering."""
+    numbering = Path("/proc/self/ns/pid")
+    name = f"{platform.node()} {numbering.stat().st_ino if numbering.exists() else ''}"
+    return hashlib.sha256(name.encode()).hexdigest()[:8]
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary name beside `path` that takes its place, synced to disk, once the block ends without an error.
@@ -63,11 +74,12 @@ def replacing(path: Path) -> Iterator[Path]:
     What processes that are gone have left there is deleted.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        process = left.name.split(".")[-2]
+    here = _machine()
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{here}-*.tmp"):
+        process = left.name.removesuffix(".tmp").rpartition("-")[2]
         if process.isdecimal() and not psutil.pid_exists(int(process)):
             left.unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{here}-{os.getpid()}.tmp")
     try:
         yield temporary
         with temporary.open("rb") as written:

@@ -5,9 +5,13 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import FrameType
+from typing import TYPE_CHECKING
 
-SHELLS = {"sh", "ash", "bash", "dash", "fish", "ksh", "zsh", "cmd.exe", "powershell.exe", "pwsh"}
+if TYPE_CHECKING:
+    from psutil import Process
+
 PATIENCE = 10.0
 INTERVAL = 0.5
 
@@ -22,11 +26,15 @@ def guard() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _end)
     if shares or "DVC_STAGE" in os.environ:
-        threading.Thread(target=_watch, name="watch", daemon=True).start()
+        watched = _who_wants_results(alone=not shares)
+        threading.Thread(target=_watch, args=[watched], name="watch", daemon=True).start()
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Say so in one line, and leave what is written aside tidy; at a second signal, end at once."""
+    """Say so in one line, and leave what is written aside tidy; at a second signal, end at once.
+
+    Python comes to it when the call that it is in, of linear algebra perhaps, returns.
+    """
     for other in (signal.SIGINT, signal.SIGTERM):
         signal.signal(other, signal.SIG_DFL)
     name = signal.Signals(number).name
@@ -38,17 +46,33 @@ def _end(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _watch() -> None:
-    """End this process once the one that started it, dvc or the first of several, is gone: nobody takes its results."""
+def _who_wants_results(*, alone: bool) -> "list[Process]":
+    """The process that started this one and, if that is a shell of dvc, the ancestors up to dvc."""
     import psutil
 
-    try:
-        wants = next(process for process in psutil.Process().parents() if process.name() not in SHELLS)
-        if wants.pid == 1 and "dvc" not in " ".join(wants.cmdline()):
-            # gone before this thread began to look, and init took its place
-            os._exit(1)
-        while wants.is_running() and wants.status() != psutil.STATUS_ZOMBIE:
+    ancestors = psutil.Process().parents()
+    if not alone:
+        return ancestors[:1]
+    for number, process in enumerate(ancestors):
+        with suppress(psutil.Error):
+            if "dvc" in " ".join(process.cmdline()):
+                return ancestors[: number + 1]
+            if process.pid == 1 and number == 0 and not process.name().startswith("python"):
+                # dvc ended before this process began to look, and init took its place
+                _leave()
+    return ancestors[:1]
+
+
+def _watch(processes: "list[Process]") -> None:
+    """End this process once one of these is gone: nobody takes its results."""
+    import psutil
+
+    with suppress(psutil.NoSuchProcess):
+        while all(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes):
             time.sleep(INTERVAL)
-    except psutil.NoSuchProcess:
-        pass
+    _leave()
+
+
+def _leave() -> None:
+    print("error: the process that started this one is gone; run dvc again to go on", file=sys.stderr, flush=True)
     os._exit(1)

@@ -10,7 +10,14 @@ import typer
 from mela.errors import MelaError, one_line
 
 # as PyTorch says it for CPUs and GPUs, whose errors are RuntimeErrors
-OUT_OF_MEMORY = ("can't allocate memory", "OutOfMemoryError", "not enough memory")
+OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "not enough memory",
+    "OutOfMemoryError",
+    "out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "Failed to CUDA calloc",
+)
 LESS = "use a machine with more, or lower batch_size or tasks_per_step, raise accumulate, or take smaller images"
 
 

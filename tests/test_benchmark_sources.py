@@ -254,7 +254,11 @@ def test_cifar_is_fetched_where_it_is_not_whole(tmp_path: Path, spoil: str, monk
     monkeypatch.setattr("mela.data.cifar_archive.fetch", fetch)
     if spoil:
         (root / CIFAR100.base_folder / spoil).write_bytes(b"half")
+    if spoil:
+        with pytest.raises(MelaError, match=r"test: expected the MD5 checksum .*; run `mela download cifar100`$"):
+            cifar_fs(root)
     assert len(cifar_fs(root, download=True)) == 9
+    assert len(cifar_fs(root)) == 9
     assert fetched == ([CIFAR100.url] if spoil else [])
 
 

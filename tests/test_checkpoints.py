@@ -20,13 +20,18 @@ from mela import store
 from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
 from mela.checkpoints import Checkpoint, fingerprint
+from mela.compute import Compute
 from mela.embedding import train_embedding
 from mela.episodes import Episodes
 from mela.errors import MelaError
+from mela.params import AugmentParams, EmbedParams, ModelParams
 from mela.pretraining import pretrain
+from mela.progress import Progress
 from mela.targets import Targets
+from mela.team import Team
 from mela.training import Epoch, Part, Schedule, fit, shuffled_batches
 from stages import paths
+from stages.checkpoints import checkpoint
 
 SCHEDULE = Schedule(epochs=4, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[1, 3], decay=0.5)
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
@@ -34,6 +39,9 @@ AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
 
 Trained = tuple[dict[str, Tensor], list[Epoch]]
 Train = Callable[[Checkpoint | None], Trained]
+
+
+DAMAGED = "expected a checkpoint as it was written, got a damaged one"
 
 
 class StoppedError(Exception):
@@ -196,6 +204,14 @@ def test_states_are_an_interval_apart(tmp_path: Path, monkeypatch: pytest.Monkey
         (lambda path: path.write_bytes(path.read_bytes()[:1000]), "expected a checkpoint, got "),
         (lambda path: path.write_bytes(b""), "expected a checkpoint, got "),
         (lambda path: path.write_bytes(b"\xff" * 1000), "expected a checkpoint, got "),
+        (
+            lambda path: path.write_bytes(path.read_bytes()[:-9] + b"\x7f" + path.read_bytes()[-8:]),
+            "expected a checkpoint as",
+        ),
+        (
+            lambda path: path.write_bytes(path.read_bytes().replace(b"learning_rate", b"learning_hate")),
+            "expected a checkp",
+        ),
         (lambda path: path.unlink(), None),
         (lambda path: stop(path, "b"), "expected a checkpoint of this training, got another"),
     ],
@@ -278,6 +294,57 @@ def run(stage: str, *, after: int = 0) -> str:
     )
     assert done.returncode == (-9 if after else 0), done.stderr
     return done.stdout
+
+
+def test_each_machine_and_each_parameter_has_its_own_state(project: Path) -> None:
+    """The name of a checkpoint; other files of the same content would share it otherwise."""
+    store.write_text(Path("input"), "x")
+
+    def name(stage: str = "embed", device: str = "cpu", **changes: Any) -> str:
+        compute = Compute(**{"dtype": torch.float32, "team": Team(), "compiled": False} | changes)
+        blocks = (EmbedParams, ModelParams, AugmentParams)
+        return checkpoint(stage, Path("params.yaml"), blocks, [Path("input")], torch.device(device), compute).path.name
+
+    names = [
+        name(),
+        name("pretrain"),
+        name(device="cuda"),
+        name(dtype=torch.bfloat16),
+        name(team=Team(rank=0, size=2)),
+        name(compiled=True),
+    ]
+    for key, value in {"embed.ridge": 0.5, "model.width": 16, "augment.flip": False}.items():
+        change(project / "params.yaml", {key: value})
+        names.append(name())
+    assert len(set(names)) == len(names) == 9
+    # the second process of a team reads what the first one has written
+    assert name(team=Team(rank=1, size=2)) == name(team=Team(rank=0, size=2))
+    change(project / "params.yaml", {"runtime.checkpoint_seconds": 5.0, "labeler.q": 1.0})
+    assert name() == names[-1]
+
+
+class _Others(Team):
+    """A team whose other process has found another state."""
+
+    def total(self, tensor: Tensor) -> Tensor:
+        """As if the other process had a number of its own."""
+        return tensor + 1
+
+
+def test_a_team_that_does_not_agree_begins_anew(tmp_path: Path) -> None:
+    stop(tmp_path / "state", "a")
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    progress = Progress(
+        model=model,
+        optimizer=optimizer,
+        decays=torch.optim.lr_scheduler.MultiStepLR(optimizer, []),
+        generator=torch.Generator(),
+        team=_Others(rank=0, size=2),
+        checkpoint=Checkpoint(path=tmp_path / "state", fingerprint="a", interval=0),
+    )
+    assert progress.resume().steps == 0
+    assert progress.resume().curve == []
 
 
 def kept() -> list[Path]:

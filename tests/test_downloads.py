@@ -146,10 +146,26 @@ def test_no_server(tmp_path: Path) -> None:
         fetch("http://127.0.0.1:9/file.zip", tmp_path / "file.zip", md5(CONTENT), wait=lambda seconds: None)
 
 
-@pytest.mark.parametrize("url", ["http://example.org/file.zip", "file:///etc/passwd", "ftp://example.org/file.zip"])
+@pytest.mark.parametrize(
+    "url", ["http://example.org/file.zip", "file:///etc/passwd", "http://127.0.0.1:80@evil.example/"]
+)
 def test_other_addresses_are_refused(url: str, tmp_path: Path) -> None:
     with pytest.raises(MelaError, match=r"^download: expected an address with https, got "):
         fetch(url, tmp_path / "file.zip", md5(CONTENT))
+
+
+def test_a_server_does_not_lead_to_an_unsafe_address(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def redirect(self: Handler) -> None:
+        self.send_response(302)
+        self.send_header("Location", "http://example.org/file.zip")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    monkeypatch.setattr(Handler, "do_GET", redirect)
+    with pytest.raises(MelaError, match=r"^download: expected an address with https, got http://example.org/file.zip"):
+        fetch(server.url, tmp_path / "file.zip", md5(CONTENT))
 
 
 def test_a_stalled_connection_is_an_error(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,8 +172,11 @@ def test_what_the_dead_left_is_deleted(tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     path = tmp_path / "a[1].txt"
-    left, living, foreign = (tmp_path / f".a[1].txt.{name}.tmp" for name in (dead.pid, os.getppid(), "something"))
-    other = tmp_path / f".b.txt.{dead.pid}.tmp"
+    here = store._machine()
+    left, living, foreign = (
+        tmp_path / f".a[1].txt.{name}.tmp" for name in (f"{here}-{dead.pid}", f"{here}-{os.getppid()}", f"0-{dead.pid}")
+    )
+    other = tmp_path / f".b.txt.{here}-{dead.pid}.tmp"
     for file in (left, living, foreign, other):
         file.write_text("half")
     store.write_text(path, "whole")

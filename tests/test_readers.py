@@ -102,7 +102,7 @@ def test_a_state_without_its_facts_is_told(tmp_path: Path) -> None:
     path = tmp_path / "state"
     save_file({}, path, metadata={"mela": json.dumps({"kind": "mela.checkpoint/1", "fingerprint": "a"})})
     assert Checkpoint(path=path, fingerprint="a", interval=0, tell=told.append).load() is None
-    assert told == [f"{path}: expected a checkpoint of this training, got another; begins anew"]
+    assert told == [f"{path}: expected a checkpoint as it was written, got a damaged one; begins anew"]
 
 
 def test_a_find_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

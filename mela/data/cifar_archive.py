@@ -77,7 +77,7 @@ def read_archive(root: Path, *, download: bool) -> dict[str, dict[str, Images]]:
     archive, folder = root / CIFAR100.filename, root / CIFAR100.base_folder
     checksums = dict([*CIFAR100.train_list, *CIFAR100.test_list, (CIFAR100.meta["filename"], CIFAR100.meta["md5"])])
     whole = all((folder / name).is_file() and checksum(folder / name) == md5 for name, md5 in checksums.items())
-    if whole or (folder.is_dir() and not download):
+    if whole or not (download or archive.is_file()):
         contents = {name: _published(folder / name, md5).read_bytes() for name, md5 in checksums.items()}
     else:
         if download:

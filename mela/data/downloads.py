@@ -5,14 +5,34 @@ import time
 from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from mela.errors import MelaError, one_line
 
 ATTEMPTS = 5
 SECONDS = 30.0
 CHUNK = 2**20
+
+
+def _require_https(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme != "https" and (parts.scheme, parts.hostname) != ("http", "127.0.0.1"):
+        raise MelaError(f"download: expected an address with https, got {url}; report this")
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows a server to another address, if that is as safe."""
+
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
+        """The next request."""
+        _require_https(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+OPENER = build_opener(_Redirects)
 
 
 def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = time.sleep) -> None:
@@ -38,8 +58,7 @@ def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = tim
     """
     if path.is_file() and checksum(path) == md5:
         return
-    if not url.startswith(("https://", "http://127.0.0.1:")):
-        raise MelaError(f"download: expected an address with https, got {url}; report this")
+    _require_https(url)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     for attempt in range(ATTEMPTS):
@@ -66,7 +85,7 @@ def _continue(url: str, part: Path) -> None:
     begun = part.stat().st_size if part.exists() else 0
     request = Request(url, headers={"Range": f"bytes={begun}-"} if begun else {})  # noqa: S310
     try:
-        response = urlopen(request, timeout=SECONDS)  # noqa: S310
+        response = OPENER.open(request, timeout=SECONDS)
     except HTTPError as error:
         if error.code == 416:  # nothing is left to fetch, or the server has another file
             error.close()
