@@ -16,6 +16,7 @@ from conftest import ROOT, STAGES, TINY, change
 from test_pipeline_definition import listed
 
 from mela import store
+from stages import guard
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))} | {
@@ -182,3 +183,44 @@ def test_what_the_dead_left_is_deleted(tmp_path: Path) -> None:
     store.write_text(path, "whole")
     assert path.read_text() == "whole"
     assert sorted(tmp_path.iterdir()) == sorted([path, living, foreign, other])
+
+
+class _Process:
+    def __init__(self, pid: int, command: str) -> None:
+        self.pid = pid
+        self._command = command.split()
+
+    def name(self) -> str:
+        return self._command[0]
+
+    def cmdline(self) -> list[str]:
+        return self._command
+
+
+@pytest.mark.parametrize(
+    ("alone", "ancestors", "watched"),
+    [
+        (True, ["9 python -m dvc repro", "8 bash", "1 init"], [9]),
+        (True, ["9 fish -c python", "8 python bin/dvc repro", "7 bash", "1 init"], [9, 8]),
+        (True, ["9 python notebook.py", "1 init"], [9]),
+        (True, ["1 dvc repro"], [1]),
+        (True, ["1 python serve.py"], [1]),
+        (True, ["1 init"], None),
+        (True, [], []),
+        (False, ["1 torchrun -m stages.embed"], [1]),
+        (False, ["9 python -m stages.embed", "8 dvc repro", "1 init"], [9]),
+        (False, [], []),
+    ],
+)
+def test_who_wants_the_results(
+    alone: bool, ancestors: list[str], watched: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to dvc, or the launcher of a team, which in a container is the first process; None: nobody any more."""
+    chain = [_Process(int(text.split()[0]), text.split(maxsplit=1)[1]) for text in ancestors]
+    monkeypatch.setattr(psutil.Process, "parents", lambda self: chain)
+    left: list[int] = []
+    monkeypatch.setattr("stages.guard.os._exit", left.append)
+    found = [process.pid for process in guard._who_wants_results(alone=alone)]
+    assert left == ([] if watched is not None else [1])
+    if watched is not None:
+        assert found == watched
