@@ -161,6 +161,12 @@ def read_features(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.flo
                 f"{path}: expected columns image_id (int64) and feature (fixed-size list of float32), found ({found}); "
                 "rerun extract"
             )
+        there = sum(file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups))
+        if there < 4 * dimensions * file.metadata.num_rows:
+            raise MelaError(
+                f"{path}: expected {dimensions} features of {file.metadata.num_rows} images, got {there} bytes in all; "
+                "rerun extract"
+            )
         image_ids = np.empty(file.metadata.num_rows, dtype=np.int64)
         features = np.empty((file.metadata.num_rows, dimensions), dtype=np.float32)
         done = 0

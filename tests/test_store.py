@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bench import fuzz
 from mela import store
 from mela.errors import MelaError
 
@@ -384,3 +385,12 @@ def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> No
         store.write_table(path, LABELS.assign(label="x"), store.LABELS, stage="label", params={})
     pd.testing.assert_frame_equal(read_labels(path), LABELS)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_features_that_cannot_be_in_the_file(tmp_path: Path) -> None:
+    """A damaged schema may ask for more memory than there is; fuzzing found this one."""
+    assert fuzz.read_damaged("features.parquet", 211871, tmp_path) is None
+    with pytest.raises(
+        MelaError, match=r"expected 10486023 features of 300 images, got \d+ bytes in all; rerun extract$"
+    ):
+        store.read_features(tmp_path / "features.parquet")
