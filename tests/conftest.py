@@ -1,4 +1,5 @@
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -79,3 +80,23 @@ def run_stages(*names: str) -> None:
     """Run stages in this process, in the current directory; all of them when none is named."""
     for name in names or STAGES:
         import_module(f"stages.{name}").main()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which all stages have run on tiny glyphs, to be copied or read."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        shutil.copy(ROOT / "presets/glyphs.yaml", "params.yaml")
+        change(Path("params.yaml"), TINY)
+        run_stages()
+    return folder
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that folder, as the current directory."""
+    shutil.copytree(finished, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    return tmp_path / "copy"

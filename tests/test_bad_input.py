@@ -22,7 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import ROOT, TINY, change, run_stages
+from conftest import ROOT, change, run_stages
 from PIL import Image
 
 from mela import store
@@ -32,18 +32,6 @@ from stages import paths
 Spoil = Callable[[], Any]
 Case = tuple[str, Spoil, str]
 RERUN = "rerun the stage that makes it"
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which all stages have run on tiny glyphs."""
-    folder = tmp_path_factory.mktemp("finished")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        shutil.copy(ROOT / "presets/glyphs.yaml", PARAMS)
-        change(PARAMS, TINY)
-        run_stages()
-    return folder
 
 
 def fails(stage: str, message: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -870,15 +858,9 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_bad_ends_in_one_line(
-    name: str,
-    finished: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    name: str, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     stage, spoil, message = CASES[name]
-    shutil.copytree(finished, tmp_path / "copy")
-    monkeypatch.chdir(tmp_path / "copy")
     spoil()
     fails(stage, message, monkeypatch, capfd)
 
@@ -932,10 +914,8 @@ def test_a_picture_in_two_splits_is_told(project: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("stage", ["images", "embed", "extract", "label", "evaluate", "report"])
 def test_a_full_disk_is_told(
-    stage: str, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    stage: str, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(finished, tmp_path / "copy")
-    monkeypatch.chdir(tmp_path / "copy")
 
     def fail(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -945,10 +925,8 @@ def test_a_full_disk_is_told(
 
 
 def test_a_file_for_a_folder_is_told(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(finished, tmp_path / "copy")
-    monkeypatch.chdir(tmp_path / "copy")
     shutil.rmtree("models")
     Path("models").write_text("")
     fails("label", r"\[Errno (17|20)\] .*models.*", monkeypatch, capfd)

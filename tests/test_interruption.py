@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -15,6 +15,7 @@ import pytest
 from conftest import ROOT, STAGES, TINY, change
 from test_pipeline_definition import listed
 
+from bench.kills import running
 from mela import store
 from stages import guard
 
@@ -53,11 +54,9 @@ def finish(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0, out + err
 
 
-def wait_until(what: str, *, seconds: float = 60, **found: object) -> None:
-    """Wait until `found` has a true value; the value is a callable."""
-    (condition,) = found.values()
+def wait_until(what: str, condition: Callable[[], bool], *, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < end, f"expected {what} within {seconds} seconds"
         time.sleep(0.05)
 
@@ -122,18 +121,6 @@ def training(whole: tuple[Path, dict[str, float]], tmp_path: Path) -> Iterator[P
         process.kill()
 
 
-def running(folder: Path) -> list[psutil.Process]:
-    """Processes that work in a folder."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.status() != psutil.STATUS_ZOMBIE and Path(process.cwd()) == folder:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals")
 @pytest.mark.parametrize(
     ("processes", "number"), [(1, signal.SIGKILL), (2, signal.SIGKILL), (1, signal.SIGTERM), (2, signal.SIGINT)]
@@ -143,7 +130,7 @@ def test_a_killed_dvc_leaves_nothing_running(training: Path, processes: int, num
     change(training / "params.yaml", {"runtime.processes": processes, "embed.tasks_per_step": 2})
     dvc = begin(training, "dvc", "repro", "embed")
     checkpoints = training / ".checkpoints"
-    wait_until("a checkpoint", found=lambda: any(checkpoints.glob("*.safetensors")))
+    wait_until("a checkpoint", lambda: any(checkpoints.glob("*.safetensors")))
     assert len(running(training)) >= 1 + processes
     if number == signal.SIGINT:
         os.killpg(dvc.pid, number)
@@ -154,7 +141,7 @@ def test_a_killed_dvc_leaves_nothing_running(training: Path, processes: int, num
     assert "Traceback" not in err, out + err
     if number == signal.SIGINT:
         assert err.count(INTERRUPTED.format("SIGINT")) == 1, out + err
-    wait_until("the end of the training", seconds=20, found=lambda: not running(training))
+    wait_until("the end of the training", lambda: not running(training), seconds=20)
     assert not (training / "models/initial.safetensors").exists()
 
     change(training / "params.yaml", {"embed.epochs": 500})

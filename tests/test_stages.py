@@ -26,27 +26,6 @@ def metrics(stage: str) -> dict[str, Any]:
     return json.loads(Path(f"results/{stage}/metrics.json").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which all stages have run on tiny glyphs, to be copied or read."""
-    folder = tmp_path_factory.mktemp("finished")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        from conftest import TINY
-
-        shutil.copy(ROOT / "presets/glyphs.yaml", "params.yaml")
-        change(Path("params.yaml"), TINY)
-        run_stages()
-    return folder
-
-
-@pytest.fixture
-def copied(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(finished, tmp_path / "copy")
-    monkeypatch.chdir(tmp_path / "copy")
-    return tmp_path / "copy"
-
-
 def stage_process(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", f"stages.{name}", *arguments]
     environment = {"PYTHONPATH": str(ROOT), "PATH": "", "OMP_NUM_THREADS": "1"}
