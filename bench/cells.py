@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from mela import store
+from mela.atomic import replacing
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
@@ -165,7 +166,7 @@ class Cell:
             )
             drawn = draw_split(truth[truth["split"] == split], settings, split)
             path.parent.mkdir(parents=True, exist_ok=True)
-            with store.replacing(path) as temporary:
+            with replacing(path) as temporary:
                 drawn.to_parquet(temporary)
         return pd.read_parquet(path)
 
@@ -208,10 +209,10 @@ class Cell:
         source = open_source(data, shots=self.recipe.shots)
         ids = shuffled_ids(len(source), data.seed)
         self.base.mkdir(parents=True, exist_ok=True)
-        with store.replacing(self.base / "images.npy") as temporary:
+        with replacing(self.base / "images.npy") as temporary:
             pack_images(temporary, source, ids, size=data.size, channels=data.channels)
         table = pd.DataFrame({"image_id": ids, "split": source.splits, "class": source.classes}).sort_values("image_id")
-        with store.replacing(self.base / "truth.parquet") as temporary:
+        with replacing(self.base / "truth.parquet") as temporary:
             table.to_parquet(temporary)
 
     def train_strong(self, backbone: Backbone, tasks: Episodes, compute: Compute | None = None) -> None:

@@ -12,7 +12,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -23,6 +22,7 @@ import psutil
 import typer
 from ruamel.yaml import YAML
 
+from bench.environment import for_clone
 from mela import store
 from mela.errors import MelaError
 
@@ -54,12 +54,7 @@ def forget(folder: Path) -> None:
 
 def begin(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     """Start ``dvc repro``; it prints to the log."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))}
-    environment |= {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "DVC_SITE_CACHE_DIR": str(folder.parent / f"{folder.name}.site"),
-        "PYTHONUNBUFFERED": "1",
-    }
+    environment = for_clone(DVC_SITE_CACHE_DIR=str(folder.parent / f"{folder.name}.site"), PYTHONUNBUFFERED="1")
     with log.open("ab") as file:
         return subprocess.Popen(
             ["dvc", "repro"],
@@ -174,6 +169,7 @@ def main(
         differ += different(whole, killed)
         text = log.read_text(encoding="utf-8")
         left = [path for path in killed.rglob("*.tmp") if ".dvc" not in path.parts and ".checkpoints" not in path.parts]
+    tracebacks = re.findall("Traceback", text)
     result: dict[str, Any] = {
         "kills": sum(done.values()),
         "of": dict(sorted(done.items())),
@@ -181,7 +177,7 @@ def main(
         "runs": begun,
         "outputs_that_differ": len(differ),
         "trainings_that_went_on": len(re.findall("goes on after", text)),
-        "tracebacks_of_stages": len(re.findall("Traceback", text)),
+        "tracebacks_of_stages": len(tracebacks),
         "temporary_files_left": len(left),
         "slowest_end_s": round(slowest, 2),
         "seed": seed,
@@ -189,9 +185,11 @@ def main(
     store.write_json(RESULT, result)
     print(result)
     if differ:
-        raise MelaError(
-            f"{differ[0]}: expected the bytes of the run that was not killed, got others; see the log above"
-        )
+        raise MelaError(f"{differ[0]}: expected the bytes of the run that was not killed, got others")
+    if left:
+        raise MelaError(f"{left[0].name}: expected no temporary file in the end, found it")
+    if tracebacks:
+        raise MelaError(f"expected lines from stages that were killed, got {text[text.index('Traceback') :][:2000]}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import typer
 
 from bench.cells import Cell, rescaled
 from mela import store
+from mela.atomic import replacing
 from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
 from mela.episodes import Episodes
@@ -112,7 +113,7 @@ def per_task(cell: Cell, regime: str, strength: str, labels: str, q: float, epoc
             targets = image_labels(cell, regime, strength, labels, q)
             model, count = trained(cell, targets, epochs), targets.n_labels
         table = accuracies(cell, model, Episodes(cell.tasks("test")))
-        with store.replacing(path) as temporary:
+        with replacing(path) as temporary:
             table.assign(classes=count).to_parquet(temporary)
     return pd.read_parquet(path)
 

@@ -22,6 +22,7 @@ from sklearn.metrics import adjusted_rand_score
 from bench.cells import Cell
 from bench.label_worth import accuracies, compared, trained
 from mela import store
+from mela.atomic import replacing
 from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
 from mela.extraction import extract_features
@@ -183,7 +184,7 @@ class Experiment:
         if not all(path.exists() for path in paths.values()):
             model = self.initial(tasks) if targets is None else trained(self.cell, targets, None)
             for kind, path in paths.items():
-                with store.replacing(path) as temporary:
+                with replacing(path) as temporary:
                     accuracies(self.cell, model, Episodes(tests[kind])).to_parquet(temporary)
         found = {kind: pd.read_parquet(path) for kind, path in paths.items()}
         return {

@@ -5,7 +5,6 @@ known, and nothing of what follows: the clone has no run cache. Python's bytecod
 run the pipeline before. Numbers of seconds are what a clock on the wall shows.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bench.environment import for_clone
 from bench.measure import Timing, alternate, record, write_rows
 from mela.errors import MelaError
 
@@ -88,13 +88,9 @@ def training_seconds(lines: Sequence[Line]) -> float:
 
 def run_experiment(work: Path, changes: Sequence[str], affected: set[str]) -> Round:
     """An experiment in a new clone below `work`, which runs the `affected` stages."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))}
-    environment |= {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPYCACHEPREFIX": str(work / "bytecode"),
-        "PYTHONUNBUFFERED": "1",
-        "DVC_SITE_CACHE_DIR": str(work / "site"),
-    }
+    environment = for_clone(
+        PYTHONPYCACHEPREFIX=str(work / "bytecode"), PYTHONUNBUFFERED="1", DVC_SITE_CACHE_DIR=str(work / "site")
+    )
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH"):
         environment.pop(name, None)
     with TemporaryDirectory(dir=work) as name:

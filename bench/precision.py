@@ -16,6 +16,7 @@ import typer
 from bench.cells import Cell
 from bench.label_worth import accuracies, trained
 from mela import store
+from mela.atomic import replacing
 from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
 from mela.device import keep_freed_memory
@@ -54,7 +55,7 @@ def per_task(cell: Cell, embedding: str, name: str) -> pd.DataFrame:
     if not path.exists():
         model = EMBEDDINGS[embedding](cell, Compute(dtype=DTYPES[name]))
         table = accuracies(cell, model, Episodes(cell.tasks("test")))
-        with store.replacing(path) as temporary:
+        with replacing(path) as temporary:
             table.to_parquet(temporary)
         print(cell.name, cell.seed, embedding, name, table.groupby("setting")["accuracy"].mean().to_dict(), flush=True)
     return pd.read_parquet(path).pivot(index="task_id", columns="setting", values="accuracy")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from bench.label_grid import ROWS
 from bench.label_tables import NAMES
 from bench.q_sweep import COLORS
-from mela import store
+from mela.atomic import replacing
 from mela.figures import GREY
 
 PANELS = {"clusters": "clusters", "accuracy": "clustering accuracy (%)", "tasks_clustered": "tasks clustered (%)"}
@@ -67,7 +67,7 @@ def main(
     for panel in grid[-1]:
         panel.set_xlabel("q")
     grid[0, 0].legend(frameon=False, fontsize=8)
-    with store.replacing(out) as temporary:
+    with replacing(out) as temporary:
         figure.savefig(temporary, format="png")
 
 

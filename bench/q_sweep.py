@@ -14,6 +14,7 @@ import typer
 from matplotlib.figure import Figure
 
 from mela import store
+from mela.atomic import replacing
 from mela.figures import BLUE, GREEN, GREY, ORANGE
 from mela.label_report import label_metrics
 from mela.labeler import LearnLabeler
@@ -100,7 +101,7 @@ def main(
     settings = values | {"random_state": LabelerParams.read(params).seed}
     table = sweep(samples, truth, settings, q)
     store.write_csv(out / "q_sweep.csv", table)
-    with store.replacing(out / "q_sweep.png") as temporary:
+    with replacing(out / "q_sweep.png") as temporary:
         draw(table, None if truth is None else truth.nunique()).savefig(temporary, format="png")
 
 

@@ -26,6 +26,7 @@ from PIL import Image
 
 from bench.measure import Usage, record, write_rows
 from mela import store
+from mela.atomic import replacing
 from mela.backbones import build_backbone
 from mela.data.packing import pack_images, shuffled_ids
 from mela.data.source import ImageSource
@@ -65,7 +66,7 @@ def synthetic_features(n_images: int) -> Batches:
 def pack(folder: Path, n: int) -> None:
     """The stage images: all images and both tables."""
     source, ids = synthetic_source(n), shuffled_ids(n, 0)
-    with store.replacing(folder / "images.npy") as temporary:
+    with replacing(folder / "images.npy") as temporary:
         pack_images(temporary, source, ids, size=SIZE, channels=CHANNELS)
     rows = pd.DataFrame({"image_id": ids, "split": source.splits, "source": source.sources}).sort_values("image_id")
     store.write_table(folder / "index.parquet", rows, store.INDEX, stage="images", params={})

@@ -162,7 +162,15 @@ def build_backbone(
     mean, std : sequence of float, length channels
     seed : int
         Of the initial weights; torch's global generator is left as it was.
+
+    Raises
+    ------
+    ValueError
+        The name is unknown, or a size is below 1.
     """
+    for key, value in (("channels", channels), ("size", size), ("width", width)):
+        if value < 1:
+            raise ValueError(f"{key}: expected 1 or more, got {value}")
     with seeded(seed):
         if name == "conv4":
             body, dimensions = conv4(channels, size, width)

@@ -14,8 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from mela.atomic import replacing
 from mela.errors import MelaError, one_line
-from mela.store import replacing
 
 KIND = "mela.checkpoint/1"
 CODE = ("mela", "stages")

@@ -1,4 +1,9 @@
-"""The one kind of error that users are meant to see."""
+"""The one kind of error that users are meant to see, and what they are told when they interrupt."""
+
+
+def interrupted(signal: str) -> str:
+    """What a process says when a signal of this name ends it."""
+    return f"error: interrupted by {signal}; run the same command again to go on"
 
 
 class MelaError(ValueError):

@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from mela.errors import MelaError
+from mela.errors import MelaError, interrupted
 
 
 def start(processes: int) -> None:
@@ -38,7 +38,7 @@ def start(processes: int) -> None:
     try:
         elastic_launch(config, sys.executable)("-m", module.name, *sys.argv[1:])
     except SignalException as error:
-        print(f"error: interrupted by {error.sigval.name}; run the same command again to go on", file=sys.stderr)
+        print(interrupted(error.sigval.name), file=sys.stderr)
         sys.exit(128 + error.sigval)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()

@@ -10,11 +10,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from mela.atomic import replacing
 from mela.backbones import Backbone, build_backbone
 from mela.errors import MelaError
 from mela.images import channel_statistics, require_images
 from mela.params import ModelParams
-from mela.store import replacing
 
 KIND = "mela.backbone/1"
 

@@ -67,8 +67,8 @@ class Progress:
         """Remember from where the order of the epoch is drawn."""
         self._epoch_began = self.generator.get_state()
 
-    def keep(self, position: Position) -> None:
-        """Write a checkpoint if it is time to; the first process decides, and writes."""
+    def keep(self, curve: list[dict[str, Any]], steps: int, sums: Tensor) -> None:
+        """Write a checkpoint of this position if it is time to; the first process decides, and writes."""
         if self.checkpoint is None:
             return
         due = self.team.total(torch.tensor(float(self.team.leads and self.checkpoint.due()), device=self._device))
@@ -84,12 +84,12 @@ class Progress:
                 tensors[f"momentum.{number}"] = state["momentum_buffer"]
         tensors |= {
             "masks": masks,
-            "sums": position.sums,
+            "sums": sums,
             "epoch_began": self._epoch_began,
             "generator": self.generator.get_state(),
         }
         rate = self.optimizer.param_groups[0]["lr"]
-        self.checkpoint.save(tensors, {"curve": position.curve, "steps": position.steps, "learning_rate": rate})
+        self.checkpoint.save(tensors, {"curve": curve, "steps": steps, "learning_rate": rate})
 
     def _agree(self, digest: str) -> bool:
         """Whether all processes have found the same state; on machines that do not share the folder they may not."""

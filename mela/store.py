@@ -3,25 +3,20 @@
 Every parquet file carries its schema and, under the metadata key ``mela``, which stage made it from which parameters.
 """
 
-import glob
-import hashlib
 import json
-import os
-import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mela.atomic import replacing
 from mela.errors import MelaError, one_line
 
 ROW_GROUP_BYTES = 2**22
@@ -57,36 +52,6 @@ ACCURACIES = pa.schema(
 def features_schema(dimensions: int) -> pa.Schema:
     """Schema of a feature table: ``image_id`` and a list of exactly `dimensions` float32."""
     return pa.schema([("image_id", pa.int64()), ("feature", pa.list_(pa.float32(), dimensions))])
-
-
-@cache
-def _machine() -> str:
-    """Where numbers of processes mean something: a host and, for containers on it, their own numbering."""
-    numbering = Path("/proc/self/ns/pid")
-    name = f"{platform.node()} {numbering.stat().st_ino if numbering.exists() else ''}"
-    return hashlib.sha256(name.encode()).hexdigest()[:8]
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` that takes its place, synced to disk, once the block ends without an error.
-
-    What processes that are gone have left there is deleted.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    here = _machine()
-    for left in path.parent.glob(f".{glob.escape(path.name)}.{here}-*.tmp"):
-        process = left.name.removesuffix(".tmp").rpartition("-")[2]
-        if process.isdecimal() and not psutil.pid_exists(int(process)):
-            left.unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.name}.{here}-{os.getpid()}.tmp")
-    try:
-        yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_table(

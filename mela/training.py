@@ -126,10 +126,10 @@ def fit(
                         tally.settle()
                     optimizer.step()
                     if not tally.waiting:
-                        progress.keep(Position(curve=position.curve, steps=tally.steps, sums=tally.sums))
+                        progress.keep(position.curve, tally.steps, tally.sums)
                 if tally.waiting:
                     tally.settle()
-                    progress.keep(Position(curve=position.curve, steps=tally.steps, sums=tally.sums))
+                    progress.keep(position.curve, tally.steps, tally.sums)
             except MelaError:
                 # an earlier loss that nobody has looked at may be the cause
                 tally.settle(ALONE)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from mela import store
+from mela.atomic import together
 from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
 from mela.embedding import train_embedding
@@ -52,8 +53,9 @@ def main(
             on_epoch=print_epoch("embed", settings.epochs),
         )
     if compute.team.leads:
-        save_model(model, backbone, configuration)
-        store.write_csv(curve, pd.DataFrame(epochs))
+        with together():
+            save_model(model, backbone, configuration)
+            store.write_csv(curve, pd.DataFrame(epochs))
         kept.remove()
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from mela import store
+from mela.atomic import together
 from mela.augmentation import Augmentation
 from mela.device import choose_device
 from mela.episodes import Episodes
@@ -52,13 +53,14 @@ def main(
             rows.append(accuracies.assign(split=split, model=name))
             print(f"evaluate: {split}: {name}: {len(tasks)} tasks")
     table = pd.concat(rows, ignore_index=True)
-    store.write_table(per_task, table, store.ACCURACIES, stage="evaluate", params=settings.model_dump(mode="json"))
     summary = summarize(table[table["split"] == "test"])
     summary["validation"] = summarize(table[table["split"] == "val"])
     for setting in {f"{shots}_shot" for shots in settings.shots} - set(summary["tasks"]):
         print(f"evaluate: {setting}: not measured, since fewer than two test tasks have that many support images")
     summary["labels"] = PretrainParams.read(params).labels
-    store.write_json(metrics, summary)
+    with together():
+        store.write_table(per_task, table, store.ACCURACIES, stage="evaluate", params=settings.model_dump(mode="json"))
+        store.write_json(metrics, summary)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from mela.errors import interrupted
+
 if TYPE_CHECKING:
     from psutil import Process
 
@@ -37,8 +39,7 @@ def _end(number: int, frame: FrameType | None) -> None:
     """
     for other in (signal.SIGINT, signal.SIGTERM):
         signal.signal(other, signal.SIG_DFL)
-    name = signal.Signals(number).name
-    print(f"error: interrupted by {name}; run the same command again to go on", file=sys.stderr, flush=True)
+    print(interrupted(signal.Signals(number).name), file=sys.stderr, flush=True)
     # an exception can be lost, where Python ignores those of destructors
     late = threading.Timer(PATIENCE, os._exit, [128 + number])
     late.daemon = True

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from mela import store
+from mela.atomic import replacing, together
 from mela.data.open import open_source
 from mela.data.packing import pack_images, shuffled_ids
 from mela.data.repeats import between_splits
@@ -26,24 +27,27 @@ def main(
     ids = shuffled_ids(len(source), data.seed)
     made_from = data.model_dump(mode="json", exclude={"root"})
 
-    with store.replacing(images) as temporary:
-        pack_images(temporary, source, ids, size=data.size, channels=data.channels)
     rows = pd.DataFrame({"image_id": ids, "split": source.splits, "source": source.sources}).sort_values("image_id")
-    store.write_table(index, rows, store.INDEX, stage="images", params=made_from)
-
     classes = pd.DataFrame(
         {"image_id": ids, "class": source.classes or []} if source.classes else {"image_id": [], "class": []}
     )
-    store.write_table(truth, classes.sort_values("image_id"), store.TRUTH, stage="images", params=made_from)
-
     given = pd.DataFrame(columns=store.TASKS.names)
     if source.tasks is not None:
         given = source.tasks.assign(
             split=[source.splits[image] for image in source.tasks["image_id"]], image_id=ids[source.tasks["image_id"]]
         )
-    store.write_table(tasks, given, store.TASKS, stage="images", params=made_from)
-    if found := between_splits(store.open_images(images), ids, source.splits, source.sources):
-        print(f"images: {found}")
+    with together():
+        with replacing(images) as temporary:
+            pack_images(temporary, source, ids, size=data.size, channels=data.channels)
+            repeated = between_splits(store.open_images(temporary), ids, source.splits, source.sources)
+        for path, table, schema in [
+            (index, rows, store.INDEX),
+            (truth, classes.sort_values("image_id"), store.TRUTH),
+            (tasks, given, store.TASKS),
+        ]:
+            store.write_table(path, table, schema, stage="images", params=made_from)
+    if repeated:
+        print(f"images: {repeated}")
     print(f"images: {len(source)} of {data.size} x {data.size} x {data.channels}", *_counts(source.splits), sep=", ")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mela import store
+from mela.atomic import together
 from mela.label_report import label_metrics, merges_table, passes_table, remark, sizes_table
 from mela.params import PARAMS, LabelerParams
 from mela.task_samples import manifest_samples
@@ -38,12 +39,9 @@ def main(
     labeler.fit_tasks(samples)
     image_ids = known_images[samples.index]
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), image_ids, samples.classes)
-    # labels do not say what they were made from, so that the same ones by other parameters train nothing again
-    by_image = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
-    store.write_table(labels, by_image, store.LABELS, stage="label", params={})
     weights = image_weights(flat, labeler.class_weights_, image_ids, samples.classes)
+    by_image = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
     by_weight = weights_table(flat.image_ids, weights)
-    store.write_table(soft_labels, by_weight, store.SOFT_LABELS, stage="label", params={})
     by_task = pd.DataFrame(
         {
             "task_id": samples.task_ids,
@@ -53,15 +51,18 @@ def main(
         }
     )
     made_from = settings.model_dump(mode="json")
-    store.write_table(assignments, by_task, store.ASSIGNMENTS, stage="label", params=made_from)
-    store.write_array(centroids, labeler.cluster_centers_[flat.order].astype(np.float32))
-
     largest = 100 * float(weights.max(axis=1).toarray().mean())
     result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | label_metrics(labeler)
-    store.write_json(metrics, result)
-    store.write_csv(passes, passes_table(labeler))
-    store.write_csv(merges, merges_table(labeler))
-    store.write_csv(sizes, sizes_table(labeler))
+    with together():
+        # labels do not say what they were made from, so that the same ones by other parameters train nothing again
+        store.write_table(labels, by_image, store.LABELS, stage="label", params={})
+        store.write_table(soft_labels, by_weight, store.SOFT_LABELS, stage="label", params={})
+        store.write_table(assignments, by_task, store.ASSIGNMENTS, stage="label", params=made_from)
+        store.write_array(centroids, labeler.cluster_centers_[flat.order].astype(np.float32))
+        store.write_json(metrics, result)
+        store.write_csv(passes, passes_table(labeler))
+        store.write_csv(merges, merges_table(labeler))
+        store.write_csv(sizes, sizes_table(labeler))
     if line := remark(labeler):
         print(f"label: {line}")
     print("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(**result))

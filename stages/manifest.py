@@ -1,11 +1,11 @@
 """Freeze the tasks of all splits: draw them from benchmark classes, or take those that the data came as."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from mela import store
+from mela.atomic import together
 from mela.manifests import draw_split, given_split
 from mela.params import PARAMS, TaskParams
 from stages import paths
@@ -27,18 +27,16 @@ def main(
     classes = store.read_table(index, store.INDEX).merge(
         store.read_table(truth, store.TRUTH), on="image_id", how="left"
     )
-    drawn: dict[Path, tuple[pd.DataFrame, dict[str, Any]]] = {}
-    for split, path in {"train": train, "val": val, "test": test}.items():
-        if len(given):
-            manifest, made_from = given_split(given, split), {}
-        else:
-            manifest = draw_split(classes[classes["split"] == split], settings, split)
-            made_from = settings.model_dump(mode="json", exclude={"train", "val", "test"})
-        drawn[path] = manifest, {"split": split} | made_from
-    # not before all are known to be possible
-    for path, (manifest, made_from) in drawn.items():
-        store.write_table(path, manifest, store.MANIFEST, stage="manifest", params=made_from)
-        print(f"manifest: {made_from['split']}: {describe(manifest)}")
+    # a split that is impossible leaves all as they were
+    with together():
+        for split, path in {"train": train, "val": val, "test": test}.items():
+            if len(given):
+                manifest, made_from = given_split(given, split), {"split": split}
+            else:
+                manifest = draw_split(classes[classes["split"] == split], settings, split)
+                made_from = settings.model_dump(mode="json", exclude={"train", "val", "test"}) | {"split": split}
+            store.write_table(path, manifest, store.MANIFEST, stage="manifest", params=made_from)
+            print(f"manifest: {split}: {describe(manifest)}")
 
 
 def describe(manifest: pd.DataFrame) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from mela import store
+from mela.atomic import together
 from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
 from mela.episodes import Episodes
@@ -56,17 +57,18 @@ def main(
     if not compute.team.leads:
         return
     losses = both_losses(backbone, classifier, packed, tasks, targets)
-    save_model(model, backbone, configuration)
-    store.write_csv(curve, pd.DataFrame(epochs))
-    store.write_json(
-        metrics,
-        {
-            "labels": settings.labels,
-            "loss": epochs[-1].loss,
-            "precision": str(compute.dtype).removeprefix("torch."),
-            "proposition1": {"task_loss": losses.task_loss, "global_loss": losses.global_loss},
-        },
-    )
+    with together():
+        save_model(model, backbone, configuration)
+        store.write_csv(curve, pd.DataFrame(epochs))
+        store.write_json(
+            metrics,
+            {
+                "labels": settings.labels,
+                "loss": epochs[-1].loss,
+                "precision": str(compute.dtype).removeprefix("torch."),
+                "proposition1": {"task_loss": losses.task_loss, "global_loss": losses.global_loss},
+            },
+        )
     kept.remove()
     print(
         f"pretrain: Proposition 1: {losses.task_loss:.4f} over each task's classes <= {losses.global_loss:.4f} over all"

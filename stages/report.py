@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from mela import figures, store
+from mela.atomic import replacing, together
 from mela.summary import final_name, markdown, summary_rows
 from stages import paths
 from stages.run import run
@@ -23,8 +24,6 @@ def main(
     """Read all metrics and curves; write summary.md and the figures."""
     scored, pretrained, evaluated = store.read_json(scores), store.read_json(pretrain), store.read_json(evaluate)
     rows = summary_rows(store.read_json(label), scored, pretrained, evaluated)
-    store.write_text(report / "summary.md", markdown(rows))
-
     pictures = {
         "clusters": figures.clusters_figure(store.read_csv(passes), store.read_csv(merges), scored.get("true_classes")),
         "sizes": figures.sizes_figure(store.read_csv(sizes)),
@@ -32,9 +31,11 @@ def main(
     }
     if evaluated["mela"]:
         pictures["accuracy"] = figures.accuracy_figure(evaluated, final_name(pretrained))
-    for name, figure in pictures.items():
-        with store.replacing(report / f"{name}.png") as temporary:
-            figure.savefig(temporary, format="png")
+    with together():
+        store.write_text(report / "summary.md", markdown(rows))
+        for name, figure in pictures.items():
+            with replacing(report / f"{name}.png") as temporary:
+                figure.savefig(temporary, format="png")
     print(f"report: {report}/summary.md; `mela summary` prints it")
 
 

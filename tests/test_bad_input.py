@@ -920,7 +920,7 @@ def test_a_full_disk_is_told(
     def fail(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mela.store.os.fsync", fail)
+    monkeypatch.setattr("mela.atomic.os.fsync", fail)
     fails(stage, r"\[Errno 28\] No space left on device.*", monkeypatch, capfd)
 
 

@@ -1,7 +1,6 @@
 """The pipeline under real DVC, on tiny data: what runs, what does not run again, and what users are shown."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -13,6 +12,8 @@ import pytest
 from conftest import ROOT, STAGES, TINY, change
 from test_pipeline_definition import listed
 
+from bench.environment import for_clone
+
 AFTER_LABEL = ["label", "score_labels", "pretrain", "evaluate", "report"]
 
 
@@ -23,16 +24,14 @@ class Project:
         self.folder = folder
 
     def environment(self) -> dict[str, str]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))}
-        environment |= {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "OMP_NUM_THREADS": "1",
-            "GIT_AUTHOR_NAME": "test",
-            "GIT_AUTHOR_EMAIL": "test@example.org",
-            "GIT_COMMITTER_NAME": "test",
-            "GIT_COMMITTER_EMAIL": "test@example.org",
-            "COLUMNS": "200",
-        }
+        environment = for_clone(
+            OMP_NUM_THREADS="1",
+            GIT_AUTHOR_NAME="test",
+            GIT_AUTHOR_EMAIL="test@example.org",
+            GIT_COMMITTER_NAME="test",
+            GIT_COMMITTER_EMAIL="test@example.org",
+            COLUMNS="200",
+        )
         environment.pop("PYTHONPATH", None)
         return environment
 

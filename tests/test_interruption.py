@@ -15,15 +15,13 @@ import pytest
 from conftest import ROOT, STAGES, TINY, change
 from test_pipeline_definition import listed
 
+from bench.environment import for_clone
 from bench.kills import running
-from mela import store
+from mela import atomic, store
 from stages import guard
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))} | {
-    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    "OMP_NUM_THREADS": "1",
-}
+ENVIRONMENT = for_clone(OMP_NUM_THREADS="1")
 INTERRUPTED = "error: interrupted by {}; run the same command again to go on\n"
 
 
@@ -160,7 +158,7 @@ def test_what_the_dead_left_is_deleted(tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     path = tmp_path / "a[1].txt"
-    here = store._machine()
+    here = atomic._machine()
     left, living, foreign = (
         tmp_path / f".a[1].txt.{name}.tmp" for name in (f"{here}-{dead.pid}", f"{here}-{os.getppid()}", f"0-{dead.pid}")
     )

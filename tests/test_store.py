@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mela import store
+from mela.atomic import replacing
 from mela.errors import MelaError
 
 TABLES = {
@@ -340,7 +341,7 @@ def test_replacing_leaves_the_old_file_when_the_block_raises(tmp_path: Path) -> 
     path.write_text("old")
 
     def fail() -> None:
-        with store.replacing(path) as temporary:
+        with replacing(path) as temporary:
             assert temporary.parent == path.parent
             temporary.write_text("half")
             raise KeyboardInterrupt
@@ -354,7 +355,7 @@ def test_replacing_leaves_the_old_file_when_the_block_raises(tmp_path: Path) -> 
 def test_replacing_shows_the_new_file_only_when_whole(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    with store.replacing(path) as temporary:
+    with replacing(path) as temporary:
         temporary.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"

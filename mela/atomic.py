@@ -1,0 +1,77 @@
+"""Files that appear whole or not at all, alone or several at once."""
+
+import errno
+import glob
+import hashlib
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+_group: ContextVar[dict[Path, Path] | None] = ContextVar("_group", default=None)
+
+
+@cache
+def _machine() -> str:
+    """Where numbers of processes mean something: a host and, for containers on it, their own numbering."""
+    numbering = Path("/proc/self/ns/pid")
+    name = f"{platform.node()} {numbering.stat().st_ino if numbering.exists() else ''}"
+    return hashlib.sha256(name.encode()).hexdigest()[:8]
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path` that takes its place, synced to disk, once the block ends without an error.
+
+    What processes that are gone have left there is deleted. Within `together` the place is taken at the end of that.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    here = _machine()
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{here}-*.tmp"):
+        process = left.name.removesuffix(".tmp").rpartition("-")[2]
+        if process.isdecimal() and not psutil.pid_exists(int(process)):
+            left.unlink(missing_ok=True)
+    temporary = path.with_name(f".{path.name}.{here}-{os.getpid()}.tmp")
+    group = _group.get()
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        if group is None:
+            temporary.replace(path)
+        else:
+            group[path] = temporary
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Files that are written in the block take their places when it ends, and none of them if it raises.
+
+    They do so one right after the other: a process that is killed in that moment leaves some old and some new.
+
+    Raises
+    ------
+    IsADirectoryError
+        A folder is in the place of one of them; all are left as they were.
+    """
+    group: dict[Path, Path] = {}
+    token = _group.set(group)
+    try:
+        yield
+        for path in group:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        for path, temporary in group.items():
+            temporary.replace(path)
+    finally:
+        _group.reset(token)
+        for temporary in group.values():
+            temporary.unlink(missing_ok=True)
