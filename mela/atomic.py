@@ -6,7 +6,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -46,9 +46,14 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.replace(path)
         else:
             group[path] = temporary
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, str(temporary)):
+            error.filename = str(path)
         raise
+    finally:
+        if group is None or path not in group:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 @contextmanager

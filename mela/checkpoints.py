@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from mela.atomic import replacing
@@ -100,7 +100,7 @@ class Checkpoint:
         copies = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         content = {"kind": KIND, "fingerprint": self.fingerprint, "facts": facts, "digest": _digest_of(copies, facts)}
         with replacing(self.path) as temporary:
-            save_file(copies, temporary, metadata={"mela": json.dumps(content)})
+            temporary.write_bytes(save(copies, metadata={"mela": json.dumps(content)}))
         self._written = time.monotonic()
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any], str] | None:

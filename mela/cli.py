@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from mela.errors import MelaError, one_line
+from mela.errors import MelaError, line_of
 from mela.params import PARAMS, check_document
 from mela.store import read_json, write_text
 from mela.summary import summary_rows
@@ -72,6 +72,9 @@ def main() -> None:
     """Entry point: an error that the user can put right becomes one line and exit status 1."""
     try:
         app()
-    except (MelaError, OSError) as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
+    except Exception as error:
+        line = line_of(error)
+        if line is None:
+            raise
+        print(line, file=sys.stderr)
         sys.exit(1)

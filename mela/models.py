@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from mela.atomic import replacing
 from mela.backbones import Backbone, build_backbone
@@ -59,7 +59,7 @@ def save_model(path: Path, backbone: Backbone, configuration: dict[str, Any]) ->
     # one key only: safetensors writes several in random order
     header = {"mela": json.dumps({"kind": KIND, "configuration": configuration}, sort_keys=True)}
     with replacing(path) as temporary:
-        save_file(tensors, temporary, metadata=header)
+        temporary.write_bytes(save(tensors, metadata=header))
 
 
 def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) -> Backbone:
@@ -72,6 +72,8 @@ def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) 
     """
     if not path.is_file():
         raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first")
+    # safetensors takes a file that must not be read for a missing one
+    path.open("rb").close()
     try:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get("mela", "{}"))

@@ -3,6 +3,7 @@
 Every parquet file carries its schema and, under the metadata key ``mela``, which stage made it from which parameters.
 """
 
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -100,6 +101,9 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
                 )
             yield file
     except MelaError:
+        raise
+    except PermissionError as error:
+        error.filename = str(path)
         raise
     # ValueError: names that are no UTF-8, lengths that do not agree
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -221,6 +225,8 @@ def open_images(path: Path) -> npt.NDArray[np.uint8]:
     _require(path)
     try:
         images = np.lib.format.open_memmap(path, mode="r")
+    except PermissionError:
+        raise
     # the header is a Python literal, and reading a damaged one raises almost anything
     except Exception as error:
         raise MelaError(
@@ -259,8 +265,11 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write_array(path: Path, array: npt.NDArray[Any]) -> None:
     """Write one array as ``.npy``."""
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=False)
+    with replacing(path) as temporary:
+        # numpy does not say why it fails to write a file
+        temporary.write_bytes(content.getbuffer())
 
 
 def write_csv(path: Path, columns: pd.DataFrame) -> None:

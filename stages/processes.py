@@ -13,11 +13,12 @@ import torch
 
 from mela.compute import Compute
 from mela.device import choose_device
+from mela.errors import line_of
 from mela.launch import start
 from mela.params import PARAMS, RuntimeParams
 from mela.precision import Precision, choose_dtype
 from mela.team import joined, launched
-from stages.run import line_of, run
+from stages.run import run
 
 PATIENCE = 2.0
 

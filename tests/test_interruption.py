@@ -154,6 +154,40 @@ def test_a_killed_dvc_leaves_nothing_running(training: Path, processes: int, num
     again.communicate(timeout=60)
 
 
+SLOW = """
+import time
+from stages import guard
+guard.PATIENCE = {patience}
+guard.guard()
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+finally:
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("patience", "signals", "status"), [(60, 2, -signal.SIGTERM), (0.5, 1, 130)])
+def test_an_end_that_takes_too_long_is_cut_short(patience: float, signals: int, status: int) -> None:
+    """By a second signal, or after a while."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW.format(patience=patience)],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    for number in (signal.SIGINT, signal.SIGTERM)[:signals]:
+        process.send_signal(number)
+        time.sleep(0.3)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == status, out + err
+    assert err == INTERRUPTED.format("SIGINT")
+
+
 def test_what_the_dead_left_is_deleted(tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()

@@ -129,12 +129,16 @@ def open_image(path: Path, name: str) -> Image.Image:
     MelaError
         One line that names the image: missing, unreadable, truncated, no image, animated or with several pages,
         32 bits per channel, or more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels.
+    PermissionError
+        The file must not be read.
     """
     try:
         with Image.open(path) as image:
             fault = _fault(image)
             if fault is None:
                 return _to_8_bits(ImageOps.exif_transpose(image))
+    except PermissionError:
+        raise
     # Given damaged bytes, decoders raise almost anything: OSError, SyntaxError, struct.error, zlib.error, EOFError...
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())

@@ -51,7 +51,8 @@ def pack_images(path: Path, source: ImageSource, ids: npt.NDArray[np.int64], *, 
             own = np.sort(order[start : start + rows])
             for index in own.tolist():
                 block[ids[index] - start] = to_array(source.load(index), size=size, channels=channels)
-            block[: len(own)].tofile(file)
+            # tofile does not say why it fails
+            file.write(block[: len(own)].data)
 
 
 def to_array(image: Image.Image, *, size: int, channels: int) -> npt.NDArray[np.uint8]:

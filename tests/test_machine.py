@@ -1,0 +1,213 @@
+"""What is wrong with the machine ends in one line too, and leaves every file as it was: disk, rights, memory."""
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, change
+from test_bad_input import contents, fails, folders
+
+from mela import atomic
+from mela.params import PARAMS
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has these means")
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+FREE = "No space left on device; free some space and run the same command again"
+RIGHTS = "Permission denied; check who may read and write it"
+
+
+def started(*command: str) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, in the current directory."""
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+
+
+# a disk of its own for a folder, with `room` bytes left beside what was there
+FULL = """
+mount -t tmpfs -o size=4m tmpfs "$FOLDER" && cp -a kept/. "$FOLDER" || exit 77
+dd if=/dev/zero of="$FOLDER/filler" bs=4k 2> /dev/null
+truncate -s "-$ROOM" "$FOLDER/filler"
+"$PYTHON" -m "stages.$STAGE"
+status=$?
+rm "$FOLDER/filler"
+diff -r kept "$FOLDER" >&2 || exit 78
+exit $status
+"""
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("stage", "folder", "room", "file"),
+    [
+        ("images", "data/images", 0, "data/images/images.npy"),
+        ("images", "data/images", 100_000, "data/images/images.npy"),
+        ("images", "data/images", 760_000, "data/images/index.parquet"),
+        ("manifest", "data/manifest", 0, "data/manifest/train.parquet"),
+        ("embed", "models", 0, "models/initial.safetensors"),
+        ("embed", ".checkpoints", 0, r".checkpoints/embed-\w+.safetensors"),
+        ("extract", "data", 0, "data/features.parquet"),
+        ("extract", "data", 8_192, "data/features.parquet"),
+        ("label", "data/labels", 0, "data/labels/mela.parquet"),
+        ("label", "models", 0, "models/centroids.npy"),
+        ("label", "results/label", 0, "results/label/metrics.json"),
+        ("label", "results/label", 4_096, "results/label/passes.csv"),
+        ("pretrain", "results/pretrain", 0, "results/pretrain/curve.csv"),
+        ("pretrain", "results/pretrain", 4_096, "results/pretrain/metrics.json"),
+        ("evaluate", "results/evaluate", 0, "results/evaluate/per_task.parquet"),
+        ("report", "results/report", 20_480, r"results/report/\w+.png"),
+    ],
+)
+def test_a_full_disk(stage: str, folder: str, room: int, file: str, copied: Path) -> None:
+    """A real one: whatever part of the outputs finds room, none of them changes."""
+    change(PARAMS, {"runtime.checkpoint_seconds": 0 if folder == ".checkpoints" else 60})
+    Path(folder).mkdir(exist_ok=True)
+    shutil.copytree(folder, "kept")
+    before = contents()
+    variables = [f"FOLDER={folder}", f"ROOM={room}", f"STAGE={stage}", f"PYTHON={sys.executable}"]
+    ended = started("unshare", "--mount", "--map-root-user", "env", *variables, "sh", "-c", FULL)
+    if ended.returncode == 77 or "unshare" in ended.stderr:
+        pytest.skip(f"a disk cannot be mounted here: {ended.stderr}")
+    assert re.fullmatch(f"error: {file}: {FREE}\n", ended.stderr), ended.stderr
+    assert ended.returncode == 1
+    assert contents() == before
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_any_write_may_fail(
+    number: int, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The last of eight outputs cannot be synced, or an earlier one: none of them changes."""
+    change(PARAMS, {"labeler.q": 5.0})
+    done: list[int] = []
+
+    def fail(descriptor: int) -> None:
+        done.append(descriptor)
+        if len(done) == number + 1:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("mela.atomic.os.fsync", fail)
+    fails("label", r"\[Errno 5\] Input/output error: '\w+/.*'", monkeypatch, capfd)
+    assert len(done) == number + 1
+
+
+def test_a_folder_in_the_place_of_a_file(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("results/label/sizes.csv").unlink()
+    Path("results/label/sizes.csv").mkdir()
+    change(PARAMS, {"labeler.q": 5.0})
+    fails("label", "results/label/sizes.csv: Is a directory; move what is there away", monkeypatch, capfd)
+
+
+def test_a_file_for_a_folder(copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree("models")
+    Path("models").write_text("")
+    fails("label", "models: (File exists|Not a directory); move what is there away", monkeypatch, capfd)
+
+
+def test_files_appear_together(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.write_text("old")
+
+    def write(*, broken: bool) -> None:
+        with atomic.together():
+            for path in (first, second):
+                with atomic.replacing(path) as temporary:
+                    temporary.write_text("new")
+                assert not second.exists()
+                assert first.read_text() == "old"
+            if broken:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(broken=True)
+    assert list(tmp_path.iterdir()) == [first]
+    write(broken=False)
+    assert sorted(tmp_path.iterdir()) == [first, second]
+    assert first.read_text() == second.read_text() == "new"
+
+
+def without_rights(*command: str) -> subprocess.CompletedProcess[str]:
+    """A command of a user whom the rights of files concern; root gives up what root is exempt from."""
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("started as root, whom rights do not concern, and without setpriv to give that up")
+        command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", *command)
+    return started(*command)
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("stage", "path", "mode", "file"),
+    [
+        ("label", "params.yaml", 0, "params.yaml"),
+        ("label", "data/features.parquet", 0, "data/features.parquet"),
+        ("label", "data", 0o400, "data/features.parquet"),
+        ("label", "data/labels", 0o500, "data/labels/mela.parquet"),
+        ("label", "results/label", 0o500, "results/label/metrics.json"),
+        ("label", "data/labels", 0, "data/labels/mela.parquet"),
+        ("embed", "data/images/images.npy", 0, "data/images/images.npy"),
+        ("embed", "data/manifest/train.parquet", 0, "data/manifest/train.parquet"),
+        ("embed", "models", 0o500, "models/initial.safetensors"),
+        ("embed", ".checkpoints", 0o500, r".checkpoints/embed-\w+.safetensors"),
+        ("extract", "models/initial.safetensors", 0, "models/initial.safetensors"),
+        ("pretrain", "data/labels/mela.parquet", 0, "data/labels/mela.parquet"),
+        ("report", "results/label/passes.csv", 0, "results/label/passes.csv"),
+        ("report", "results/label/metrics.json", 0, "results/label/metrics.json"),
+        ("report", "results/report", 0o500, "results/report/summary.md"),
+    ],
+)
+def test_a_lack_of_rights(stage: str, path: str, mode: int, file: str, copied: Path) -> None:
+    change(PARAMS, {"runtime.checkpoint_seconds": 0 if path == ".checkpoints" else 60})
+    target = Path(path)
+    if path == ".checkpoints":
+        target.mkdir()
+    before, rights = contents(), target.stat().st_mode
+    target.chmod(mode)
+    try:
+        ended = without_rights(sys.executable, "-m", f"stages.{stage}")
+    finally:
+        target.chmod(rights)
+    assert re.fullmatch(f"error: {file}: {RIGHTS}\n", ended.stderr), ended.stderr
+    assert ended.returncode == 1
+    assert contents() == before
+
+
+@LINUX
+@pytest.mark.parametrize("path", ["mine/class 0/1.png", "mine/class 0"])
+def test_images_that_must_not_be_read(path: str, project: Path) -> None:
+    folders()()
+    target = Path(path)
+    rights = target.stat().st_mode
+    target.chmod(0)
+    try:
+        ended = without_rights(sys.executable, "-m", "stages.images")
+    finally:
+        target.chmod(rights)
+    assert re.fullmatch(f"error: .*{path}: {RIGHTS}\n", ended.stderr), ended.stderr
+    assert ended.returncode == 1
+    assert not Path("data/images").exists() or not any(Path("data/images").iterdir())
+
+
+LITTLE = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2**35, 2**35))
+sys.argv = ["stages/pretrain.py"]
+from stages.run import run
+def main():
+    import numpy as np
+    {work}
+run(main)
+"""
+
+
+@LINUX
+@pytest.mark.parametrize("work", ["np.ones(2**33)", "import torch; torch.ones(2**33)"], ids=["numpy", "torch"])
+def test_a_lack_of_memory(work: str, copied: Path) -> None:
+    ended = started(sys.executable, "-c", LITTLE.format(work=work))
+    assert ended.returncode == 1
+    assert re.fullmatch(r"error: out of memory: .*; use a machine with more, or lower batch_size .*\n", ended.stderr)
