@@ -88,9 +88,10 @@ def test_packages_hold_no_code(path: Path) -> None:
 
 
 def test_what_starts_every_stage_knows_nothing_of_their_work() -> None:
-    """No stage lists the package's own file either, which prepares the process for signals."""
+    """No stage lists the package's own file either, which prepares the process for signals, but what it says."""
     assert imported_modules(ROOT / "stages/__init__.py") == {ROOT / "stages/guard.py"}
-    assert imported_modules(ROOT / "stages/guard.py") == set()
+    assert imported_modules(ROOT / "stages/guard.py") == {ROOT / "mela/errors.py"}
+    assert all("mela/errors.py" in listed(stage, "deps") for stage in STAGES)
 
 
 @pytest.mark.parametrize("stage", STAGES)
