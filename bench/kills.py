@@ -38,6 +38,7 @@ def clone(folder: Path, seconds: float) -> None:
     yaml = YAML()
     params = yaml.load((folder / "params.yaml").read_text(encoding="utf-8"))
     params["runtime"]["checkpoint_seconds"] = seconds
+    params["report"]["usage"] = False
     with (folder / "params.yaml").open("w", encoding="utf-8") as file:
         yaml.dump(params, file)
     forget(folder)

@@ -110,3 +110,17 @@ def _figure() -> tuple[Figure, Axes]:
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def losses_figure(task_loss: float, global_loss: float) -> Figure:
+    """Proposition 1: the loss over each task's classes is at most that over all classes."""
+    figure = Figure(figsize=(6.4, 1.7), layout="constrained", dpi=120)
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    names = ["over each task's classes", "over all classes"]
+    bars = axes.barh(names, [task_loss, global_loss], color=[LIGHT, BLUE])
+    axes.bar_label(bars, fmt="%.4f", padding=3)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.set(xlabel="cross-entropy of the final embedding on the training tasks")
+    return figure

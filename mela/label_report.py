@@ -4,11 +4,15 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from mela.pruning import Pass
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from mela.global_labels import ImageLabels
     from mela.labeler import LearnLabeler
 
 THIN = 0.9
@@ -58,6 +62,25 @@ def sizes_table(labeler: "LearnLabeler") -> pd.DataFrame:
     """Tasks of each cluster, largest first, beside the number below which clusters were removed."""
     counts = np.sort(labeler.counts_)[::-1]
     return pd.DataFrame({"rank": np.arange(1, len(counts) + 1), "tasks": counts, "threshold": labeler.threshold_})
+
+
+def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDArray[np.int64]) -> pd.DataFrame:
+    """Each label's images, task classes, and how certain it is of its images in percent.
+
+    Parameters
+    ----------
+    flat : ImageLabels
+    weights : csr_array (n_labelled, n_clusters)
+        Of `mela.global_labels.image_weights`; their means over a label's own images are its certainty.
+    clusters : int64 (n_classes,)
+        Label of each task class that counts.
+    """
+    n = int(flat.labels.max()) + 1
+    images = np.bincount(flat.labels, minlength=n)
+    own = np.asarray(weights[np.arange(len(flat.labels)), flat.labels]).reshape(-1)
+    certainty = 100 * np.bincount(flat.labels, weights=own, minlength=n) / images
+    task_classes = np.bincount(clusters[clusters < n], minlength=n)
+    return pd.DataFrame({"label": np.arange(n), "images": images, "task_classes": task_classes, "certainty": certainty})
 
 
 def remark(labeler: "LearnLabeler") -> str | None:

@@ -32,6 +32,29 @@ def _accuracy(samples: pd.DataFrame) -> float:
     return 100 * majority_accuracy(samples["cluster"].to_numpy(dtype=np.int64), pd.factorize(samples["class"])[0])
 
 
+def score_clusters(labels: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
+    """What each label is, one row each.
+
+    Returns
+    -------
+    DataFrame
+        Columns label, class (the most frequent true class among its images, the first in order at a tie), purity (its
+        share in percent) and classes (how many there are); no rows without truth.
+    """
+    images = labels.merge(truth, on="image_id")
+    counts = images.groupby(["label", "class"]).size().rename("count").reset_index()
+    counts = counts.sort_values(["label", "count", "class"], ascending=[True, False, True])
+    found = counts.groupby("label").agg({"class": "first", "count": ["first", "sum", "size"]})
+    return pd.DataFrame(
+        {
+            "label": found.index,
+            "class": found["class", "first"].to_numpy(),
+            "purity": 100 * (found["count", "first"] / found["count", "sum"]).to_numpy(),
+            "classes": found["count", "size"].to_numpy(),
+        }
+    )
+
+
 def score_images(labels: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:
     """Purity (percent), adjusted Rand index and mutual information of the labels that pre-training learns."""
     images = labels.merge(truth, on="image_id")

@@ -4,6 +4,7 @@ A stage reads the blocks that ``dvc.yaml`` lists for it and no other, so that ch
 that depend on it.
 """
 
+import io
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -241,6 +242,18 @@ class EvaluateParams(Block):
     seed: Seed
 
 
+class ReportParams(Block):
+    """What the report shows."""
+
+    block: ClassVar[str] = "report"
+    sheets: Annotated[int, Field(ge=0)]
+    images: Positive
+    map_classes: Positive
+    map_images: Positive
+    usage: bool
+    seed: Seed
+
+
 class RuntimeParams(Block):
     """Where to compute; listed by no stage, so that machines do not invalidate each other's results."""
 
@@ -261,6 +274,7 @@ BLOCKS: tuple[type[Block], ...] = (
     KMeansParams,
     PretrainParams,
     EvaluateParams,
+    ReportParams,
     RuntimeParams,
 )
 
@@ -269,3 +283,11 @@ def check_document(path: Path) -> None:
     """Check every block of a params file; raises MelaError at the first that is missing or wrong."""
     for block in BLOCKS:
         block.read(path)
+
+
+def parameters_text(path: Path) -> str:
+    """All parameters but those of the machine, checked, as YAML."""
+    content = {block.block: block.read(path).model_dump(mode="json") for block in BLOCKS if block is not RuntimeParams}
+    text = io.StringIO()
+    YAML(typ="safe", pure=True).dump(content, text)
+    return text.getvalue()

@@ -50,10 +50,33 @@ def summary_rows(
         rows.append(("few-shot accuracy", "not measured: there are fewer than two test tasks"))
     for setting in evaluation["mela"]:
         name = setting.replace("_", "-")
-        rows.append((f"{name}: initial embedding", _interval(evaluation["initial"][setting])))
-        rows.append((f"{name}: {final_name(pretrain)}", _interval(evaluation["mela"][setting])))
-        rows.append((f"{name}: gain, paired", _interval(evaluation["gain"][setting], sign="+")))
+        rows.append((f"{name}: initial embedding", interval(evaluation["initial"][setting])))
+        rows.append((f"{name}: {final_name(pretrain)}", interval(evaluation["mela"][setting])))
+        rows.append((f"{name}: gain, paired", interval(evaluation["gain"][setting], sign="+")))
     return rows
+
+
+def headline(
+    label: Mapping[str, Any], scores: Mapping[str, Any], pretrain: Mapping[str, Any], evaluation: Mapping[str, Any]
+) -> str:
+    """The run in one sentence, from the same metrics."""
+    true = f" (there are {scores['true_classes']})" if "true_classes" in scores else ""
+    found = f"{label['clusters']} classes{true} were found in tasks that were labelled independently"
+    if not evaluation["mela"]:
+        return f"{found}; there are too few test tasks to measure accuracy."
+    setting = next(iter(evaluation["mela"]))
+    before, after, gain = (evaluation[name][setting] for name in ("initial", "mela", "gain"))
+    chosen = {"mela": "them", "mela_soft": "them"}.get(pretrain["labels"], f"{pretrain['labels']} labels")
+    accuracy = f"{setting.replace('_', '-')} accuracy on new classes"
+    points = f"{gain['mean']:+.1f} ± {gain['ci95']:.1f} points, paired"
+    if abs(gain["mean"]) <= gain["ci95"]:
+        return (
+            f"{found}; pre-training on {chosen} makes no clear difference to {accuracy}: {before['mean']:.1f}% before, "
+            f"{after['mean']:.1f}% after ({points})."
+        )
+    verb = "takes" if gain["mean"] > 0 else "lowers"
+    change = f"from {before['mean']:.1f}% to {after['mean']:.1f}% ({points})"
+    return f"{found}; pre-training on {chosen} {verb} {accuracy} {change}."
 
 
 def _clusters(label: Mapping[str, Any], scores: Mapping[str, Any]) -> str:
@@ -69,7 +92,8 @@ def _clusters(label: Mapping[str, Any], scores: Mapping[str, Any]) -> str:
     return f"{found} for {true} true classes"
 
 
-def _interval(values: Mapping[str, float], sign: str = "") -> str:
+def interval(values: Mapping[str, float], sign: str = "") -> str:
+    """Mean and half width of its 95% interval."""
     return f"{values['mean']:{sign}.2f} ± {values['ci95']:.2f}"
 
 

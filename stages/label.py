@@ -7,7 +7,7 @@ import pandas as pd
 
 from mela import store
 from mela.atomic import together
-from mela.label_report import label_metrics, merges_table, passes_table, remark, sizes_table
+from mela.label_report import clusters_table, label_metrics, merges_table, passes_table, remark, sizes_table
 from mela.params import PARAMS, LabelerParams
 from mela.task_samples import manifest_samples
 from stages import paths
@@ -26,6 +26,7 @@ def main(
     passes: Path = paths.PASSES,
     merges: Path = paths.MERGES,
     sizes: Path = paths.SIZES,
+    clusters: Path = paths.CLUSTERS,
 ) -> None:
     """Read features and training tasks; write labels of images and task classes, centroids, metrics and plot points."""
     settings = LabelerParams.read(params)
@@ -63,6 +64,9 @@ def main(
         store.write_csv(passes, passes_table(labeler))
         store.write_csv(merges, merges_table(labeler))
         store.write_csv(sizes, sizes_table(labeler))
+        store.write_csv(
+            clusters, clusters_table(flat, weights, by_task.loc[by_task["clustered"], "cluster"].to_numpy())
+        )
     if line := remark(labeler):
         print(f"label: {line}")
     print("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(**result))

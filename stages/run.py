@@ -1,14 +1,19 @@
 """How a stage script starts and how it fails."""
 
+import functools
 import gc
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
+import psutil
 import typer
 
 from mela.errors import line_of
+from mela.usage import keep, measured
 
 
 def run(main: Callable[..., Any]) -> None:
@@ -18,7 +23,7 @@ def run(main: Callable[..., Any]) -> None:
         if kind in (Path, Path | None):
             # typer tells of a file that must not be read as if the command line were wrong
             main.__annotations__[name] = Annotated[kind, typer.Option(readable=False)]
-    app.command()(main)
+    app.command()(_telling_usage(main))
     try:
         app()
     except Exception as error:
@@ -30,3 +35,22 @@ def run(main: Callable[..., Any]) -> None:
     finally:
         # Python ends with a search for garbage in all that was imported, which takes long after torch; files are closed
         gc.freeze()
+
+
+def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, and a line about time and memory, which are kept too."""
+
+    @functools.wraps(main)
+    def telling(**arguments: Any) -> None:
+        # with what it took to import all that it needs
+        with measured(psutil.Process().create_time()) as usage:
+            main(**arguments)
+        if "RANK" in os.environ:
+            # one of several, and the one that started them tells
+            return
+        stage = Path(sys.argv[0]).stem
+        print(f"{stage}: {usage}")
+        with suppress(OSError):
+            keep(stage, usage)
+
+    return telling

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from mela import store
-from mela.label_scores import score_images, score_tasks
+from mela.atomic import together
+from mela.label_scores import score_clusters, score_images, score_tasks
 from stages import paths
 from stages.run import run
 
@@ -16,6 +17,7 @@ def main(
     kmeans: Path = paths.KMEANS_LABELS,
     assignments: Path = paths.ASSIGNMENTS,
     metrics: Path = paths.SCORES,
+    purities: Path = paths.PURITIES,
 ) -> None:
     """Read labels and truth; write clustering accuracy, purity, adjusted Rand index and mutual information."""
     known = store.read_table(truth, store.TRUTH)
@@ -23,7 +25,9 @@ def main(
     tasks = store.read_table(assignments, store.ASSIGNMENTS)
     clusters = {"clusters": int(inferred["label"].nunique())}
     if known.empty:
-        store.write_json(metrics, clusters)
+        with together():
+            store.write_json(metrics, clusters)
+            store.write_csv(purities, score_clusters(inferred, known))
         print("score_labels: this data has no ground truth; scoring is left out")
         return
     manifest = store.read_table(train, store.MANIFEST)
@@ -34,7 +38,9 @@ def main(
         | score_images(inferred, known)
         | {"kmeans": score_images(store.read_table(kmeans, store.LABELS), known)}
     )
-    store.write_json(metrics, result)
+    with together():
+        store.write_json(metrics, result)
+        store.write_csv(purities, score_clusters(inferred, known))
     found, true = result["clusters"], result["true_classes"]
     print(f"score_labels: {found} clusters for {true} classes, accuracy {result['accuracy']:.1f}%")
 

@@ -31,6 +31,9 @@ TINY = {
     "pretrain.epochs": 2,
     "pretrain.milestones": [1],
     "evaluate.support_copies": 2,
+    "report.map_classes": 5,
+    "report.map_images": 6,
+    "report.usage": False,
     "runtime.device": "cpu",
 }
 STAGES = [
@@ -44,6 +47,7 @@ STAGES = [
     "score_labels",
     "pretrain",
     "evaluate",
+    "map",
     "report",
 ]
 

@@ -14,7 +14,10 @@ from mela.params import BLOCKS
 ROOT = Path(__file__).parents[1]
 STAGES: dict[str, dict[str, Any]] = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
 MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
-PACKAGE_DATA = "mela/data/splits"
+PACKAGE_DATA = {
+    "mela/data/benchmarks.py": ["mela/data/splits"],
+    "mela/page/render.py": ["mela/page/page.css", "mela/page/page.html", "mela/page/page.js"],
+}
 MAY_SEE_SOURCES = {"images", "manifest"}
 
 
@@ -70,15 +73,18 @@ def test_dependencies_are_the_imports(stage: str) -> None:
 
 
 def test_package_data_is_listed_where_it_is_read() -> None:
-    """The published splits decide what is training data; who reads them depends on them."""
+    """The published splits decide what is training data; who reads them depends on them. So it is with the page."""
     files = {path for path in (ROOT / "mela").rglob("*.*") if path.suffix not in (".py", ".pyc", ".typed")}
-    assert {path.parent for path in files} == {ROOT / PACKAGE_DATA}
+    listed_data = {ROOT / name for names in PACKAGE_DATA.values() for name in names}
+    assert {path for path in files if path not in listed_data and path.parent not in listed_data} == set()
     readers = [
         path for path in (ROOT / "mela").rglob("*.py") if "importlib import resources" in path.read_text("utf-8")
     ]
-    assert [path.relative_to(ROOT).as_posix() for path in readers] == ["mela/data/benchmarks.py"]
+    assert sorted(path.relative_to(ROOT).as_posix() for path in readers) == sorted(PACKAGE_DATA)
     for stage in STAGES:
-        assert (PACKAGE_DATA in listed(stage, "deps")) == ("mela/data/benchmarks.py" in listed(stage, "deps"))
+        for reader, names in PACKAGE_DATA.items():
+            for name in names:
+                assert (name in listed(stage, "deps")) == (reader in listed(stage, "deps"))
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("mela/**/__init__.py")), ids=str)
@@ -99,7 +105,8 @@ def test_paths_of_the_script_are_listed(stage: str) -> None:
     parameters = inspect.signature(import_module(f"stages.{stage}").main).parameters.values()
     defaults = {p.default.as_posix() for p in parameters if isinstance(p.default, Path)} - {"params.yaml"}
     files = listed(stage, "deps", "outs", "metrics", "plots")
-    files = [file for file in files if not file.endswith(".py") and "${" not in file and file != PACKAGE_DATA]
+    data = [name for names in PACKAGE_DATA.values() for name in names]
+    files = [file for file in files if not file.endswith(".py") and "${" not in file and file not in data]
     assert sorted(files) == sorted(defaults)
 
 

@@ -1,0 +1,193 @@
+"""What the page says, from the tables that stages wrote."""
+
+import colorsys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.figure import Figure
+from ruamel.yaml import YAML
+
+from mela import figures
+from mela.facts import commit, hardware, versions
+from mela.page.sheets import choose_images, sheet
+from mela.page.svg import inline
+from mela.params import ReportParams
+from mela.published import PUBLISHED
+from mela.summary import final_name, headline, interval, summary_rows
+from mela.usage import Usage, duration
+
+PASSES = ("pass", "clusters", "threshold", "kept", "tasks_clustered", "precision")
+SHOTS = {"1_shot": "one_shot", "5_shot": "five_shot"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What the stages of a run have found.
+
+    Attributes
+    ----------
+    label, scores, pretrain, evaluation : mapping
+        Metrics of ``label``, ``score_labels``, ``pretrain`` and ``evaluate``.
+    passes, merges, sizes, clusters, purities, points, embed_curve, pretrain_curve : DataFrame
+        Plot points that the stages wrote; purities has no rows where there is no truth.
+    labels, weights : DataFrame
+        Columns image_id and label, and image_id, label and weight.
+    images : uint8 (N, h, w, c)
+        All packed images.
+    """
+
+    label: Mapping[str, Any]
+    scores: Mapping[str, Any]
+    pretrain: Mapping[str, Any]
+    evaluation: Mapping[str, Any]
+    passes: pd.DataFrame
+    merges: pd.DataFrame
+    sizes: pd.DataFrame
+    clusters: pd.DataFrame
+    purities: pd.DataFrame
+    points: pd.DataFrame
+    embed_curve: pd.DataFrame
+    pretrain_curve: pd.DataFrame
+    labels: pd.DataFrame
+    weights: pd.DataFrame
+    images: npt.NDArray[np.uint8]
+
+
+def run_figures(run: Run) -> dict[str, Figure]:
+    """The pictures of a run by name; accuracy only where it was measured."""
+    losses = run.pretrain["proposition1"]
+    found = {
+        "clusters": figures.clusters_figure(run.passes, run.merges, run.scores.get("true_classes")),
+        "sizes": figures.sizes_figure(run.sizes),
+        "curves": figures.curves_figure(run.embed_curve, run.pretrain_curve),
+        "losses": figures.losses_figure(losses["task_loss"], losses["global_loss"]),
+    }
+    if run.evaluation["mela"]:
+        found["accuracy"] = figures.accuracy_figure(run.evaluation, final_name(run.pretrain))
+    return found
+
+
+def page_content(run: Run, settings: ReportParams, parameters: str, usage: Mapping[str, Usage]) -> dict[str, Any]:
+    """All that the page names.
+
+    Parameters
+    ----------
+    run : Run
+    settings : ReportParams
+    parameters : str
+        As YAML; of these the data set's name is used.
+    usage : mapping of str to Usage
+        What stages took.
+    """
+    metrics = (run.label, run.scores, run.pretrain, run.evaluation)
+    rows = summary_rows(*metrics)
+    data = YAML(typ="safe", pure=True).load(parameters)["data"]["name"]
+    name = final_name(run.pretrain)
+    on_map = sorted(set(run.points["label"]))
+    svgs = {key: inline(figure, key, _description(key, rows)) for key, figure in run_figures(run).items()}
+    return {
+        "data": data,
+        "headline": headline(*metrics),
+        "summary": rows,
+        "figures": {"accuracy": None} | svgs,
+        "accuracies": accuracy_rows(run.evaluation, name, data),
+        "clusters": doubtful_clusters(run, settings),
+        "n_clusters": len(run.clusters),
+        "truth": len(run.purities) > 0,
+        "passes": run.passes[list(PASSES)].to_dict("records"),
+        "map_labels": on_map,
+        "maps": {when: map_points(run.points, when) for when in ("before", "after")},
+        "curves": {
+            "Initial embedding": run.embed_curve.to_dict("records"),
+            "Pre-training": run.pretrain_curve.to_dict("records"),
+        },
+        "commit": commit(),
+        "hardware": hardware(),
+        "versions": versions(),
+        "usage": {stage: (duration(took.seconds), f"{took.memory / 2**20:,.0f} MiB") for stage, took in usage.items()},
+        "parameters": parameters,
+    }
+
+
+def _description(name: str, rows: Sequence[tuple[str, str]]) -> str:
+    """What a figure shows, for those who do not see it."""
+    about = {
+        "accuracy": ("Accuracies", "-shot"),
+        "clusters": ("How the number of clusters came about", "clusters found"),
+        "sizes": ("Tasks of each cluster, largest first", "tasks clustered"),
+        "curves": ("Training losses and accuracies by epoch", ""),
+        "losses": ("The two losses of Proposition 1", "Proposition 1"),
+    }
+    title, key = about[name]
+    facts = [f"{row}: {value}" for row, value in rows if key and key in row]
+    return ". ".join([title, *facts])
+
+
+def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
+    """The least certain classes first; among equals those with the fewest task classes.
+
+    Returns
+    -------
+    list of dict
+        The columns of both tables, where there is no truth without those of the second, ``sheet``, a contact sheet, and
+        ``on_map``.
+    """
+    shown = run.clusters.sort_values(["certainty", "task_classes", "label"]).head(settings.sheets)
+    if len(run.purities):
+        shown = shown.merge(run.purities, on="label", how="left")
+    own = run.labels[run.labels["label"].isin(shown["label"])].merge(run.weights, on=["image_id", "label"], how="left")
+    groups = {int(str(label)): group for label, group in own.fillna({"weight": 0.0}).groupby("label")}
+    on_map = set(run.points["label"])
+    records = [{str(key): value for key, value in row.items()} for row in shown.to_dict("records")]
+    for record in records:
+        label = int(record["label"])
+        generator = np.random.default_rng([settings.seed, label])
+        chosen = choose_images(groups[label], settings.images, generator)
+        record |= {"sheet": sheet(run.images[chosen]), "on_map": label in on_map}
+    return records
+
+
+def accuracy_rows(evaluation: Mapping[str, Any], final_name: str, data: str) -> list[dict[str, str]]:
+    """Lines of the table of accuracies: setting, tasks, name, accuracy, and the gain over the initial embedding."""
+    rows = []
+    for setting in evaluation["mela"]:
+        name, tasks = setting.replace("_", "-"), str(evaluation["tasks"][setting])
+        initial, final, gain = (interval(evaluation[key][setting]) for key in ("initial", "mela", "gain"))
+        rows.append({"setting": name, "tasks": tasks, "name": "initial embedding", "accuracy": initial, "gain": ""})
+        gain = interval(evaluation["gain"][setting], sign="+")
+        rows.append({"setting": name, "tasks": tasks, "name": final_name, "accuracy": final, "gain": gain})
+        for published in PUBLISHED.get(data, []) if setting in SHOTS else []:
+            accuracy = f"{getattr(published, SHOTS[setting]):.1f}"
+            rows.append({"setting": name, "tasks": "", "name": published.name, "accuracy": accuracy, "gain": ""})
+    return rows
+
+
+def map_points(points: pd.DataFrame, when: str) -> list[dict[str, Any]]:
+    """Circles of a map of side 100, coloured by class.
+
+    Parameters
+    ----------
+    points : DataFrame
+        As ``map`` writes it.
+    when : {"before", "after"}
+    """
+    names = {label: number for number, label in enumerate(sorted(set(points["label"])))}
+    return [
+        {
+            "x": round(3 + 94 * x, 2),
+            "y": round(97 - 94 * y, 2),
+            "label": label,
+            "colour": _colour(names[label], len(names)),
+        }
+        for label, x, y in zip(points["label"], points[f"{when}_x"], points[f"{when}_y"], strict=True)
+    ]
+
+
+def _colour(number: int, count: int) -> str:
+    """Hues all around, two brightnesses that are readable by day and by night."""
+    red, green, blue = colorsys.hls_to_rgb(number / count, (0.45, 0.62)[number % 2], 0.65)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"

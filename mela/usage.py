@@ -1,0 +1,89 @@
+"""What a piece of work took: seconds and memory."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mela.store import read_json, write_json
+
+FOLDER = Path("results/usage")
+
+
+@dataclass
+class Usage:
+    """Of a process.
+
+    Attributes
+    ----------
+    seconds : float
+    memory : int
+        Bytes of resident memory at its peak, of this process or of the largest that it started.
+    """
+
+    seconds: float = 0.0
+    memory: int = 0
+
+    def __str__(self) -> str:
+        return f"{duration(self.seconds)}, {self.memory / 2**20:,.0f} MiB of memory at most"
+
+
+@contextmanager
+def measured(started: float | None = None) -> Iterator[Usage]:
+    """Fill in the usage when the block ends.
+
+    Parameters
+    ----------
+    started : float, optional
+        In seconds of `time.time`; now by default.
+    """
+    usage, begun = Usage(), time.time() if started is None else started
+    try:
+        yield usage
+    finally:
+        usage.seconds = time.time() - begun
+        usage.memory = _peak()
+
+
+def _peak() -> int:
+    """The largest resident memory so far, in bytes."""
+    if sys.platform == "win32":
+        import psutil
+
+        return int(psutil.Process().memory_info().peak_wset)
+    import resource
+
+    # counted in KiB, on macOS in bytes
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * max(resource.getrusage(one).ru_maxrss for one in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def duration(seconds: float) -> str:
+    """In words: 0.84 s, 12.3 s, 2 min 05 s, 3 h 20 min."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds) // 60
+    if minutes < 60:
+        return f"{minutes} min {round(seconds) % 60:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def keep(stage: str, usage: Usage, folder: Path = FOLDER) -> None:
+    """Remember what a stage took when it last ran; no output of a stage, since it is never the same twice."""
+    write_json(folder / f"{stage}.json", {"seconds": usage.seconds, "memory_bytes": usage.memory})
+
+
+def kept(stages: Iterable[str], folder: Path = FOLDER) -> dict[str, Usage]:
+    """What these stages took, those that have run here."""
+    found = {}
+    for stage in stages:
+        path = folder / f"{stage}.json"
+        if path.is_file():
+            content: Mapping[str, Any] = read_json(path)
+            found[stage] = Usage(seconds=float(content["seconds"]), memory=int(content["memory_bytes"]))
+    return found

@@ -1,0 +1,41 @@
+"""Some of the inferred classes in two dimensions, before and after pre-training."""
+
+from pathlib import Path
+
+from mela import store
+from mela.device import choose_device
+from mela.extraction import extract_features
+from mela.maps import draw_points, neighbourhoods
+from mela.models import load_model
+from mela.params import PARAMS, ReportParams, RuntimeParams
+from stages import paths
+from stages.run import run
+
+
+def main(
+    params: Path = PARAMS,
+    images: Path = paths.IMAGES,
+    labels: Path = paths.MELA_LABELS,
+    initial: Path = paths.INITIAL,
+    final: Path = paths.FINAL,
+    points: Path = paths.MAP,
+) -> None:
+    """Read images, inferred labels and both embeddings; write where some images of some classes lie in each."""
+    settings = ReportParams.read(params)
+    device = choose_device(RuntimeParams.read(params).device)
+    packed = store.open_images(images)
+    drawn = draw_points(
+        store.read_table(labels, store.LABELS),
+        classes=settings.map_classes,
+        images=settings.map_images,
+        seed=settings.seed,
+    )
+    for name, path in {"before": initial, "after": final}.items():
+        features = extract_features(load_model(path, device, packed), packed, drawn["image_id"].to_numpy())
+        drawn[[f"{name}_x", f"{name}_y"]] = neighbourhoods(features, seed=settings.seed)
+    store.write_csv(points, drawn)
+    print(f"map: {len(drawn)} images of {drawn['label'].nunique()} classes")
+
+
+if __name__ == "__main__":
+    run(main)
