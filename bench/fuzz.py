@@ -121,7 +121,12 @@ TARGETS: dict[str, Target] = {
         _read_checkpoint,
     ),
     "metrics.json": (lambda path: store.write_json(path, {"a": [1, 2.5, None]}), store.read_json),
-    "curve.csv": (lambda path: store.write_csv(path, pd.DataFrame({"a": [1, 2], "b": [0.5, 1]})), store.read_csv),
+    "curve.csv": (
+        lambda path: store.write_csv(
+            path, pd.DataFrame({"epoch": [1, 2], "loss": 0.5, "accuracy": 9.5, "learning_rate": 0.1})
+        ),
+        lambda path: store.read_csv(path, store.CURVE),
+    ),
     "split.csv": (
         lambda path: path.write_text("split,class\ntrain,a\nval,b\ntest,c\n"),
         lambda path: parse_split_table(read_text(path, "data.table"), where=path.name),

@@ -27,7 +27,7 @@ WITHOUT_TORCH = ("images", "manifest", "label", "label_kmeans", "label_oracle", 
 EXPERIMENTS: dict[tuple[str, ...], set[str]] = {
     # after merging q removes no class here: the labels stay the same, and nothing is trained
     ("labeler.q=5.5",): {"label", "score_labels", "report"},
-    ("labeler.merge=false", "labeler.q=5.5"): {"label", "score_labels", "pretrain", "evaluate", "report"},
+    ("labeler.merge=false", "labeler.q=5.5"): {"label", "score_labels", "pretrain", "evaluate", "map", "report"},
 }
 SHORT = ("pretrain.epochs=2", "pretrain.milestones=[1]")
 LIMIT, START_LIMIT = 5.0, 1.0

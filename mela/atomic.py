@@ -5,6 +5,8 @@ import glob
 import hashlib
 import os
 import platform
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -34,7 +36,7 @@ def replacing(path: Path) -> Iterator[Path]:
     here = _machine()
     for left in path.parent.glob(f".{glob.escape(path.name)}.{here}-*.tmp"):
         process = left.name.removesuffix(".tmp").rpartition("-")[2]
-        if process.isdecimal() and not psutil.pid_exists(int(process)):
+        if process.isdecimal() and len(process) < 10 and not psutil.pid_exists(int(process)):
             left.unlink(missing_ok=True)
     temporary = path.with_name(f".{path.name}.{here}-{os.getpid()}.tmp")
     group = _group.get()
@@ -60,7 +62,8 @@ def replacing(path: Path) -> Iterator[Path]:
 def together() -> Iterator[None]:
     """Files that are written in the block take their places when it ends, and none of them if it raises.
 
-    They do so one right after the other: a process that is killed in that moment leaves some old and some new.
+    They do so one right after the other, while signals wait: only a process that is killed by SIGKILL, or with its
+    machine, in that moment leaves some old and some new.
 
     Raises
     ------
@@ -74,9 +77,32 @@ def together() -> Iterator[None]:
         for path in group:
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        for path, temporary in group.items():
-            temporary.replace(path)
+        with _undisturbed():
+            for path, temporary in group.items():
+                temporary.replace(path)
     finally:
         _group.reset(token)
         for temporary in group.values():
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals for which Python has a handler wait until the block ends."""
+    if threading.current_thread() is not threading.main_thread():
+        # handlers run in the main thread only
+        yield
+        return
+    came: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda caught, frame: came.append(caught))
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if callable(signal.getsignal(number))
+    }
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])

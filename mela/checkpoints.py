@@ -4,24 +4,50 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save
 from torch import Tensor
 
 from mela.atomic import replacing
 from mela.errors import MelaError, one_line
+from mela.tensors import read_tensors
 
 KIND = "mela.checkpoint/1"
 CODE = ("mela", "stages")
 
 
-def fingerprint(facts: Mapping[str, Any], files: Iterable[Path]) -> str:
+@contextmanager
+def steady(*files: Path) -> Iterator[dict[str, str]]:
+    """SHA-256 of files that are read in the block.
+
+    Raises
+    ------
+    MelaError
+        A file is missing, or was changed meanwhile.
+    """
+    before = [_state(path) for path in files]
+    yield {str(path): _digest(path) for path in files}
+    for path, state in zip(files, before, strict=True):
+        if _state(path) != state:
+            raise MelaError(f"{path}: expected it to stay as it is while it is read, found it changed; run again")
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def fingerprint(facts: Mapping[str, Any], files: Mapping[str, str]) -> str:
     """What decides a training, as 64 hexadecimal digits.
 
     Parameters
@@ -29,8 +55,8 @@ def fingerprint(facts: Mapping[str, Any], files: Iterable[Path]) -> str:
     facts : mapping
         Parameters and what else matters, as JSON has it. The version of PyTorch and the source of the modules that are
         imported are added.
-    files : iterable of Path
-        Inputs, of which name and content count.
+    files : mapping of str to str
+        Inputs and the SHA-256 of their content.
     """
     # the name of the stage that runs is __main__, but not that in its specification
     specs = [getattr(module, "__spec__", None) for module in sys.modules.values()]
@@ -38,7 +64,7 @@ def fingerprint(facts: Mapping[str, Any], files: Iterable[Path]) -> str:
     known = {
         "facts": dict(facts),
         "torch": torch.__version__,
-        "files": {str(path): _digest(path) for path in files},
+        "files": dict(files),
         "code": {name: _digest(Path(path)) for name, path in modules.items() if path is not None},
     }
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
@@ -57,7 +83,7 @@ def _digest_of(tensors: Mapping[str, Tensor], facts: Any) -> str:
     found = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, value in sorted(tensors.items()):
         found.update(f"{name} {value.dtype} {list(value.shape)}".encode())
-        found.update(value.numpy().tobytes())
+        found.update(value.reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 
@@ -108,17 +134,15 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with safe_open(self.path, framework="pt") as file:
-                content = json.loads((file.metadata() or {}).get("mela", "{}"))
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError, json.JSONDecodeError) as error:
+            content, tensors = read_tensors(self.path)
+        except (SafetensorError, OSError, ValueError) as error:
             self.tell(f"{self.path}: expected a checkpoint, got {one_line(error)}; begins anew")
             return None
         if content.get("kind") != KIND or content.get("fingerprint") != self.fingerprint:
             self.tell(f"{self.path}: expected a checkpoint of this training, got another; begins anew")
             return None
         facts, digest = content.get("facts"), content.get("digest")
-        if digest != _digest_of(tensors, facts):
+        if not isinstance(facts, dict) or digest != _digest_of(tensors, facts):
             self.tell(f"{self.path}: expected a checkpoint as it was written, got a damaged one; begins anew")
             return None
         return tensors, facts, digest

@@ -8,9 +8,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from mela.errors import MelaError, line_of
+from mela.errors import MelaError, line_of, print_anything
 from mela.params import PARAMS, check_document
-from mela.store import read_json, write_text
+from mela.run_metrics import Evaluation, LabelMetrics, Metrics, PretrainMetrics, Scores, read_metrics
+from mela.store import write_text
 from mela.summary import summary_rows
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -46,8 +47,10 @@ def summary(
 ) -> None:
     """Print the last run in one table."""
     table = Table(show_header=False, title="MeLa")
-    stages = ("label", "score_labels", "pretrain", "evaluate")
-    for row in summary_rows(*(read_json(results / stage / "metrics.json") for stage in stages)):
+    stages: dict[str, type[Metrics]] = {"label": LabelMetrics, "score_labels": Scores}
+    stages |= {"pretrain": PretrainMetrics, "evaluate": Evaluation}
+    found = (read_metrics(results / stage / "metrics.json", kind) for stage, kind in stages.items())
+    for row in summary_rows(*found):
         table.add_row(*row)
     Console().print(table)
 
@@ -70,6 +73,7 @@ def download(
 
 def main() -> None:
     """Entry point: an error that the user can put right becomes one line and exit status 1."""
+    print_anything()
     try:
         app()
     except Exception as error:

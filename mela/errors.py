@@ -1,7 +1,9 @@
 """The one kind of error that users are meant to see, and what they are told of the others that they can put right."""
 
 import errno
+import io
 import os
+import sys
 
 
 class MelaError(ValueError):
@@ -12,8 +14,13 @@ class MelaError(ValueError):
     """
 
     def __init__(self, message: str) -> None:
-        # what it tells of a file may hold line breaks
-        super().__init__(message.replace("\r", "\\r").replace("\n", "\\n"))
+        # what it tells of a file may hold line breaks, and orders to the terminal
+        super().__init__(plain(message))
+
+
+def plain(text: str) -> str:
+    """A text in one line of characters that can be printed, with escapes for all others."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 # as PyTorch says it for CPUs and GPUs, whose errors are RuntimeErrors
@@ -26,15 +33,24 @@ OUT_OF_MEMORY = (
     "Failed to CUDA calloc",
 )
 LESS = "use a machine with more, or lower batch_size or tasks_per_step, raise accumulate, or take smaller images"
+SPACE = "free some space and run the same command again"
 ADVICE = {
     errno.EACCES: "check who may read and write it",
     errno.EPERM: "check who may read and write it",
     errno.EROFS: "work in a folder that can be written to",
-    errno.ENOSPC: "free some space and run the same command again",
-    errno.EDQUOT: "free some space and run the same command again",
+    errno.ENOSPC: SPACE,
+    errno.EDQUOT: SPACE,
+    errno.EFBIG: "raise the largest size of files (ulimit -f), or use another file system",
     errno.EISDIR: "move what is there away",
     errno.ENOTDIR: "move what is there away",
     errno.EEXIST: "move what is there away",
+    errno.EMFILE: "raise the number of open files (ulimit -n)",
+    errno.ENFILE: "end other programs, or raise the system's number of open files",
+    errno.EAGAIN: "end other programs, or raise the number of processes (ulimit -u)",
+    errno.EIO: "check the disk",
+    errno.ENAMETOOLONG: "use a shorter name",
+    errno.ELOOP: "put a copy in the place of the link",
+    errno.ENOENT: "correct the path, or make it",
 }
 
 
@@ -48,13 +64,35 @@ def interrupted(signal: str) -> str:
     return f"error: interrupted by {signal}; run the same command again to go on"
 
 
+# no fault of the file that is read
+MACHINE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EIO, errno.ENOMEM, errno.ELOOP}
+
+
+def raise_if_machine(error: Exception, path: object) -> None:
+    """Raise an error again that came while `path` was read if the machine is at fault, and not the file."""
+    if isinstance(error, MemoryError):
+        raise MemoryError(f"{path}: {one_line(error)}") from None
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        raise MemoryError(f"{path}: {os.strerror(errno.ENOMEM)}") from None
+    if isinstance(error, OSError) and error.errno in MACHINE:
+        raise type(error)(error.errno, os.strerror(error.errno), str(path)) from None
+
+
 def line_of(error: Exception) -> str | None:
     """What users are told of an error that they can put right; None for any other, which is a defect."""
-    if isinstance(error, OSError) and error.errno in ADVICE:
-        where = f"{error.filename}: " if error.filename else ""
-        return f"error: {where}{os.strerror(error.errno)}; {ADVICE[error.errno]}"
-    if isinstance(error, MelaError | OSError):
-        return f"error: {one_line(error)}"
     if isinstance(error, MemoryError) or any(sign in repr(error) for sign in OUT_OF_MEMORY):
-        return f"error: out of memory: {one_line(error)}; {LESS}"
+        return plain(f"error: out of memory: {one_line(error)}; {LESS}")
+    if isinstance(error, OSError) and error.errno is not None:
+        where = f"{error.filename}: " if error.filename else ""
+        advice = ADVICE.get(error.errno, "check the file and the machine")
+        return plain(f"error: {where}{os.strerror(error.errno)}; {advice}")
+    if isinstance(error, MelaError | OSError):
+        return plain(f"error: {one_line(error)}")
     return None
+
+
+def print_anything() -> None:
+    """Let what is printed have letters that the terminal's encoding lacks, as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

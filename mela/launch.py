@@ -22,8 +22,8 @@ def start(processes: int) -> None:
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
-    # the processes report their errors themselves
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
+    # the processes report their errors themselves, and signals are told below
+    logging.disable(logging.CRITICAL)
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,

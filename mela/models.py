@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save
 
 from mela.atomic import replacing
 from mela.backbones import Backbone, build_backbone
-from mela.errors import MelaError
+from mela.errors import MelaError, raise_if_machine
 from mela.images import channel_statistics, require_images
 from mela.params import ModelParams
+from mela.tensors import read_tensors
 
 KIND = "mela.backbone/1"
 
@@ -72,17 +73,14 @@ def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) 
     """
     if not path.is_file():
         raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first")
-    # safetensors takes a file that must not be read for a missing one
-    path.open("rb").close()
     try:
-        with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {}).get("mela", "{}"))
-            if header.get("kind") != KIND:
-                raise MelaError(f"{path}: expected a model of kind {KIND}, found {header.get('kind')}; train it again")
-            configuration: dict[str, Any] = header.get("configuration", {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+        header, tensors = read_tensors(path)
+    except (SafetensorError, OSError, ValueError, MemoryError) as error:
+        raise_if_machine(error, path)
         raise MelaError(f"{path}: expected a safetensors file, got {error}; train it again") from None
+    if header.get("kind") != KIND:
+        raise MelaError(f"{path}: expected a model of kind {KIND}, found {header.get('kind')}; train it again")
+    configuration = header.get("configuration", {})
     try:
         shape = (configuration["size"], configuration["size"], configuration["channels"])
         backbone = build_backbone(**configuration, seed=0)

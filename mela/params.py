@@ -16,9 +16,9 @@ from mela.errors import MelaError
 
 PARAMS = Path("params.yaml")
 
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, le=10**9)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-Rate = Annotated[float, Field(gt=0)]
+Rate = Annotated[float, Field(gt=0, le=1e30)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -57,7 +57,10 @@ def read_document(path: Path) -> dict[str, object]:
         raise MelaError(
             f"{path}: no such file; run from the project's root, or write it with `mela preset glyphs`"
         ) from None
-    except (YAMLError, ValueError) as error:
+    except RecursionError:
+        raise MelaError(f"{path}: expected YAML, got lists or blocks nested too deeply; make it flat") from None
+    # KeyError: a boolean that is none
+    except (YAMLError, ValueError, KeyError) as error:
         raise MelaError(f"{path}: expected YAML, got {' '.join(str(error).split())}") from None
     if not isinstance(document, dict):
         raise MelaError(f"{path}: expected blocks such as `labeler:`, got {type(document).__name__}")
@@ -93,7 +96,7 @@ class DataParams(Block):
     table: str | None
     size: Annotated[int, Field(ge=16, le=512)]
     channels: Literal[1, 3]
-    images_per_class: Positive
+    images_per_class: Annotated[int, Field(ge=1, le=100_000)]
     rotations: bool
     split_fractions: list[Fraction]
     seed: Seed
@@ -138,7 +141,7 @@ class ModelParams(Block):
 
     block: ClassVar[str] = "model"
     backbone: Literal["conv4", "resnet12"]
-    width: Positive
+    width: Annotated[int, Field(ge=1, le=8192)]
     drop_rate: Annotated[float, Field(ge=0, lt=1)]
     drop_block: Positive
     mean: list[float] | None
@@ -158,7 +161,7 @@ class AugmentParams(Block):
     """Random changes of training images, drawn for each image on its own."""
 
     block: ClassVar[str] = "augment"
-    crop_padding: Annotated[int, Field(ge=0)]
+    crop_padding: Annotated[int, Field(ge=0, le=512)]
     flip: bool
     jitter: Annotated[float, Field(ge=0, lt=1)]
 
@@ -169,7 +172,7 @@ class _Schedule(Block):
     epochs: Positive
     learning_rate: Rate
     momentum: Annotated[float, Field(ge=0, lt=1)]
-    weight_decay: Annotated[float, Field(ge=0)]
+    weight_decay: Annotated[float, Field(ge=0, le=1e30)]
     milestones: list[Positive]
     decay: Annotated[float, Field(gt=0, le=1)]
     accumulate: Positive
@@ -218,7 +221,7 @@ class KMeansParams(Block):
 
     block: ClassVar[str] = "kmeans"
     n_clusters: Annotated[int, Field(ge=2)]
-    n_init: Positive
+    n_init: Annotated[int, Field(ge=1, le=1000)]
     seed: Seed
 
 
@@ -238,7 +241,7 @@ class EvaluateParams(Block):
     C: Rate
     max_iter: Positive
     solver: Literal["batched", "sklearn"]
-    support_copies: Positive
+    support_copies: Annotated[int, Field(ge=1, le=1000)]
     seed: Seed
 
 
@@ -258,8 +261,8 @@ class RuntimeParams(Block):
     """Where to compute; listed by no stage, so that machines do not invalidate each other's results."""
 
     block: ClassVar[str] = "runtime"
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
-    processes: Positive
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d{1,2})?)$")]
+    processes: Annotated[int, Field(ge=1, le=1024)]
     compile: bool
     checkpoint_seconds: Annotated[float, Field(ge=0)]
 
@@ -287,7 +290,7 @@ def check_document(path: Path) -> None:
 
 def parameters_text(path: Path) -> str:
     """All parameters but those of the machine, checked, as YAML."""
-    content = {block.block: block.read(path).model_dump(mode="json") for block in BLOCKS if block is not RuntimeParams}
+    content = {block.block: block.read(path).model_dump() for block in BLOCKS if block is not RuntimeParams}
     text = io.StringIO()
     YAML(typ="safe", pure=True).dump(content, text)
     return text.getvalue()

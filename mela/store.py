@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mela.atomic import replacing
-from mela.errors import MelaError, one_line
+from mela.errors import MelaError, one_line, raise_if_machine
 
 ROW_GROUP_BYTES = 2**22
 
@@ -48,6 +48,44 @@ ACCURACIES = pa.schema(
         ("accuracy", pa.float64()),
     ]
 )
+
+CURVE = pa.schema(
+    [("epoch", pa.int64()), ("loss", pa.float64()), ("accuracy", pa.float64()), ("learning_rate", pa.float64())]
+)
+PASSES = pa.schema(
+    [
+        ("pass", pa.int64()),
+        ("clusters", pa.int64()),
+        ("threshold", pa.float64()),
+        ("kept", pa.int64()),
+        ("tasks_clustered", pa.float64()),
+        ("precision", pa.float64()),
+    ]
+)
+MERGES = pa.schema([("round", pa.int64()), ("clusters", pa.int64()), ("log_odds", pa.float64()), ("made", pa.bool_())])
+SIZES = pa.schema([("rank", pa.int64()), ("tasks", pa.int64()), ("threshold", pa.float64())])
+CLUSTERS = pa.schema(
+    [("label", pa.int64()), ("images", pa.int64()), ("task_classes", pa.int64()), ("certainty", pa.float64())]
+)
+PURITIES = pa.schema([("label", pa.int64()), ("class", pa.string()), ("purity", pa.float64()), ("classes", pa.int64())])
+POINTS = pa.schema(
+    [
+        ("image_id", pa.int64()),
+        ("label", pa.int64()),
+        ("before_x", pa.float64()),
+        ("before_y", pa.float64()),
+        ("after_x", pa.float64()),
+        ("after_y", pa.float64()),
+    ]
+)
+
+
+KINDS = {
+    pa.int64(): pd.api.types.is_integer_dtype,
+    pa.float64(): pd.api.types.is_numeric_dtype,
+    pa.bool_(): pd.api.types.is_bool_dtype,
+    pa.string(): lambda column: True,
+}
 
 
 def features_schema(dimensions: int) -> pa.Schema:
@@ -102,11 +140,9 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
             yield file
     except MelaError:
         raise
-    except PermissionError as error:
-        error.filename = str(path)
-        raise
     # ValueError: names that are no UTF-8, lengths that do not agree
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise_if_machine(error, path)
         raise MelaError(
             f"{path}: expected a parquet file, got {one_line(error)}; rerun the stage that makes it"
         ) from None
@@ -225,17 +261,17 @@ def open_images(path: Path) -> npt.NDArray[np.uint8]:
     _require(path)
     try:
         images = np.lib.format.open_memmap(path, mode="r")
-    except PermissionError:
-        raise
     # the header is a Python literal, and reading a damaged one raises almost anything
     except Exception as error:
+        raise_if_machine(error, path)
         raise MelaError(
             f"{path}: expected packed images (.npy), got {one_line(error)}; rerun the stage images"
         ) from None
-    if images.ndim != 4 or images.dtype != np.uint8:
+    fits = images.ndim == 4 and images.shape[1] == images.shape[2] >= 16 and images.shape[3] in (1, 3)
+    if not fits or images.dtype != np.uint8:
         raise MelaError(
-            f"{path}: expected images (N, H, W, C) of uint8, found shape {images.shape} of {images.dtype}; "
-            "rerun the stage images"
+            f"{path}: expected images (N, side, side, channels) of uint8, side 16 or more, 1 or 3 channels, found "
+            f"{images.shape} of {images.dtype}; rerun the stage images"
         )
     return images
 
@@ -278,13 +314,43 @@ def write_csv(path: Path, columns: pd.DataFrame) -> None:
         columns.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
 
 
-def read_csv(path: Path) -> pd.DataFrame:
-    """Read a table of plot points."""
+def read_csv(path: Path, schema: pa.Schema) -> pd.DataFrame:
+    """Read a table of plot points.
+
+    Parameters
+    ----------
+    path : Path
+    schema : Schema
+        Columns that it has to have, of int64, float64, bool or string; numbers may be infinite or missing where they
+        are float64.
+
+    Raises
+    ------
+    MelaError
+        It is missing or no table, or a column is missing or of another kind; names it.
+    """
     _require(path)
+    texts = [field.name for field in schema if field.type == pa.string()]
+    numbers = {field.name: [""] for field in schema if field.type != pa.string()}
     try:
-        return pd.read_csv(path)
+        table = pd.read_csv(path, dtype=dict.fromkeys(texts, str), keep_default_na=False, na_values=numbers)
     except ValueError as error:
         raise MelaError(f"{path}: expected a table, got {one_line(error)}; rerun the stage that makes it") from None
+    for field in schema:
+        if field.name not in table:
+            raise MelaError(
+                f"{path}: expected the column {field.name}, found {', '.join(map(str, table))}; "
+                "rerun the stage that makes it"
+            )
+        column = table[field.name]
+        if not len(column):
+            table[field.name] = column.astype(field.type.to_pandas_dtype())
+        elif not KINDS[field.type](column):
+            raise MelaError(
+                f"{path}: expected {field.type} in the column {field.name}, found {column.dtype}; "
+                "rerun the stage that makes it"
+            )
+    return table
 
 
 def _require(path: Path) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from mela import store
+from mela.checked import read_labels
 from mela.errors import MelaError
 
 if TYPE_CHECKING:
@@ -60,16 +61,11 @@ def read_targets(path: Path, *, soft: bool) -> Targets:
     Raises
     ------
     MelaError
-        An image has another number of labels, or a label below 0; see also `soft_targets`.
+        See `mela.checked.read_labels` and `soft_targets`.
     """
     if soft:
         return soft_targets(store.read_table(path, store.SOFT_LABELS), str(path))
-    table = store.read_table(path, store.LABELS)
-    wrong = table["image_id"].duplicated(keep=False) | (table["label"] < 0)
-    if wrong.any():
-        image = table["image_id"][wrong].iloc[0]
-        found = ", ".join(map(str, table["label"][table["image_id"] == image]))
-        raise MelaError(f"{path}: image {image}: expected one label from 0, got {found}; rerun the stage that makes it")
+    table = read_labels(path)
     return Targets(image_ids=table["image_id"].to_numpy(), labels=table["label"].to_numpy())
 
 

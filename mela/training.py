@@ -82,7 +82,7 @@ def fit(
     Raises
     ------
     MelaError
-        The loss became NaN or infinite; names epoch and step.
+        The loss became NaN or infinite, or the weights did in the last step; names epoch and step.
     """
     optimizer = torch.optim.SGD(
         model.parameters(),
@@ -143,7 +143,18 @@ def fit(
             if team.leads:
                 on_epoch(curve[-1])
     model.eval()
+    _require_finite(model, stage, schedule.learning_rate)
     return curve
+
+
+def _require_finite(model: nn.Module, stage: str, learning_rate: float) -> None:
+    """Raise MelaError unless all that was learned is finite; nobody has looked at a loss after the last step."""
+    for name, value in model.state_dict().items():
+        if value.is_floating_point() and not value.isfinite().all():
+            raise MelaError(
+                f"{stage}: expected finite weights after the last step, got NaN or infinity in {name}; lower "
+                f"{stage}.learning_rate (now {learning_rate:g})"
+            )
 
 
 def _skip(steps: Iterator[Iterable[Part]], count: int) -> None:

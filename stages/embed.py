@@ -8,6 +8,8 @@ from mela import store
 from mela.atomic import together
 from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
+from mela.checked import read_manifest
+from mela.checkpoints import steady
 from mela.embedding import train_embedding
 from mela.episodes import Episodes
 from mela.models import configure, save_model
@@ -16,8 +18,6 @@ from mela.training import Schedule, print_epoch
 from stages import paths
 from stages.checkpoints import checkpoint
 from stages.processes import computing, run_shared
-
-BLOCKS = (EmbedParams, ModelParams, AugmentParams)
 
 
 def main(
@@ -28,19 +28,21 @@ def main(
     curve: Path = paths.EMBED_CURVE,
 ) -> None:
     """Read images and training tasks; write the initial embedding and its curve."""
-    settings = EmbedParams.read(params)
-    packed = store.open_images(images)
-    tasks = Episodes(store.read_table(train, store.MANIFEST))
-    backbone_settings = ModelParams.read(params)
-    configuration = configure(backbone_settings, packed, tasks.image_ids())
-    with computing(RuntimeParams.read(params), backbone_settings.precision) as (device, compute):
-        kept = checkpoint("embed", params, BLOCKS, [images, train], device, compute)
+    settings, model_settings = EmbedParams.read(params), ModelParams.read(params)
+    augment, runtime = AugmentParams.read(params), RuntimeParams.read(params)
+    with steady(images, train) as inputs:
+        packed = store.open_images(images)
+        tasks = Episodes(read_manifest(train))
+        configuration = configure(model_settings, packed, tasks.image_ids())
+    blocks = [settings, model_settings, augment]
+    with computing(runtime, model_settings.precision) as (device, compute):
+        kept = checkpoint("embed", blocks, inputs, device, compute, runtime.checkpoint_seconds)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
         epochs = train_embedding(
             backbone,
             packed,
             tasks,
-            augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
+            augmentation=Augmentation(**augment.model_dump()),
             schedule=Schedule(**settings.schedule()),
             tasks_per_epoch=settings.tasks_per_epoch,
             tasks_per_step=settings.tasks_per_step,

@@ -7,6 +7,7 @@ import pandas as pd
 from mela import store
 from mela.atomic import together
 from mela.augmentation import Augmentation
+from mela.checked import read_manifest
 from mela.device import choose_device
 from mela.episodes import Episodes
 from mela.evaluation import evaluate_model, require_unseen, summarize
@@ -33,9 +34,9 @@ def main(
     packed = store.open_images(images)
     models = {name: load_model(path, device, packed) for name, path in {"initial": initial, "mela": final}.items()}
     augmentation = Augmentation(**AugmentParams.read(params).model_dump())
-    training, rows = Episodes(store.read_table(train, store.MANIFEST)), []
+    training, rows = Episodes(read_manifest(train)), []
     for split, path in {"test": test, "val": val}.items():
-        tasks = Episodes(store.read_table(path, store.MANIFEST))
+        tasks = Episodes(read_manifest(path))
         require_unseen(tasks, training, str(path))
         for name, model in models.items():
             accuracies = evaluate_model(

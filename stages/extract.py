@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from mela import store
+from mela.checked import read_manifest
 from mela.episodes import Episodes
 from mela.extraction import feature_batches
 from mela.models import load_model
@@ -20,7 +21,7 @@ def main(
 ) -> None:
     """Read images, training tasks and the initial embedding; write one feature vector per image of a training task."""
     packed = store.open_images(images)
-    image_ids = Episodes(store.read_table(train, store.MANIFEST)).image_ids()
+    image_ids = Episodes(read_manifest(train)).image_ids()
     with computing(RuntimeParams.read(params)) as (device, compute):
         backbone = load_model(model, device, packed)
         extracted = feature_batches(backbone, packed, image_ids, team=compute.team)

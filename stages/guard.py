@@ -4,18 +4,13 @@ import os
 import signal
 import sys
 import threading
-import time
-from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from mela.errors import interrupted
-
-if TYPE_CHECKING:
-    from psutil import Process
+from stages.orphans import watch, who_wants_results
 
 PATIENCE = 10.0
-INTERVAL = 0.5
+_work: dict[str, int | bool] = {"begun": False, "signal": 0}
 
 
 def guard() -> None:
@@ -28,8 +23,20 @@ def guard() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _end)
     if shares or "DVC_STAGE" in os.environ:
-        watched = _who_wants_results(alone=not shares)
-        threading.Thread(target=_watch, args=[watched], name="watch", daemon=True).start()
+        watched = who_wants_results(alone=not shares)
+        threading.Thread(target=watch, args=[watched], name="watch", daemon=True).start()
+
+
+def work_begins() -> None:
+    """All is imported: from now on, an interruption is an exception."""
+    _work["begun"] = True
+
+
+def require_no_signal() -> None:
+    """End now if a signal came whose exception was lost on the way."""
+    if _work["signal"]:
+        sys.stdout.flush()
+        os._exit(128 + int(_work["signal"]))
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -40,40 +47,12 @@ def _end(number: int, frame: FrameType | None) -> None:
     for other in (signal.SIGINT, signal.SIGTERM):
         signal.signal(other, signal.SIG_DFL)
     print(interrupted(signal.Signals(number).name), file=sys.stderr, flush=True)
+    if not _work["begun"]:
+        # nothing is written yet, and packages that are being imported swallow exceptions
+        os._exit(128 + number)
+    _work["signal"] = number
     # an exception can be lost, where Python ignores those of destructors
     late = threading.Timer(PATIENCE, os._exit, [128 + number])
     late.daemon = True
     late.start()
     sys.exit(128 + number)
-
-
-def _who_wants_results(*, alone: bool) -> "list[Process]":
-    """The process that started this one and, if that is a shell of dvc, the ancestors up to dvc."""
-    import psutil
-
-    ancestors = psutil.Process().parents()
-    if not alone:
-        return ancestors[:1]
-    for number, process in enumerate(ancestors):
-        with suppress(psutil.Error):
-            if "dvc" in " ".join(process.cmdline()):
-                return ancestors[: number + 1]
-            if process.pid == 1 and number == 0 and not process.name().startswith("python"):
-                # dvc ended before this process began to look, and init took its place
-                _leave()
-    return ancestors[:1]
-
-
-def _watch(processes: "list[Process]") -> None:
-    """End this process once one of these is gone: nobody takes its results."""
-    import psutil
-
-    with suppress(psutil.NoSuchProcess):
-        while all(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes):
-            time.sleep(INTERVAL)
-    _leave()
-
-
-def _leave() -> None:
-    print("error: the process that started this one is gone; run dvc again to go on", file=sys.stderr, flush=True)
-    os._exit(1)

@@ -7,6 +7,7 @@ import pandas as pd
 
 from mela import store
 from mela.atomic import together
+from mela.checked import read_manifest
 from mela.label_report import clusters_table, label_metrics, merges_table, passes_table, remark, sizes_table
 from mela.params import PARAMS, LabelerParams
 from mela.task_samples import manifest_samples
@@ -35,7 +36,7 @@ def main(
     from mela.labeler import LearnLabeler
 
     known_images, vectors = store.read_features(features)
-    samples = manifest_samples(store.read_table(train, store.MANIFEST), known_images, vectors)
+    samples = manifest_samples(read_manifest(train), known_images, vectors)
     labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
     labeler.fit_tasks(samples)
     image_ids = known_images[samples.index]

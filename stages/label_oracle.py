@@ -6,14 +6,15 @@ import numpy as np
 import pandas as pd
 
 from mela import store
+from mela.checked import read_manifest, read_truth
 from stages import paths
 from stages.run import run
 
 
 def main(truth: Path = paths.TRUTH, train: Path = paths.TRAIN, labels: Path = paths.ORACLE_LABELS) -> None:
     """Read the truth; write the true class of every image of a training task (no row where the truth is unknown)."""
-    image_ids = store.read_table(train, store.MANIFEST)["image_id"].drop_duplicates().sort_values()
-    known = store.read_table(truth, store.TRUTH).merge(image_ids, on="image_id").sort_values("image_id")
+    image_ids = read_manifest(train)["image_id"].drop_duplicates().sort_values()
+    known = read_truth(truth).merge(image_ids, on="image_id").sort_values("image_id")
     names, numbers = np.unique(known["class"].to_numpy(dtype=str), return_inverse=True)
     flat = pd.DataFrame({"image_id": known["image_id"], "label": numbers})
     store.write_table(labels, flat, store.LABELS, stage="label_oracle", params={})

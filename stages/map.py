@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from mela import store
+from mela.checked import read_labels
 from mela.device import choose_device
 from mela.extraction import extract_features
 from mela.maps import draw_points, neighbourhoods
@@ -25,7 +26,7 @@ def main(
     device = choose_device(RuntimeParams.read(params).device)
     packed = store.open_images(images)
     drawn = draw_points(
-        store.read_table(labels, store.LABELS),
+        read_labels(labels),
         classes=settings.map_classes,
         images=settings.map_images,
         seed=settings.seed,

@@ -8,6 +8,8 @@ from mela import store
 from mela.atomic import together
 from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
+from mela.checked import read_manifest
+from mela.checkpoints import steady
 from mela.episodes import Episodes
 from mela.models import configure, save_model
 from mela.params import PARAMS, AugmentParams, ModelParams, PretrainParams, RuntimeParams
@@ -17,8 +19,6 @@ from mela.training import Schedule, print_epoch
 from stages import paths
 from stages.checkpoints import checkpoint
 from stages.processes import computing, run_shared
-
-BLOCKS = (PretrainParams, ModelParams, AugmentParams)
 
 
 def main(
@@ -31,21 +31,23 @@ def main(
     curve: Path = paths.PRETRAIN_CURVE,
 ) -> None:
     """Read images and labels (those that pretrain.labels names); write the final embedding, losses and curve."""
-    settings = PretrainParams.read(params)
-    packed = store.open_images(images)
+    settings, model_settings = PretrainParams.read(params), ModelParams.read(params)
+    augment, runtime = AugmentParams.read(params), RuntimeParams.read(params)
     labels = labels or paths.LABELS / f"{settings.labels}.parquet"
-    targets = read_targets(labels, soft=settings.labels.endswith("_soft"))
-    tasks = Episodes(store.read_table(train, store.MANIFEST))
-    backbone_settings = ModelParams.read(params)
-    configuration = configure(backbone_settings, packed, tasks.image_ids())
-    with computing(RuntimeParams.read(params), backbone_settings.precision) as (device, compute):
-        kept = checkpoint("pretrain", params, BLOCKS, [images, train, labels], device, compute)
+    with steady(images, train, labels) as inputs:
+        packed = store.open_images(images)
+        targets = read_targets(labels, soft=settings.labels.endswith("_soft"))
+        tasks = Episodes(read_manifest(train))
+        configuration = configure(model_settings, packed, tasks.image_ids())
+    blocks = [settings, model_settings, augment]
+    with computing(runtime, model_settings.precision) as (device, compute):
+        kept = checkpoint("pretrain", blocks, inputs, device, compute, runtime.checkpoint_seconds)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
         classifier, epochs = pretrain(
             backbone,
             packed,
             targets,
-            augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
+            augmentation=Augmentation(**augment.model_dump()),
             schedule=Schedule(**settings.schedule()),
             batch_size=settings.batch_size,
             accumulate=settings.accumulate,
@@ -70,9 +72,8 @@ def main(
             },
         )
     kept.remove()
-    print(
-        f"pretrain: Proposition 1: {losses.task_loss:.4f} over each task's classes <= {losses.global_loss:.4f} over all"
-    )
+    both = f"{losses.task_loss:.4f} over each task's classes <= {losses.global_loss:.4f} over all"
+    print(f"pretrain: Proposition 1: {both}")
 
 
 if __name__ == "__main__":

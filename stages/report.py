@@ -4,9 +4,11 @@ from pathlib import Path
 
 from mela import store
 from mela.atomic import replacing, together
+from mela.checked import read_labels
 from mela.page.content import Run, page_content, run_figures
 from mela.page.render import render
 from mela.params import PARAMS, ReportParams, parameters_text
+from mela.run_metrics import Evaluation, LabelMetrics, PretrainMetrics, Scores, read_metrics
 from mela.summary import markdown
 from mela.usage import kept
 from stages import paths
@@ -39,30 +41,35 @@ def main(
     """Read what the stages found, and images; write report.html, and summary.md and the figures beside it."""
     settings = ReportParams.read(params)
     found = Run(
-        label=store.read_json(label),
-        scores=store.read_json(scores),
-        pretrain=store.read_json(pretrain),
-        evaluation=store.read_json(evaluate),
-        passes=store.read_csv(passes),
-        merges=store.read_csv(merges),
-        sizes=store.read_csv(sizes),
-        clusters=store.read_csv(clusters),
-        purities=store.read_csv(purities),
-        points=store.read_csv(points),
-        embed_curve=store.read_csv(embed_curve),
-        pretrain_curve=store.read_csv(pretrain_curve),
-        labels=store.read_table(labels, store.LABELS),
+        label=read_metrics(label, LabelMetrics),
+        scores=read_metrics(scores, Scores),
+        pretrain=read_metrics(pretrain, PretrainMetrics),
+        evaluation=read_metrics(evaluate, Evaluation),
+        passes=store.read_csv(passes, store.PASSES),
+        merges=store.read_csv(merges, store.MERGES),
+        sizes=store.read_csv(sizes, store.SIZES),
+        clusters=store.read_csv(clusters, store.CLUSTERS),
+        purities=store.read_csv(purities, store.PURITIES),
+        points=store.read_csv(points, store.POINTS),
+        embed_curve=store.read_csv(embed_curve, store.CURVE),
+        pretrain_curve=store.read_csv(pretrain_curve, store.CURVE),
+        labels=read_labels(labels),
         weights=store.read_table(weights, store.SOFT_LABELS),
         images=store.open_images(images),
     )
     usage = kept(BEFORE) if settings.usage else {}
     content = page_content(found, settings, parameters_text(params), usage)
+    pictures = run_figures(found)
     with together():
         store.write_text(page, render(content))
         store.write_text(report / "summary.md", markdown(content["summary"]))
-        for name, figure in run_figures(found).items():
+        for name, figure in pictures.items():
             with replacing(report / f"{name}.png") as temporary:
                 figure.savefig(temporary, format="png")
+    for left in report.glob("*.png"):
+        if left.stem not in pictures:
+            # of a run by itself, in which accuracies were not measured
+            left.unlink()
     print(f"report: {page}; `mela summary` prints the table")
 
 

@@ -12,8 +12,9 @@ from typing import Annotated, Any, get_type_hints
 import psutil
 import typer
 
-from mela.errors import line_of
+from mela.errors import line_of, print_anything
 from mela.usage import keep, measured
+from stages.guard import require_no_signal, work_begins
 
 
 def run(main: Callable[..., Any]) -> None:
@@ -24,6 +25,7 @@ def run(main: Callable[..., Any]) -> None:
             # typer tells of a file that must not be read as if the command line were wrong
             main.__annotations__[name] = Annotated[kind, typer.Option(readable=False)]
     app.command()(_telling_usage(main))
+    print_anything()
     try:
         app()
     except Exception as error:
@@ -44,7 +46,9 @@ def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
     def telling(**arguments: Any) -> None:
         # with what it took to import all that it needs
         with measured(psutil.Process().create_time()) as usage:
+            work_begins()
             main(**arguments)
+            require_no_signal()
         if "RANK" in os.environ:
             # one of several, and the one that started them tells
             return

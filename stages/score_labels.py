@@ -5,6 +5,7 @@ from typing import Any
 
 from mela import store
 from mela.atomic import together
+from mela.checked import read_assignments, read_labels, read_manifest, read_truth, require_known
 from mela.label_scores import score_clusters, score_images, score_tasks
 from stages import paths
 from stages.run import run
@@ -20,9 +21,12 @@ def main(
     purities: Path = paths.PURITIES,
 ) -> None:
     """Read labels and truth; write clustering accuracy, purity, adjusted Rand index and mutual information."""
-    known = store.read_table(truth, store.TRUTH)
-    inferred = store.read_table(labels, store.LABELS)
-    tasks = store.read_table(assignments, store.ASSIGNMENTS)
+    known = read_truth(truth)
+    manifest = read_manifest(train)
+    inferred, plain = read_labels(labels), read_labels(kmeans)
+    for path, table in ((labels, inferred), (kmeans, plain)):
+        require_known(path, table, manifest)
+    tasks = read_assignments(assignments, manifest)
     clusters = {"clusters": int(inferred["label"].nunique())}
     if known.empty:
         with together():
@@ -30,13 +34,12 @@ def main(
             store.write_csv(purities, score_clusters(inferred, known))
         print("score_labels: this data has no ground truth; scoring is left out")
         return
-    manifest = store.read_table(train, store.MANIFEST)
     result: dict[str, Any] = (
         clusters
         | {"true_classes": int(known.merge(manifest, on="image_id")["class"].nunique())}
         | score_tasks(tasks, manifest, known)
         | score_images(inferred, known)
-        | {"kmeans": score_images(store.read_table(kmeans, store.LABELS), known)}
+        | {"kmeans": score_images(plain, known)}
     )
     with together():
         store.write_json(metrics, result)

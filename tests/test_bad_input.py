@@ -134,6 +134,26 @@ BAD_PARAMS: dict[str, Case] = {
         params(labeler__q=-1.0),
         "params.yaml: labeler.q: input should be greater than or equal to 0, got -1.0",
     ),
+    "a number without end": (
+        "manifest",
+        params(tasks__train=10**20),
+        "params.yaml: tasks.train: input should be less than or equal to 1000000000, got 1000+",
+    ),
+    "a rate beyond float32": (
+        "embed",
+        params(embed__learning_rate=1e300),
+        r"params.yaml: embed.learning_rate: input should be less than or equal to 10{30}, got 1e\+300",
+    ),
+    "blocks within blocks": (
+        "label",
+        lambda: PARAMS.write_text("a: " + "[" * 3000),
+        "params.yaml: expected YAML, got .*",
+    ),
+    "a boolean that is none": (
+        "label",
+        edit("  q: 6.5", "  q: !!bool x"),
+        "params.yaml: expected YAML, got 'x'",
+    ),
     "not a number": (
         "embed",
         params(embed__learning_rate=float("nan")),
@@ -650,6 +670,14 @@ def unsigned_features() -> None:
     pq.write_table(pq.read_table(paths.FEATURES).replace_schema_metadata({}), paths.FEATURES)
 
 
+def rewrite(path: Path, schema: pa.Schema, change_rows: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+    store.write_table(path, change_rows(store.read_table(path, schema)), schema, stage="test", params={})
+
+
+def edit_json(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
 def header(content: bytes) -> Spoil:
     """A safetensors file with this header."""
     return lambda: paths.INITIAL.write_bytes(struct.pack("<Q", len(content)) + content)
@@ -724,7 +752,7 @@ BAD_FILES: dict[str, Case] = {
     "labels below 0": (
         "pretrain",
         table(paths.MELA_LABELS, store.LABELS, label=lambda rows: rows["label"] - 1),
-        r"data/labels/mela.parquet: image \d+: expected one label from 0, got -1; rerun .*",
+        r"data/labels/mela.parquet: image \d+: expected one label from 0 to 1599, got -1; rerun .*",
     ),
     "an image with two labels": (
         "pretrain",
@@ -733,7 +761,7 @@ BAD_FILES: dict[str, Case] = {
             store.LABELS,
             image_id=lambda rows: rows["image_id"].where(rows.index != 1, rows["image_id"][0]),
         ),
-        r"data/labels/mela.parquet: image \d+: expected one label from 0, got \d+, \d+; rerun .*",
+        r"data/labels/mela.parquet: image \d+: expected one label from 0 to 1599, got \d+, \d+; rerun .*",
     ),
     "a label that is missing": (
         "pretrain",
@@ -813,7 +841,7 @@ BAD_FILES: dict[str, Case] = {
     "images of floats": (
         "embed",
         lambda: np.save(paths.IMAGES, np.zeros((4, 16, 16, 1))),
-        r"data/images/images.npy: expected images \(N, H, W, C\) of uint8, found shape \(4, 16, 16, 1\) of float64; .*",
+        r"data/images/images.npy: expected images \(N, side, side, .*, found \(4, 16, 16, 1\) of float64; .*",
     ),
     "fewer images than tasks name": (
         "embed",
@@ -836,7 +864,97 @@ BAD_FILES: dict[str, Case] = {
     "metrics of something else": (
         "report",
         lambda: Path("results/label/metrics.json").write_text("{}"),
-        "metrics of label: expected the key 'tasks_clustered'.*",
+        f"results/label/metrics.json: clusters: field required, got none; {RERUN}",
+    ),
+    "metrics of another kind": (
+        "report",
+        lambda: edit_json(paths.SCORES, accuracy=None),
+        f"results/score_labels/metrics.json: accuracy: input should be a valid number, got None; {RERUN}",
+    ),
+    "metrics without a loss": (
+        "report",
+        lambda: edit_json(paths.PRETRAIN_METRICS, proposition1={"task_loss": 1.0}),
+        f"results/pretrain/metrics.json: proposition1.global_loss: field required, got none; {RERUN}",
+    ),
+    "metrics without an interval": (
+        "report",
+        lambda: edit_json(paths.EVALUATE_METRICS, mela={"5_shot": {"mean": 50.0}}),
+        f"results/evaluate/metrics.json: mela.5_shot.ci95: field required, got none; {RERUN}",
+    ),
+    "metrics of other settings": (
+        "report",
+        lambda: edit_json(paths.EVALUATE_METRICS, gain={}),
+        "results/evaluate/metrics.json: gain: expected the settings .*, got none; rerun evaluate",
+    ),
+    "points without a column": (
+        "report",
+        lambda: paths.SIZES.write_text("rank,threshold\n1,2\n"),
+        f"results/label/sizes.csv: expected the column tasks, found rank, threshold; {RERUN}",
+    ),
+    "points that are text": (
+        "report",
+        lambda: paths.PRETRAIN_CURVE.write_text("epoch,loss,accuracy,learning_rate\n1,low,2,3\n"),
+        f"results/pretrain/curve.csv: expected double in the column loss, found .*; {RERUN}",
+    ),
+    "a role that nobody knows": (
+        "evaluate",
+        table(paths.TEST, store.MANIFEST, role=lambda rows: rows["role"].where(rows.index != 7, "Support")),
+        r"data/manifest/test.parquet: row 7: task 0: expected roles support and query, got another one \(image \d+, .*",
+    ),
+    "an image twice in a task": (
+        "embed",
+        table(
+            paths.TRAIN,
+            store.MANIFEST,
+            image_id=lambda rows: rows["image_id"].where(rows.index != 1, rows["image_id"][0]),
+        ),
+        r"data/manifest/train.parquet: row 1: task 0: expected each image once, got one twice \(.*",
+    ),
+    "local labels with a gap": (
+        "label",
+        table(paths.TRAIN, store.MANIFEST, local_label=lambda rows: rows["local_label"] + 1),
+        r"data/manifest/train.parquet: row \d+: task 0: expected local labels 0 to ways - 1 of two ways .*",
+    ),
+    "local labels without end": (
+        "score_labels",
+        table(paths.TRAIN, store.MANIFEST, local_label=lambda rows: rows["local_label"].where(rows.index != 0, 2**62)),
+        r"data/manifest/train.parquet: row \d+: task 0: expected local labels 0 to ways - 1 of two ways .*",
+    ),
+    "tasks without queries": (
+        "embed",
+        table(paths.TRAIN, store.MANIFEST, role="support"),
+        r"data/manifest/train.parquet: row 0: task 0: expected a query image of each local label, got none of one \(.*",
+    ),
+    "labels of images that nobody knows": (
+        "score_labels",
+        table(paths.KMEANS_LABELS, store.LABELS, image_id=lambda rows: rows["image_id"] + 10**6),
+        f"data/labels/kmeans.parquet: image 100.*: expected an image of the training tasks, got another; {RERUN}",
+    ),
+    "no labels to score": (
+        "score_labels",
+        lambda: store.write_table(
+            paths.MELA_LABELS,
+            store.read_table(paths.MELA_LABELS, store.LABELS).head(0),
+            store.LABELS,
+            stage="t",
+            params={},
+        ),
+        f"data/labels/mela.parquet: expected labels of one image or more, got none; {RERUN}",
+    ),
+    "two true classes of an image": (
+        "label_oracle",
+        lambda: rewrite(paths.TRUTH, store.TRUTH, lambda rows: pd.concat([rows, rows])),
+        rf"data/truth.parquet: image \d+: expected one class, got several; {RERUN}",
+    ),
+    "clusters of other tasks": (
+        "score_labels",
+        table(paths.ASSIGNMENTS, store.ASSIGNMENTS, task_id=lambda rows: rows["task_id"] + 1),
+        r"data/labels/mela_tasks.parquet: expected each of the \d+ task classes .* once, got others .*; rerun label",
+    ),
+    "a header that is a list": (
+        "extract",
+        header(b'{"__metadata__":{"mela":"[]"}}'),
+        "models/initial.safetensors: expected a safetensors file, got a header that is list, .*; train it again",
     ),
     "metrics that are no JSON": (
         "report",

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from torch.nn import functional as F
 from mela import store
 from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
-from mela.checkpoints import Checkpoint, fingerprint
+from mela.checkpoints import Checkpoint, fingerprint, steady
 from mela.compute import Compute
 from mela.embedding import train_embedding
 from mela.episodes import Episodes
@@ -240,30 +241,67 @@ def stop(path: Path, name: str) -> None:
 
 
 def test_a_fingerprint_is_of_all_that_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.write_bytes(b"1")
-    other.write_bytes(b"1")
+    one = {"one": "1"}
     found = {
-        fingerprint({"embed": {"seed": 0}}, [one]),
-        fingerprint({"embed": {"seed": 1}}, [one]),
-        fingerprint({"embed": {"seed": 0}}, [other]),
-        fingerprint({"embed": {"seed": 0}}, [one, other]),
+        fingerprint({"embed": {"seed": 0}}, one),
+        fingerprint({"embed": {"seed": 1}}, one),
+        fingerprint({"embed": {"seed": 0}}, {"other": "1"}),
+        fingerprint({"embed": {"seed": 0}}, {"one": "2"}),
+        fingerprint({"embed": {"seed": 0}}, one | {"other": "1"}),
     }
-    assert len(found) == 4
-    assert fingerprint({"embed": {"seed": 0}}, [one]) in found
-    one.write_bytes(b"2")
-    assert fingerprint({"embed": {"seed": 0}}, [one]) not in found
-    one.write_bytes(b"1")
+    assert len(found) == 5
+    assert fingerprint({"embed": {"seed": 0}}, one) in found
     monkeypatch.setattr("mela.checkpoints.torch.__version__", "0.1")
-    assert fingerprint({"embed": {"seed": 0}}, [one]) not in found
+    assert fingerprint({"embed": {"seed": 0}}, one) not in found
     monkeypatch.undo()
-    assert fingerprint({"embed": {"seed": 0}}, [one]) in found
+    assert fingerprint({"embed": {"seed": 0}}, one) in found
     code = tmp_path / "training.py"
     code.write_text("changed")
     monkeypatch.setattr(sys.modules["mela.training"].__spec__, "origin", str(code))
-    assert fingerprint({"embed": {"seed": 0}}, [one]) not in found
-    with pytest.raises(MelaError, match=r"nothing: no such file; run `dvc repro`, or the stage"):
-        fingerprint({}, [tmp_path / "nothing"])
+    assert fingerprint({"embed": {"seed": 0}}, one) not in found
+
+
+def test_inputs_that_change_while_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "input"
+    with pytest.raises(MelaError, match=r"input: no such file; run `dvc repro`, or the stage"), steady(path):
+        pass
+    path.write_bytes(b"1")
+    with steady(path) as first:
+        pass
+    path.write_bytes(b"2")
+    with steady(path) as second:
+        pass
+    assert first.keys() == second.keys() == {str(path)}
+    assert first != second
+    for change_it in (lambda: path.write_bytes(b"33"), lambda: store.write_text(path, "4"), path.unlink):
+        path.write_bytes(b"2")
+        with pytest.raises(MelaError, match=r"input: expected it to stay .* found it changed; run again"), steady(path):
+            change_it()
+
+
+@pytest.mark.parametrize("stage", ["embed", "pretrain"])
+def test_a_checkpoint_is_of_the_parameters_that_are_used(
+    stage: str, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the file is edited while the stage reads its inputs."""
+    module = import_module(f"stages.{stage}")
+    configure, seen = module.configure, {}
+
+    def edited(*arguments: Any) -> Any:
+        change(Path("params.yaml"), {f"{stage}.learning_rate": 0.2, "augment.flip": False, "model.width": 16})
+        return configure(*arguments)
+
+    def caught(name: str, blocks: Any, *others: Any) -> Any:
+        seen.update({type(block).block: block for block in blocks})
+        raise KeyboardInterrupt
+
+    before = {block.block: block.read() for block in (module.ModelParams, module.AugmentParams)}
+    monkeypatch.setattr(module, "configure", edited)
+    monkeypatch.setattr(module, "checkpoint", caught)
+    with pytest.raises(KeyboardInterrupt):
+        module.main()
+    assert seen[stage].learning_rate == 0.05
+    assert {name: seen[name] for name in before} == before
 
 
 SAVING = """
@@ -298,12 +336,11 @@ def run(stage: str, *, after: int = 0) -> str:
 
 def test_each_machine_and_each_parameter_has_its_own_state(project: Path) -> None:
     """The name of a checkpoint; other files of the same content would share it otherwise."""
-    store.write_text(Path("input"), "x")
 
     def name(stage: str = "embed", device: str = "cpu", **changes: Any) -> str:
         compute = Compute(**{"dtype": torch.float32, "team": Team(), "compiled": False} | changes)
-        blocks = (EmbedParams, ModelParams, AugmentParams)
-        return checkpoint(stage, Path("params.yaml"), blocks, [Path("input")], torch.device(device), compute).path.name
+        blocks = [block.read() for block in (EmbedParams, ModelParams, AugmentParams)]
+        return checkpoint(stage, blocks, {"input": "0"}, torch.device(device), compute, 60.0).path.name
 
     names = [
         name(),

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import change
 from PIL import Image
 
-from mela.data.files import open_image
+from mela.data.files import list_images, open_image
 from mela.data.folder import folder
+from mela.data.open import open_source
 from mela.data.partition import split_by_fractions
 from mela.errors import MelaError
+from mela.params import PARAMS, DataParams
 
 FRACTIONS = (0.5, 0.25, 0.25)
 
@@ -122,6 +125,26 @@ def test_links_must_stay_below_the_root(tmp_path: Path) -> None:
     inside.symlink_to(root, target_is_directory=True)
     with pytest.raises(MelaError, match=r"expected real folders, got the symbolic link 'a/9\.png'"):
         folder(root, split_table=None, split_fractions=FRACTIONS, seed=0)
+
+
+def test_links_of_benchmarks_must_stay_in_their_folder(tmp_path: Path) -> None:
+    save(tmp_path / "outside.png")
+    save(tmp_path / "root" / "0.png")
+    (tmp_path / "root" / "1.png").symlink_to("0.png")
+    assert list_images(tmp_path / "root") == ["0.png", "1.png"]
+    (tmp_path / "root" / "2.png").symlink_to(tmp_path / "outside.png")
+    with pytest.raises(MelaError, match=r"stay below this folder, got '2\.png' -> "):
+        list_images(tmp_path / "root")
+
+
+def test_a_table_may_not_be_a_link_to_outside(project: Path) -> None:
+    write_classes(Path("mine"), "a", "b")
+    Path("secret").write_text("split,class\ntrain,a\n")
+    Path("mine/split.csv").symlink_to(Path("secret").resolve())
+    for name in ("folder", "tasks"):
+        change(PARAMS, {"data.name": name, "data.root": "mine", "data.table": "split.csv"})
+        with pytest.raises(MelaError, match=r"^data\.table: expected a file below data\.root \(mine\), got 'split"):
+            open_source(DataParams.read(), shots=1)
 
 
 def test_root_may_be_a_link(tmp_path: Path) -> None:

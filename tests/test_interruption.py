@@ -18,7 +18,7 @@ from test_pipeline_definition import listed
 from bench.environment import for_clone
 from bench.kills import running
 from mela import atomic, store
-from stages import guard
+from stages import orphans
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ENVIRONMENT = for_clone(OMP_NUM_THREADS="1")
@@ -159,6 +159,7 @@ import time
 from stages import guard
 guard.PATIENCE = {patience}
 guard.guard()
+guard.work_begins()
 try:
     print("ready", flush=True)
     time.sleep(60)
@@ -186,6 +187,41 @@ def test_an_end_that_takes_too_long_is_cut_short(patience: float, signals: int, 
     out, err = process.communicate(timeout=20)
     assert process.returncode == status, out + err
     assert err == INTERRUPTED.format("SIGINT")
+
+
+SWALLOWING = """
+import time
+from stages import guard
+guard.guard()
+if {begun}:
+    guard.work_begins()
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except BaseException:
+    print("lost", flush=True)
+guard.require_no_signal()
+"""
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_end_that_gets_lost(begun: bool) -> None:
+    """As in a package that can do without what it imports; before the work begins, nothing has to be tidied."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SWALLOWING.format(begun=begun)],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 143
+    assert out == ("lost\n" if begun else "")
+    assert err == INTERRUPTED.format("SIGTERM")
 
 
 def test_what_the_dead_left_is_deleted(tmp_path: Path) -> None:
@@ -238,8 +274,8 @@ def test_who_wants_the_results(
     chain = [_Process(int(text.split()[0]), text.split(maxsplit=1)[1]) for text in ancestors]
     monkeypatch.setattr(psutil.Process, "parents", lambda self: chain)
     left: list[int] = []
-    monkeypatch.setattr("stages.guard.os._exit", left.append)
-    found = [process.pid for process in guard._who_wants_results(alone=alone)]
+    monkeypatch.setattr("stages.orphans.os._exit", left.append)
+    found = [process.pid for process in orphans.who_wants_results(alone=alone)]
     assert left == ([] if watched is not None else [1])
     if watched is not None:
         assert found == watched

@@ -4,19 +4,33 @@ import errno
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+import torch
 from conftest import ROOT, change
 from test_bad_input import contents, fails, folders
 
-from mela import atomic
+from mela import atomic, store
+from mela.data.files import open_image
+from mela.errors import MelaError, line_of
+from mela.models import load_model
 from mela.params import PARAMS
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has these means")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+def load_initial(path: Path) -> object:
+    return load_model(path, torch.device("cpu"), np.zeros((1, 16, 16, 1), dtype=np.uint8))
+
+
 FREE = "No space left on device; free some space and run the same command again"
 RIGHTS = "Permission denied; check who may read and write it"
 
@@ -90,7 +104,7 @@ def test_any_write_may_fail(
             raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr("mela.atomic.os.fsync", fail)
-    fails("label", r"\[Errno 5\] Input/output error: '\w+/.*'", monkeypatch, capfd)
+    fails("label", r"\w+/.*: Input/output error; check the disk", monkeypatch, capfd)
     assert len(done) == number + 1
 
 
@@ -129,6 +143,86 @@ def test_files_appear_together(tmp_path: Path) -> None:
     write(broken=False)
     assert sorted(tmp_path.iterdir()) == [first, second]
     assert first.read_text() == second.read_text() == "new"
+
+
+def test_a_signal_waits_until_all_files_have_appeared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Path.replace
+
+    def interrupted(self: Path, target: Path) -> Path:
+        signal.raise_signal(signal.SIGINT)
+        return plain(self, target)
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    handler = signal.getsignal(signal.SIGINT)
+
+    def write() -> None:
+        with atomic.together():
+            for name in ("a", "b", "c"):
+                store.write_text(tmp_path / name, "new")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+MEMORY = "error: out of memory: {}: .*; use a machine with more, .*"
+FILES = "error: {}: Too many open files; raise the number of open files .*"
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (MemoryError(), MEMORY),
+        (pa.ArrowMemoryError("malloc of size 1536 failed"), MEMORY),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), MEMORY),
+        (OSError(errno.EMFILE, "Too many open files", "pandas_compat.py"), FILES),
+        (OSError(errno.EIO, "Input/output error"), "error: {}: Input/output error; check the disk"),
+    ],
+    ids=["memory", "arrow", "errno", "files", "disk"],
+)
+@pytest.mark.parametrize(
+    ("path", "opens", "read"),
+    [
+        ("data/images/images.npy", "mela.store.np.lib.format.open_memmap", store.open_images),
+        ("data/features.parquet", "mela.store.pq.ParquetFile", store.read_features),
+        ("models/initial.safetensors", "mela.models.read_tensors", load_initial),
+        ("picture.png", "mela.data.files.Image.open", lambda path: open_image(path, "picture")),
+    ],
+    ids=["images", "table", "model", "picture"],
+)
+def test_the_machine_is_not_mistaken_for_a_damaged_file(
+    path: str,
+    opens: str,
+    read: Callable[[Path], object],
+    error: Exception,
+    line: str,
+    copied: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(opens, fail)
+    with pytest.raises((MemoryError, OSError)) as caught:
+        read(Path(path))
+    said = line_of(caught.value)
+    assert said is not None
+    assert re.fullmatch(line.format(path), said), said
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(errno.EIO, "x", "a\nb\x1b[31m.npy"), r"error: a\nb\x1b[31m.npy: Input/output error; check the disk"),
+        (MelaError("data.root: 'mine\x1b[31m'"), r"error: data.root: 'mine\x1b[31m'"),
+        (OSError(errno.EXDEV, "x", "é"), "error: é: Invalid cross-device link; check the file and the machine"),
+        (RuntimeError("a defect"), None),
+    ],
+)
+def test_what_is_said_of_an_error(error: Exception, line: str | None) -> None:
+    """One line of what can be printed, whatever files are called."""
+    assert line_of(error) == line
 
 
 def without_rights(*command: str) -> subprocess.CompletedProcess[str]:

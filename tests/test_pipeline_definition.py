@@ -58,6 +58,7 @@ def test_every_script_is_a_stage() -> None:
         "__init__",
         "checkpoints",
         "guard",
+        "orphans",
         "paths",
         "processes",
         "run",
@@ -96,7 +97,8 @@ def test_packages_hold_no_code(path: Path) -> None:
 def test_what_starts_every_stage_knows_nothing_of_their_work() -> None:
     """No stage lists the package's own file either, which prepares the process for signals, but what it says."""
     assert imported_modules(ROOT / "stages/__init__.py") == {ROOT / "stages/guard.py"}
-    assert imported_modules(ROOT / "stages/guard.py") == {ROOT / "mela/errors.py"}
+    assert imported_modules(ROOT / "stages/guard.py") == {ROOT / "mela/errors.py", ROOT / "stages/orphans.py"}
+    assert imported_modules(ROOT / "stages/orphans.py") == set()
     assert all("mela/errors.py" in listed(stage, "deps") for stage in STAGES)
 
 

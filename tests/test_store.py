@@ -125,7 +125,7 @@ def test_no_features_are_left_when_their_maker_fails(tmp_path: Path) -> None:
 
 
 def test_images_return_as_written(tmp_path: Path) -> None:
-    images = np.random.default_rng(0).integers(0, 256, size=(3, 4, 4, 1), dtype=np.uint8)
+    images = np.random.default_rng(0).integers(0, 256, size=(3, 16, 16, 1), dtype=np.uint8)
     store.write_array(tmp_path / "images.npy", images)
     found = store.open_images(tmp_path / "images.npy")
     assert isinstance(found, np.memmap)
@@ -138,10 +138,15 @@ def test_text_json_and_csv_return_as_written(tmp_path: Path) -> None:
     assert store.read_json(tmp_path / "m.json") == content
     store.write_text(tmp_path / "s.md", "± one\ntwo\n")
     assert (tmp_path / "s.md").read_bytes() == "± one\ntwo\n".encode()
-    points = pd.DataFrame({"pass": [1, 2], "threshold": [0.5, -1.25]})
+    points = pd.DataFrame({"rank": [1, 2], "tasks": [7, 5], "threshold": [0.5, -1.25]})
     store.write_csv(tmp_path / "p.csv", points)
-    assert (tmp_path / "p.csv").read_bytes() == b"pass,threshold\n1,0.5\n2,-1.25\n"
-    pd.testing.assert_frame_equal(store.read_csv(tmp_path / "p.csv"), points)
+    assert (tmp_path / "p.csv").read_bytes() == b"rank,tasks,threshold\n1,7,0.5\n2,5,-1.25\n"
+    pd.testing.assert_frame_equal(store.read_csv(tmp_path / "p.csv", store.SIZES), points)
+    names = pd.DataFrame({"label": [0, 1], "class": ["NA", "007"], "purity": [99.5, 100.0], "classes": [2, 1]})
+    store.write_csv(tmp_path / "n.csv", names)
+    pd.testing.assert_frame_equal(store.read_csv(tmp_path / "n.csv", store.PURITIES), names, check_dtype=False)
+    store.write_csv(tmp_path / "n.csv", names.head(0))
+    assert list(store.read_csv(tmp_path / "n.csv", store.PURITIES)) == list(names)
 
 
 WRITERS: dict[str, Callable[[Path], None]] = {
@@ -163,9 +168,13 @@ def test_the_same_content_gives_the_same_bytes_and_no_other_file(tmp_path: Path,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]
 
 
+def read_sizes(path: Path) -> pd.DataFrame:
+    return store.read_csv(path, store.SIZES)
+
+
 @pytest.mark.parametrize(
     "read",
-    [read_labels, store.read_features, store.open_images, store.read_json, store.read_csv],
+    [read_labels, store.read_features, store.open_images, store.read_json, read_sizes],
     ids=["table", "features", "images", "json", "csv"],
 )
 @pytest.mark.parametrize("kind", ["missing", "folder"])
@@ -308,8 +317,11 @@ def test_a_file_that_is_no_json_object(tmp_path: Path, content: bytes, message: 
 @pytest.mark.parametrize(
     ("array", "found"),
     [
-        (np.zeros((2, 4, 4, 1), dtype=np.float32), "shape (2, 4, 4, 1) of float32"),
-        (np.zeros((2, 4, 4), dtype=np.uint8), "shape (2, 4, 4) of uint8"),
+        (np.zeros((2, 4, 4, 1), dtype=np.float32), "(2, 4, 4, 1) of float32"),
+        (np.zeros((2, 16, 16), dtype=np.uint8), "(2, 16, 16) of uint8"),
+        (np.zeros((2, 32, 16, 1), dtype=np.uint8), "(2, 32, 16, 1) of uint8"),
+        (np.zeros((2, 16, 16, 2), dtype=np.uint8), "(2, 16, 16, 2) of uint8"),
+        (np.zeros((2, 8, 8, 1), dtype=np.uint8), "(2, 8, 8, 1) of uint8"),
     ],
 )
 def test_images_of_another_type_or_shape(tmp_path: Path, array: np.ndarray, found: str) -> None:
@@ -317,7 +329,8 @@ def test_images_of_another_type_or_shape(tmp_path: Path, array: np.ndarray, foun
     store.write_array(path, array)
     with pytest.raises(MelaError) as caught:
         store.open_images(path)
-    assert one_line(caught, path) == (f"expected images (N, H, W, C) of uint8, found {found}; rerun the stage images")
+    expected = "images (N, side, side, channels) of uint8, side 16 or more, 1 or 3 channels"
+    assert one_line(caught, path) == f"expected {expected}, found {found}; rerun the stage images"
 
 
 @pytest.mark.parametrize("damage", ["empty", "truncated", "text", "pickle", "npz"])

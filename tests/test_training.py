@@ -215,3 +215,15 @@ def test_batches_are_shuffled_by_the_generator() -> None:
     assert torch.equal(first, again)
     assert not torch.equal(first, second)
     assert not torch.equal(first, torch.arange(100))
+
+
+def test_a_last_step_that_leads_nowhere_is_refused() -> None:
+    """Every loss was finite, and no other follows."""
+    model = nn.Linear(1, 1, bias=False)
+    step = [[(1000 * model.weight.sum(), torch.tensor(0.0))]]
+    schedule = Schedule(**SCHEDULE | {"epochs": 1, "learning_rate": 1e36, "milestones": []})
+    with pytest.raises(
+        MelaError,
+        match=r"^embed: expected finite weights after the last step, got NaN or infinity in weight; lower",
+    ):
+        fit(model, lambda: step, schedule, stage="embed", seed=0)

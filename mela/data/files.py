@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
-from mela.errors import MelaError
+from mela.errors import MelaError, raise_if_machine
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
 
@@ -25,11 +25,23 @@ def require_folder(root: Path, key: str) -> None:
 
 
 def list_images(folder: Path) -> list[str]:
-    """Sorted names of the images that lie directly in `folder`; empty where there is no such folder."""
+    """Sorted names of the images that lie directly in `folder`; empty where there is no such folder.
+
+    Raises
+    ------
+    MelaError
+        For a link that leaves the folder.
+    """
     if not folder.is_dir():
         return []
+    names, root = [], folder.resolve()
     with os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries if is_image_name(entry.name) and entry.is_file())
+        for entry in entries:
+            if is_image_name(entry.name) and entry.is_file():
+                if entry.is_symlink():
+                    _check_link(root, entry.name, is_folder=False)
+                names.append(entry.name)
+    return sorted(names)
 
 
 def walk_images(root: Path) -> Iterator[tuple[str, list[str]]]:
@@ -129,18 +141,17 @@ def open_image(path: Path, name: str) -> Image.Image:
     MelaError
         One line that names the image: missing, unreadable, truncated, no image, animated or with several pages,
         32 bits per channel, or more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels.
-    PermissionError
-        The file must not be read.
+    OSError, MemoryError
+        The machine is at fault: rights, memory, open files, the disk.
     """
     try:
         with Image.open(path) as image:
             fault = _fault(image)
             if fault is None:
                 return _to_8_bits(ImageOps.exif_transpose(image))
-    except PermissionError:
-        raise
     # Given damaged bytes, decoders raise almost anything: OSError, SyntaxError, struct.error, zlib.error, EOFError...
     except Exception as error:
+        raise_if_machine(error, path)
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise MelaError(f"image {name!r}: expected a readable image, got {reason}; replace the file") from error
     raise MelaError(f"image {name!r}: {fault}")

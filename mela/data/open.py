@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mela.data.source import ImageSource
+from mela.errors import MelaError
 from mela.params import DataParams
 
 
@@ -49,12 +50,25 @@ def _cifar(data: DataParams, root: Path) -> ImageSource:
 def _folder(data: DataParams, root: Path) -> ImageSource:
     from mela.data.folder import folder
 
-    table = root / data.table if data.table else None
+    table = _table(data, root)
     return folder(root, split_table=table, split_fractions=data.split_fractions, seed=data.seed)
 
 
 def _tasks(data: DataParams, root: Path, shots: int) -> ImageSource:
     from mela.data.task_table import tasks
 
-    table = root / data.table if data.table else None
+    table = _table(data, root)
     return tasks(root, table=table, shots=shots, split_fractions=data.split_fractions, seed=data.seed)
+
+
+def _table(data: DataParams, root: Path) -> Path | None:
+    """Where ``data.table`` is, whatever links it takes."""
+    if not data.table:
+        return None
+    table = root / data.table
+    if table.exists() and not table.resolve().is_relative_to(root.resolve()):
+        raise MelaError(
+            f"data.table: expected a file below data.root ({root}), got {data.table!r}, a link to "
+            f"{str(table.resolve())!r}; put a copy in its place"
+        )
+    return table

@@ -1,0 +1,44 @@
+"""How the process of a stage ends whose results nobody wants any more."""
+
+import os
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from psutil import Process
+
+INTERVAL = 0.5
+
+
+def who_wants_results(*, alone: bool) -> "list[Process]":
+    """The process that started this one and, if that is a shell of dvc, the ancestors up to dvc."""
+    import psutil
+
+    ancestors = psutil.Process().parents()
+    if not alone:
+        return ancestors[:1]
+    for number, process in enumerate(ancestors):
+        with suppress(psutil.Error):
+            if "dvc" in " ".join(process.cmdline()):
+                return ancestors[: number + 1]
+            if process.pid == 1 and number == 0 and not process.name().startswith("python"):
+                # dvc ended before this process began to look, and init took its place
+                _leave()
+    return ancestors[:1]
+
+
+def watch(processes: "list[Process]") -> None:
+    """End this process once one of these is gone: nobody takes its results."""
+    import psutil
+
+    with suppress(psutil.NoSuchProcess):
+        while all(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes):
+            time.sleep(INTERVAL)
+    _leave()
+
+
+def _leave() -> None:
+    print("error: the process that started this one is gone; run dvc again to go on", file=sys.stderr, flush=True)
+    os._exit(1)
