@@ -69,6 +69,26 @@ def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) 
     Raises
     ------
     MelaError
+        As `read_model`, or the model is for other images.
+    """
+    return read_model(path, device, images)[0]
+
+
+def read_model(
+    path: Path, device: torch.device, images: npt.NDArray[np.uint8] | None = None
+) -> tuple[Backbone, dict[str, Any]]:
+    """The backbone in evaluation mode, and its configuration: the arguments of `build_backbone` but for the seed.
+
+    Parameters
+    ----------
+    path : Path
+    device : torch.device
+    images : uint8 (N, h, w, c), optional
+        That the model has to be for.
+
+    Raises
+    ------
+    MelaError
         The file is missing, damaged, or holds something else (every tensor must fit), or is for other images.
     """
     if not path.is_file():
@@ -86,7 +106,7 @@ def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) 
         backbone = build_backbone(**configuration, seed=0)
     except (KeyError, TypeError, ValueError) as error:
         raise MelaError(f"{path}: expected a backbone's configuration, got {error}; train it again") from None
-    if images.shape[1:] != shape:
+    if images is not None and images.shape[1:] != shape:
         raise MelaError(
             f"{path}: expected images of {images.shape[1:]}, the packed ones, got a model for {shape}; train it again"
         )
@@ -94,4 +114,4 @@ def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) 
         backbone.load_state_dict(tensors, strict=True)
     except RuntimeError as error:
         raise MelaError(f"{path}: tensors do not fit its configuration: {' '.join(str(error).split())}") from None
-    return backbone.to(device).eval()
+    return backbone.to(device).eval(), configuration

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -144,17 +145,35 @@ def open_image(path: Path, name: str) -> Image.Image:
     OSError, MemoryError
         The machine is at fault: rights, memory, open files, the disk.
     """
+    with _told(name, path), Image.open(path) as image:
+        return _ordinary(image, name)
+
+
+def still_image(image: Image.Image, name: str) -> Image.Image:
+    """What `open_image` makes of a file, for an image that Pillow has opened or made; raises the same errors."""
+    with _told(name, name):
+        return _ordinary(image, name)
+
+
+@contextmanager
+def _told(name: str, place: Path | str) -> Iterator[None]:
+    """Whatever a decoder raises becomes one line that names the image; what the machine is at fault of, its place."""
     try:
-        with Image.open(path) as image:
-            fault = _fault(image)
-            if fault is None:
-                return _to_8_bits(ImageOps.exif_transpose(image))
+        yield
+    except MelaError:
+        raise
     # Given damaged bytes, decoders raise almost anything: OSError, SyntaxError, struct.error, zlib.error, EOFError...
     except Exception as error:
-        raise_if_machine(error, path)
+        raise_if_machine(error, place)
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise MelaError(f"image {name!r}: expected a readable image, got {reason}; replace the file") from error
-    raise MelaError(f"image {name!r}: {fault}")
+
+
+def _ordinary(image: Image.Image, name: str) -> Image.Image:
+    fault = _fault(image)
+    if fault is not None:
+        raise MelaError(f"image {name!r}: {fault}")
+    return _to_8_bits(ImageOps.exif_transpose(image))
 
 
 def _fault(image: Image.Image) -> str | None:
