@@ -88,10 +88,23 @@ def test_package_data_is_listed_where_it_is_read() -> None:
                 assert (name in listed(stage, "deps")) == (reader in listed(stage, "deps"))
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("mela/**/__init__.py")), ids=str)
+@pytest.mark.parametrize("path", sorted(ROOT.glob("mela/*/**/__init__.py")), ids=str)
 def test_packages_hold_no_code(path: Path) -> None:
     body = ast.parse(path.read_text(encoding="utf-8")).body
     assert [type(node) for node in body] == [ast.Expr], "no stage lists this file, so only a docstring may stand here"
+
+
+def test_what_the_package_offers_is_used_by_nobody_inside() -> None:
+    """No stage lists the package's own file, which only says from where users import what when they ask for it."""
+    body = ast.parse((ROOT / "mela/__init__.py").read_text(encoding="utf-8")).body
+    assert [type(node) for node in body] == [ast.Expr, ast.ImportFrom, ast.If, ast.Assign, ast.FunctionDef]
+    assert isinstance(body[-1], ast.FunctionDef)
+    assert body[-1].name == "__getattr__"
+    for path in [*ROOT.glob("mela/**/*.py"), *ROOT.glob("stages/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "mela":
+                for alias in node.names:
+                    assert ROOT.joinpath("mela", alias.name).with_suffix(".py").is_file(), f"{path}: {alias.name}"
 
 
 def test_what_starts_every_stage_knows_nothing_of_their_work() -> None:
