@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from mela.commands.predict import predict
 from mela.errors import MelaError, line_of, print_anything
 from mela.params import PARAMS, check_document
 from mela.run_metrics import Evaluation, LabelMetrics, Metrics, PretrainMetrics, Scores, read_metrics
@@ -69,6 +70,9 @@ def download(
     root = root or Path("data/raw") / name
     source = sources[name](root, download=True)
     print(f"{root}: {len(source)} images")
+
+
+app.command()(predict)
 
 
 def main() -> None:

@@ -1,0 +1,188 @@
+"""The command `mela predict`: what it prints and writes, and how it refuses."""
+
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from test_classifier import some_images, write_model
+from test_stage_starts import SLOW, modules_after
+
+from mela import FewShotClassifier, cli
+
+LABELS = ("ash [grey]", "elm", "oak")
+
+
+def save(path: str, image: Any) -> Path:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(image).save(path)
+    return Path(path)
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two examples of three labels, three queries and a model in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    write_model(Path("models/final.safetensors"))
+    examples = some_images(6, 20, 18, 3)
+    for number, image in enumerate(examples):
+        save(f"support/{LABELS[number // 2]}/{number % 2}.png", image)
+    save("query/a.png", examples[0])
+    save("query/deeper/[b].png", examples[2])
+    save("query/deeper/still/c.png", examples[5])
+    Path("query/notes.txt").write_text("no image")
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["mela", "predict", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+USUAL = ("--support", "support", "--query", "query", "--device", "cpu")
+
+
+@pytest.mark.usefixtures("folders")
+def test_it_writes_what_the_classifier_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, *USUAL) == 0
+    table = pd.read_csv("predictions.csv")
+    assert table.columns.tolist() == ["path", "label", "probability", *(f"p_{label}" for label in LABELS)]
+    assert table["path"].tolist() == ["query/a.png", "query/deeper/[b].png", "query/deeper/still/c.png"]
+    support = [f"support/{label}/{number}.png" for label in LABELS for number in range(2)]
+    classifier = FewShotClassifier.load("models/final.safetensors", "cpu").fit(support, np.repeat(LABELS, 2))
+    expected = classifier.predict_proba(table["path"].tolist())
+    np.testing.assert_allclose(table.iloc[:, 3:], expected, rtol=1e-5)
+    np.testing.assert_allclose(table["probability"], expected.max(axis=1), rtol=1e-5)
+    assert table["label"].tolist() == classifier.predict(table["path"].tolist()).tolist()
+
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    for row in table.itertuples():
+        line = next(line for line in printed.out.splitlines() if str(row.path) in line)
+        assert str(row.label) in line
+        assert f"{row.probability:.3f}" in line
+    assert printed.out.endswith("predictions.csv: 3 images\n")
+
+
+@pytest.mark.usefixtures("folders")
+def test_one_image_another_model_and_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_model(Path("other.safetensors"), channels=1, size=24)
+    arguments = ["--support", "support", "--query", "query/a.png", "--model", "other.safetensors", "--out", "new/p.csv"]
+    assert run(monkeypatch, *arguments) == 0
+    assert pd.read_csv("new/p.csv")["path"].tolist() == ["query/a.png"]
+    assert not Path("predictions.csv").exists()
+
+
+@pytest.mark.usefixtures("folders")
+def test_long_lists_are_short_in_print_and_whole_in_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, image in enumerate(some_images(30, 16, 16, 3)):
+        save(f"many/{number:02}.png", image)
+    assert run(monkeypatch, "--support", "support", "--query", "many") == 0
+    printed = capsys.readouterr().out
+    assert [number for number in range(30) if f"many/{number:02}.png" in printed] == list(range(20))
+    assert printed.endswith("predictions.csv: 30 images, 10 of them not shown\n")
+    assert len(pd.read_csv("predictions.csv")) == 30
+
+
+def only_one_label() -> None:
+    for label in LABELS[1:]:
+        shutil.rmtree(f"support/{label}")
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
+    "no support folder": (
+        lambda: shutil.rmtree("support"),
+        [],
+        "--support: expected a folder at support, got nothing; set --support to the folder of images",
+    ),
+    "a label without images": (
+        lambda: Path("support/yew").mkdir(),
+        [],
+        "HERE/support: expected at least one image (.bmp .gif .jpeg .jpg .png .tif .tiff .webp) in folder 'yew', got "
+        "none; add images or remove the folder",
+    ),
+    "one label": (
+        only_one_label,
+        [],
+        "--support: expected the folders of two labels or more in support, got only 'ash [grey]'; add a folder with "
+        "examples of what it is not",
+    ),
+    "images in no folder": (
+        lambda: shutil.copy("query/a.png", "support"),
+        [],
+        "--support: expected support/<label>/<image>, got the image support/a.png; move it into the folder of its "
+        "label",
+    ),
+    "images in folders below": (
+        lambda: shutil.copytree("query/deeper", "support/elm/more"),
+        [],
+        "--support: expected support/<label>/<image>, got the image support/elm/more/[b].png; move it into the folder "
+        "of its label",
+    ),
+    "an example that is no image": (
+        lambda: Path("support/elm/0.png").write_text("text"),
+        [],
+        "image 'support/elm/0.png': expected a readable image, got UnidentifiedImageError: cannot identify image file "
+        "'support/elm/0.png'; replace the file",
+    ),
+    "a query that is no image": (
+        lambda: Path("query/a.png").write_bytes(Path("query/a.png").read_bytes()[:60]),
+        [],
+        "image 'query/a.png': expected a readable image, got .*; replace the file",
+    ),
+    "no query folder": (
+        lambda: shutil.rmtree("query"),
+        [],
+        "--query: expected a folder of images or an image at query, got nothing; correct the path",
+    ),
+    "no query images": (
+        lambda: (shutil.rmtree("query/deeper"), Path("query/a.png").unlink()),
+        [],
+        "HERE/query: expected at least one image (.bmp .gif .jpeg .jpg .png .tif .tiff .webp) in folder '.', got "
+        "none; add images or remove the folder",
+    ),
+    "no model": (
+        lambda: Path("models/final.safetensors").unlink(),
+        [],
+        "models/final.safetensors: no such file; run `dvc repro`, or the stage that makes it, first",
+    ),
+    "no such device": (lambda: None, ["--device", "gpu"], "device: expected auto, cpu, cuda or cuda:N, got 'gpu'"),
+    "a folder in the way": (
+        lambda: Path("predictions.csv").mkdir(),
+        [],
+        "predictions.csv: Is a directory; move what is there away",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_refuses_in_one_line(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], case: str
+) -> None:
+    spoil, arguments, message = REFUSED[case]
+    spoil()
+    before = sorted(Path().rglob("*"))
+    assert run(monkeypatch, *USUAL, *arguments) == 1
+    said = capfd.readouterr()
+    pattern = re.escape(f"error: {message}\n".replace("HERE", str(folders))).replace(re.escape(".*"), ".*")
+    assert re.fullmatch(pattern, said.err), said.err
+    assert said.out == ""
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_the_command_line_starts_without_what_only_predictions_need() -> None:
+    imported = modules_after("import mela.cli")
+    assert "mela.commands.predict" in imported
+    assert not {name for name in SLOW if name in imported}
