@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from mela.commands.export import export
 from mela.commands.predict import predict
 from mela.errors import MelaError, line_of, print_anything
 from mela.params import PARAMS, check_document
@@ -73,6 +74,7 @@ def download(
 
 
 app.command()(predict)
+app.command()(export)
 
 
 def main() -> None:

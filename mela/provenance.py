@@ -1,0 +1,104 @@
+"""Where a model comes from: what it was trained on, and what was measured of it."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ruamel.yaml import YAML
+
+from mela.errors import MelaError, one_line
+from mela.params import read_document
+from mela.store import read_json
+
+Embedding = Literal["initial", "mela"]
+
+# which stage knows of a block of the parameters
+STAGES = {"data": "images", "tasks": "manifest", "evaluate": "evaluate"}
+NAMES: dict[str, Embedding] = {"models/initial.safetensors": "initial", "models/final.safetensors": "mela"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """A run of the pipeline, seen from one of its models.
+
+    Attributes
+    ----------
+    embedding : {"initial", "mela"}
+        Which of the two it is.
+    data, tasks, head : mapping
+        The blocks ``data``, ``tasks`` and ``evaluate`` of the parameters.
+    evaluation, label, scores : mapping
+        Metrics of ``evaluate``, ``label`` and ``score_labels``; empty where there are none.
+    """
+
+    embedding: Embedding
+    data: Mapping[str, Any]
+    tasks: Mapping[str, Any]
+    head: Mapping[str, Any]
+    evaluation: Mapping[str, Any]
+    label: Mapping[str, Any]
+    scores: Mapping[str, Any]
+
+
+def provenance(model: Path, *, params: Path, results: Path, lock: Path) -> Provenance | None:
+    """The last run in this folder, if the model is one of its two.
+
+    Where DVC has kept a record of the run, the model is known by its content, and the parameters are those of the
+    record, since ``params.yaml`` may have been changed since. Elsewhere the name of the file has to do.
+
+    Parameters
+    ----------
+    model : Path
+    params : Path
+        ``params.yaml``.
+    results : Path
+        Folder of the metrics.
+    lock : Path
+        ``dvc.lock``.
+
+    Raises
+    ------
+    MelaError
+        A file is there but cannot be read as what it should be.
+    """
+    blocks: dict[str, Any]
+    if lock.is_file():
+        embedding, blocks = _recorded(model, lock)
+    else:
+        embedding = NAMES.get(model.as_posix())
+        blocks = dict(read_document(params)) if embedding and params.is_file() else {}
+    if embedding is None or not all(isinstance(blocks.get(name), Mapping) for name in STAGES):
+        return None
+    evaluation, label, scores = (_metrics(results / stage) for stage in ("evaluate", "label", "score_labels"))
+    return Provenance(
+        embedding=embedding,
+        data=blocks["data"],
+        tasks=blocks["tasks"],
+        head=blocks["evaluate"],
+        evaluation=evaluation,
+        label=label,
+        scores=scores,
+    )
+
+
+def _recorded(model: Path, lock: Path) -> tuple[Embedding | None, dict[str, Any]]:
+    """Which of the models that ``evaluate`` met last this is, and the parameters of that run."""
+    try:
+        stages = YAML(typ="safe").load(lock.read_text(encoding="utf-8"))["stages"]
+        used = {str(entry["path"]): entry["md5"] for entry in stages["evaluate"]["deps"] if "md5" in entry}
+        blocks = {name: stages[stage]["params"]["params.yaml"][name] for name, stage in STAGES.items()}
+    # what a damaged file holds may be of any type
+    except Exception as error:
+        raise MelaError(
+            f"{lock}: expected DVC's record of a whole run, got {one_line(error)}; run `dvc repro`"
+        ) from None
+    # DVC knows files by it
+    md5 = hashlib.md5(model.read_bytes(), usedforsecurity=False).hexdigest()
+    return next((name for path, name in NAMES.items() if used.get(path) == md5), None), blocks
+
+
+def _metrics(folder: Path) -> Mapping[str, Any]:
+    path = folder / "metrics.json"
+    return read_json(path) if path.is_file() else {}
