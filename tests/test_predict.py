@@ -1,5 +1,6 @@
 """The command `mela predict`: what it prints and writes, and how it refuses."""
 
+import os
 import re
 import shutil
 import sys
@@ -152,6 +153,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         [],
         "HERE/query: expected at least one image (.bmp .gif .jpeg .jpg .png .tif .tiff .webp) in folder '.', got "
         "none; add images or remove the folder",
+    ),
+    "a query whose name is no text": (
+        lambda: None,
+        ["--query", os.fsdecode(b"\xff.png")],
+        r"--query: expected a name in UTF-8, got '\udcff.png'; rename it",
     ),
     "no model": (
         lambda: Path("models/final.safetensors").unlink(),

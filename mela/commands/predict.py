@@ -77,10 +77,14 @@ def query_images(query: Path) -> list[Path]:
     Raises
     ------
     MelaError
-        There is nothing of that name, or a folder without an image.
+        There is nothing of that name, a folder without an image, or a name that is not valid Unicode.
     """
     from mela.data.files import walk_images
 
+    try:
+        str(query).encode()
+    except UnicodeEncodeError:
+        raise MelaError(f"--query: expected a name in UTF-8, got {str(query)!r}; rename it") from None
     if query.is_file():
         return [query]
     if not query.is_dir():
