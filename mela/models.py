@@ -106,7 +106,9 @@ def read_model(
         backbone = build_backbone(**configuration, seed=0)
     except (KeyError, TypeError, ValueError) as error:
         raise MelaError(f"{path}: expected a backbone's configuration, got {error}; train it again") from None
-    if images is not None and images.shape[1:] != shape:
+    if images is None:
+        _require_usual(path, configuration)
+    elif images.shape[1:] != shape:
         raise MelaError(
             f"{path}: expected images of {images.shape[1:]}, the packed ones, got a model for {shape}; train it again"
         )
@@ -115,3 +117,13 @@ def read_model(
     except RuntimeError as error:
         raise MelaError(f"{path}: tensors do not fit its configuration: {' '.join(str(error).split())}") from None
     return backbone.to(device).eval(), configuration
+
+
+def _require_usual(path: Path, configuration: dict[str, Any]) -> None:
+    """Raise MelaError unless a model, which may come from anywhere, is for images that the stage ``images`` packs."""
+    size, channels = configuration["size"], configuration["channels"]
+    if not (isinstance(size, int) and 16 <= size <= 512 and isinstance(channels, int) and channels in (1, 3)):
+        raise MelaError(
+            f"{path}: expected a model for images of 16 to 512 pixels and 1 or 3 channels, got size={size!r} and "
+            f"channels={channels!r}; train it again"
+        )

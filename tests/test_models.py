@@ -1,6 +1,7 @@
 """Embeddings on disk."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from safetensors.torch import save_file
 
 from mela.backbones import Backbone, build_backbone
 from mela.errors import MelaError
-from mela.models import KIND, configure, load_model, save_model
+from mela.models import KIND, configure, load_model, read_model, save_model
 from mela.params import ModelParams
 
 CPU = torch.device("cpu")
@@ -202,3 +203,29 @@ def test_a_model_for_other_images(tmp_path: Path) -> None:
         MelaError, match=r"expected images of \(16, 16, 1\), the packed ones, got a model for \(16, 16, 3\)"
     ):
         load_model(path, CPU, IMAGES[..., :1])
+
+
+def test_without_images_the_configuration_says_for_which_the_model_is(tmp_path: Path) -> None:
+    path = tmp_path / "psi.safetensors"
+    configuration = configure(parameters(), IMAGES, np.arange(30))
+    save_model(path, trained(configuration), configuration)
+    backbone, found = read_model(path, CPU)
+    assert found == configuration
+    assert not backbone.training
+    assert torch.equal(backbone(torch.ones(1, 3, 16, 16)), load_model(path, CPU, IMAGES)(torch.ones(1, 3, 16, 16)))
+
+
+@pytest.mark.parametrize("change", [{"size": 16.5}, {"size": 8}, {"size": 10**9}, {"channels": 2}])
+def test_without_images_a_model_has_to_be_for_usual_ones(change: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "psi.safetensors"
+    configuration = configure(parameters(backbone="conv4"), IMAGES, np.arange(30)) | change
+    channels = configuration["channels"]
+    statistics = {"channels": channels, "mean": [0.5] * channels, "std": [0.5] * channels}
+    backbone = build_backbone(**configuration | statistics, seed=0)
+    save_model(path, backbone, configuration)
+    message = (
+        f"{path}: expected a model for images of 16 to 512 pixels and 1 or 3 channels, got "
+        f"size={configuration['size']!r} and channels={channels!r}; train it again"
+    )
+    with pytest.raises(MelaError, match=f"^{re.escape(message)}$"):
+        read_model(path, CPU)
