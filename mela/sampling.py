@@ -4,7 +4,7 @@ A task is *ways* classes with *shots* support and *queries* query images each. L
 order in which they were drawn, so they say nothing about the global class.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -97,15 +97,22 @@ def draw_without_replacement(
     return _table(drawn, shots)
 
 
-def _pools(classes: Mapping[str, Ids], *, ways: int, per_class: int, split: str) -> list[Ids]:
-    if len(classes) < ways:
-        raise MelaError(f"tasks.ways: expected at most {len(classes)}, the number of {split} classes, got {ways}")
-    for name, pool in classes.items():
-        if len(pool) < per_class:
-            raise MelaError(
-                f"tasks.shots + tasks.queries: expected at most {len(pool)}, the images of {split} class {name!r}, "
+def pool_problems(sizes: Mapping[str, int], *, ways: int, per_class: int, split: str) -> Iterator[str]:
+    """Why tasks of `ways` classes with `per_class` images each cannot be drawn from classes of these sizes."""
+    if len(sizes) < ways:
+        yield f"tasks.ways: expected at most {len(sizes)}, the number of {split} classes, got {ways}"
+    for name, size in sizes.items():
+        if size < per_class:
+            yield (
+                f"tasks.shots + tasks.queries: expected at most {size}, the images of {split} class {name!r}, "
                 f"got {per_class}"
             )
+
+
+def _pools(classes: Mapping[str, Ids], *, ways: int, per_class: int, split: str) -> list[Ids]:
+    sizes = {name: len(pool) for name, pool in classes.items()}
+    for problem in pool_problems(sizes, ways=ways, per_class=per_class, split=split):
+        raise MelaError(problem)
     return [np.asarray(classes[name], dtype=np.int64) for name in sorted(classes)]
 
 

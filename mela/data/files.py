@@ -3,11 +3,13 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps
 
+from mela.data.problems import Report, refuse
 from mela.errors import MelaError, raise_if_machine
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
@@ -31,7 +33,7 @@ def list_images(folder: Path) -> list[str]:
     Raises
     ------
     MelaError
-        For a link that leaves the folder.
+        For a link that leaves the folder, and a name that is not valid Unicode.
     """
     if not folder.is_dir():
         return []
@@ -39,34 +41,36 @@ def list_images(folder: Path) -> list[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if is_image_name(entry.name) and entry.is_file():
-                if entry.is_symlink():
-                    _check_link(root, entry.name, is_folder=False)
+                problem = _problem(root, entry.name, is_folder=False, is_link=entry.is_symlink())
+                if problem is not None:
+                    refuse(problem)
                 names.append(entry.name)
     return sorted(names)
 
 
-def walk_images(root: Path) -> Iterator[tuple[str, list[str]]]:
+def walk_images(root: Path, *, report: Report = refuse) -> Iterator[tuple[str, list[str]]]:
     """Yield every folder below `root` that holds images, and the sorted names of those images.
 
     Files that are no images, and whatever starts with a dot, are passed over.
+
+    Parameters
+    ----------
+    root : Path
+    report : callable
+        Told of a folder with neither images nor folders in it, a link that leaves `root`, a link to a folder (it could
+        close a circle, or give one image two names), and a name that is not valid Unicode; these are left out.
 
     Yields
     ------
     folder : str
         Relative to `root`, with ``/``; ``""`` for `root` itself.
     names : list of str
-
-    Raises
-    ------
-    MelaError
-        For a folder with neither images nor folders in it, a link that leaves `root`, a link to a folder (it could
-        close a circle, or give one image two names), and a name that is not valid Unicode.
     """
-    yield from _walk(root.resolve(), "")
+    yield from _walk(root.resolve(), "", report)
 
 
-def _walk(root: Path, folder: str) -> Iterator[tuple[str, list[str]]]:
-    names, folders = [], []
+def _walk(root: Path, folder: str, report: Report) -> Iterator[tuple[str, list[str]]]:
+    names, folders, left_out = [], [], False
     with os.scandir(root / folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
@@ -75,40 +79,38 @@ def _walk(root: Path, folder: str) -> Iterator[tuple[str, list[str]]]:
             is_folder = entry.is_dir()
             if not is_folder and not (is_image_name(entry.name) and entry.is_file()):
                 continue
-            _require_unicode(root, path)
-            if entry.is_symlink():
-                _check_link(root, path, is_folder)
-            if is_folder:
+            problem = _problem(root, path, is_folder=is_folder, is_link=entry.is_symlink())
+            if problem is not None:
+                report(problem)
+                left_out = True
+            elif is_folder:
                 folders.append(path)
             else:
                 names.append(entry.name)
     if names:
         yield folder, sorted(names)
-    elif not folders:
-        raise MelaError(
+    elif not folders and not left_out:
+        report(
             f"{root}: expected at least one image ({' '.join(sorted(IMAGE_SUFFIXES))}) in folder {folder or '.'!r}, "
             "got none; add images or remove the folder"
         )
     for path in sorted(folders):
-        yield from _walk(root, path)
+        yield from _walk(root, path, report)
 
 
-def _require_unicode(root: Path, path: str) -> None:
+def _problem(root: Path, path: str, *, is_folder: bool, is_link: bool) -> str | None:
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise MelaError(f"{root}: expected file names in UTF-8, got {path!r}; rename it") from None
-
-
-def _check_link(root: Path, path: str, is_folder: bool) -> None:
-    if is_folder:
-        raise MelaError(f"{root}: expected real folders, got the symbolic link {path!r}; put a copy in its place")
-    target = (root / path).resolve()
-    if not target.is_relative_to(root):
-        raise MelaError(
+        return f"{root}: expected file names in UTF-8, got {path!r}; rename it"
+    if is_link and is_folder:
+        return f"{root}: expected real folders, got the symbolic link {path!r}; put a copy in its place"
+    if is_link and not (target := (root / path).resolve()).is_relative_to(root):
+        return (
             f"{root}: expected links that stay below this folder, got {path!r} -> {str(target)!r}; "
             "put a copy in its place"
         )
+    return None
 
 
 def load_by_source(open_source: Callable[[str], Image.Image], sources: Sequence[str], index: int) -> Image.Image:
@@ -155,6 +157,29 @@ def still_image(image: Image.Image, name: str) -> Image.Image:
         return _ordinary(image, name)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """What an image file says of itself.
+
+    Attributes
+    ----------
+    size : tuple of int
+        Width and height in pixels, as stored.
+    mode : str
+        As Pillow names it: ``L`` is grey, ``RGB`` colour, ``RGBA`` colour with transparency, ``P`` a palette...
+    """
+
+    size: tuple[int, int]
+    mode: str
+
+
+def read_header(path: Path, name: str) -> Header:
+    """Read what comes before the pixels; raises like `open_image` for whatever that much tells."""
+    with _told(name, path), Image.open(path) as image:
+        _require_ordinary(image, name)
+        return Header(size=image.size, mode=image.mode)
+
+
 @contextmanager
 def _told(name: str, place: Path | str) -> Iterator[None]:
     """Whatever a decoder raises becomes one line that names the image; what the machine is at fault of, its place."""
@@ -170,10 +195,14 @@ def _told(name: str, place: Path | str) -> Iterator[None]:
 
 
 def _ordinary(image: Image.Image, name: str) -> Image.Image:
+    _require_ordinary(image, name)
+    return _to_8_bits(ImageOps.exif_transpose(image))
+
+
+def _require_ordinary(image: Image.Image, name: str) -> None:
     fault = _fault(image)
     if fault is not None:
         raise MelaError(f"image {name!r}: {fault}")
-    return _to_8_bits(ImageOps.exif_transpose(image))
 
 
 def _fault(image: Image.Image) -> str | None:

@@ -1,17 +1,24 @@
 """Images sorted into one folder per class."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from mela.data.files import load_by_source, open_below, require_folder, walk_images
 from mela.data.partition import split_by_fractions
+from mela.data.problems import Report, refuse
 from mela.data.source import ImageSource
 from mela.data.tables import parse_split_table, read_text
-from mela.errors import MelaError
 
 
-def folder(root: Path, *, split_table: Path | None, split_fractions: Sequence[float], seed: int) -> ImageSource:
+def folder(
+    root: Path,
+    *,
+    split_table: Path | None,
+    split_fractions: Sequence[float],
+    seed: int,
+    report: Report = refuse,
+) -> ImageSource:
     """Read images whose class is the folder that holds them.
 
     Parameters
@@ -25,6 +32,8 @@ def folder(root: Path, *, split_table: Path | None, split_fractions: Sequence[fl
         Without a table: the shares of train, val and test, by which the classes (not the images) are split.
     seed : int
         Seed of that split.
+    report : callable
+        Told of each problem; what is wrong is left out.
 
     Returns
     -------
@@ -32,17 +41,22 @@ def folder(root: Path, *, split_table: Path | None, split_fractions: Sequence[fl
         Classes sorted, and images sorted by name within each.
     """
     require_folder(root, "data.root")
-    names_of = dict(sorted(walk_images(root)))
-    if "" in names_of:
-        raise MelaError(
-            f"{root}: expected one folder per class, got the image {names_of[''][0]!r} in no folder; "
+    names_of = dict(sorted(walk_images(root, report=report)))
+    for name in names_of.pop("", ()):
+        report(
+            f"{root}: expected one folder per class, got the image {name!r} in no folder; "
             "move it into the folder of its class"
         )
     if split_table is None:
         split_of = split_by_fractions(dict.fromkeys(names_of, 1), split_fractions, seed=seed)
     else:
-        split_of = parse_split_table(read_text(split_table, "data.table"), where=str(split_table))
-        _require_classes(root, split_of, names_of, split_table)
+        text = read_text(split_table, "data.table")
+        split_of = parse_split_table(text, where=str(split_table), report=report)
+        for label in (label for label in split_of if label not in names_of):
+            report(
+                f"{split_table}: expected the folder {label!r} with images in {root}, got none; "
+                "add the images, or remove the class from the table"
+            )
     used = [(label, f"{label}/{name}") for label, names in names_of.items() if label in split_of for name in names]
     sources = [source for _, source in used]
     return ImageSource(
@@ -51,12 +65,3 @@ def folder(root: Path, *, split_table: Path | None, split_fractions: Sequence[fl
         load=partial(load_by_source, partial(open_below, root), sources),
         classes=[label for label, _ in used],
     )
-
-
-def _require_classes(root: Path, expected: Iterable[str], got: Container[str], split_table: Path) -> None:
-    for label in expected:
-        if label not in got:
-            raise MelaError(
-                f"{split_table}: expected the folder {label!r} with images in {root}, got none; "
-                "add the images, or remove the class from the table"
-            )

@@ -2,10 +2,13 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 
+from mela.data.problems import Report, refuse, stop_at
 from mela.data.source import SPLITS
 from mela.errors import MelaError
 
@@ -29,7 +32,7 @@ def read_text(path: Path, key: str) -> str:
         raise MelaError(f"{key}: expected a readable file at {path}, got {error.strerror}; set {key}") from error
 
 
-def parse_csv(text: str, *, where: str, required: Sequence[str]) -> TextTable:
+def parse_csv(text: str, *, where: str, required: Sequence[str], report: Report = refuse) -> TextTable:
     """Parse comma-separated values without guessing types: every cell stays text.
 
     Blank lines are passed over; columns beyond the required ones are kept.
@@ -41,6 +44,8 @@ def parse_csv(text: str, *, where: str, required: Sequence[str]) -> TextTable:
         What messages call the table.
     required : sequence of str
         Columns that must be there.
+    report : callable
+        Told of each row of another length than the header, which is left out.
 
     Raises
     ------
@@ -58,47 +63,49 @@ def parse_csv(text: str, *, where: str, required: Sequence[str]) -> TextTable:
     except csv.Error as error:
         raise MelaError(f"{where}, line {before + 1}: expected comma-separated values, got {error}; fix it") from error
     header, rows, lines = (rows[0], rows[1:], lines[1:]) if rows else ([], [], [])
-    require_columns(header, where=where, required=required)
-    for line, cells in zip(lines, rows, strict=True):
-        if len(cells) != len(header):
-            raise MelaError(
+    require_columns(header, where=where, required=required, report=report)
+    fitting = [len(cells) == len(header) for cells in rows]
+    for line, cells, fits in zip(lines, rows, fitting, strict=True):
+        if not fits:
+            report(
                 f"{where}, line {line}: expected {len(header)} cells as in the header, got {len(cells)}; "
                 "complete the row, or quote cells that hold a comma"
             )
+    rows, lines = list(compress(rows, fitting)), list(compress(lines, fitting))
     return TextTable(columns={name: [cells[i] for cells in rows] for i, name in enumerate(header)}, lines=lines)
 
 
-def require_columns(header: Sequence[str], *, where: str, required: Sequence[str]) -> None:
-    """Raise MelaError unless every required column is in `header`, and none twice."""
+def require_columns(header: Sequence[str], *, where: str, required: Sequence[str], report: Report = refuse) -> None:
+    """Raise MelaError unless every required column is in `header`, and none twice; all but the last are reported."""
     got = ", ".join(map(repr, header)) or "no header"
-    for name in required:
-        if name not in header:
-            raise MelaError(f"{where}: expected the column {name!r}, got {got}; add the column")
-    for name in header:
-        if header.count(name) > 1:
-            raise MelaError(f"{where}: expected every column once, got {got}; remove one {name!r}")
+    missing = [name for name in required if name not in header]
+    repeated = [name for name, count in Counter(header).items() if count > 1]
+    stop_at(
+        [f"{where}: expected the column {name!r}, got {got}; add the column" for name in missing]
+        + [f"{where}: expected every column once, got {got}; remove one {name!r}" for name in repeated],
+        report,
+    )
 
 
-def parse_split_table(text: str, *, where: str) -> dict[str, str]:
-    """Parse a table with the columns ``split`` and ``class``.
+def parse_split_table(text: str, *, where: str, report: Report = refuse) -> dict[str, str]:
+    """Parse a table with the columns ``split`` and ``class``; rows that are wrong are reported and left out.
 
     Returns
     -------
     dict
         From class to split, classes sorted.
     """
-    table = parse_csv(text, where=where, required=("split", "class"))
+    table = parse_csv(text, where=where, required=("split", "class"), report=report)
     split_of: dict[str, str] = {}
     for line, split, label in zip(table.lines, table.columns["split"], table.columns["class"], strict=True):
         if split not in SPLITS:
-            raise MelaError(
-                f"{where}, line {line}: expected the split {' or '.join(SPLITS)}, got {split!r}; correct it"
-            )
+            report(f"{where}, line {line}: expected the split {' or '.join(SPLITS)}, got {split!r}; correct it")
         if not label.strip():
-            raise MelaError(f"{where}, line {line}: expected a class, got an empty cell; fill it or remove the row")
-        if label in split_of:
-            raise MelaError(f"{where}, line {line}: expected every class once, got {label!r} again; remove the row")
-        split_of[label] = split
-    if "train" not in split_of.values():
-        raise MelaError(f"{where}: expected classes in the split 'train', got none; add them")
-    return dict(sorted(split_of.items()))
+            report(f"{where}, line {line}: expected a class, got an empty cell; fill it or remove the row")
+        elif label in split_of:
+            report(f"{where}, line {line}: expected every class once, got {label!r} again; remove the row")
+        else:
+            split_of[label] = split
+    if "train" not in split_of.values() and set(SPLITS).issuperset(table.columns["split"]):
+        report(f"{where}: expected classes in the split 'train', got none; add them")
+    return {label: split for label, split in sorted(split_of.items()) if split in SPLITS}

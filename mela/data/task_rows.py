@@ -1,5 +1,6 @@
 """One row per (task, image), as text: read from a table or from folders, and checked."""
 
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -8,23 +9,33 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mela.data.files import IMAGE_SUFFIXES, walk_images
+from mela.data.problems import Report, refuse
 from mela.data.source import ROLES, SPLITS
 from mela.data.tables import parse_csv, read_text, require_columns
 from mela.errors import MelaError
 
 REQUIRED = ("task_id", "local_label", "path")
 OPTIONAL = ("role", "split")
+# no path of a file holds it
+UNKNOWN = "\0"
 
 
-def read_table(table: Path, root: Path) -> pd.DataFrame:
+def read_table(table: Path, root: Path, *, report: Report = refuse) -> pd.DataFrame:
     """Read a CSV or Parquet file of tasks.
+
+    Parameters
+    ----------
+    table, root : Path
+    report : callable
+        Told of each problem of a row. Rows without task or label are left out; others stay, so that what is said of
+        their task still counts them.
 
     Returns
     -------
     DataFrame
         Columns of text ``task_id``, ``local_label``, ``path``, perhaps ``role`` and ``split``; ``place``, what messages
         call the row (a CSV line, the header being line 1, or a Parquet row, the first being row 1); ``image``, the real
-        path below `root`, the same wherever the same file is meant.
+        path below `root`, the same wherever the same file is meant (it begins with ``UNKNOWN`` where there is none).
 
     Raises
     ------
@@ -33,31 +44,37 @@ def read_table(table: Path, root: Path) -> pd.DataFrame:
     """
     suffix = table.suffix.lower()
     if suffix == ".csv":
-        rows = _read_csv(table)
+        rows = _read_csv(table, report)
     elif suffix == ".parquet":
-        rows = _read_parquet(table)
+        rows = _read_parquet(table, report)
     else:
         raise MelaError(f"data.table: expected a file .csv or .parquet, got {str(table)!r}; set data.table")
     if rows.empty:
         raise MelaError(f"{table}: expected one row per task and image, got an empty table; add rows")
-    _check_cells(rows)
+    _check_cells(rows, report)
+    rows = rows[~_blank(rows["task_id"]) & ~_blank(rows["local_label"])].reset_index(drop=True)
     real = root.resolve()
-    paths = rows.drop_duplicates("path")
-    images = {path: _locate(real, path, place) for path, place in zip(paths["path"], paths["place"], strict=True)}
-    rows["image"] = rows["path"].map(images)
+    paths = rows[~_blank(rows["path"])].drop_duplicates("path")
+    images = {}
+    for path, place in zip(paths["path"], paths["place"], strict=True):
+        try:
+            images[path] = _locate(real, path, place)
+        except MelaError as problem:
+            report(str(problem))
+    rows["image"] = rows["path"].map(images).where(rows["path"].isin(list(images)), UNKNOWN + rows["place"])
     return rows
 
 
-def _read_csv(table: Path) -> pd.DataFrame:
-    text = parse_csv(read_text(table, "data.table"), where=str(table), required=REQUIRED)
+def _read_csv(table: Path, report: Report) -> pd.DataFrame:
+    text = parse_csv(read_text(table, "data.table"), where=str(table), required=REQUIRED, report=report)
     columns = {name: text.columns[name] for name in (*REQUIRED, *OPTIONAL) if name in text.columns}
     return pd.DataFrame({**columns, "place": [f"{table}, line {line}" for line in text.lines]})
 
 
-def _read_parquet(table: Path) -> pd.DataFrame:
+def _read_parquet(table: Path, report: Report) -> pd.DataFrame:
     try:
         header = pq.read_schema(table).names
-        require_columns(header, where=str(table), required=REQUIRED)
+        require_columns(header, where=str(table), required=REQUIRED, report=report)
         content = pq.read_table(table, columns=[name for name in (*REQUIRED, *OPTIONAL) if name in header])
         cells = {name: content[name].to_pylist() for name in content.column_names}
     # UnicodeDecodeError: text that is no UTF-8
@@ -65,33 +82,40 @@ def _read_parquet(table: Path) -> pd.DataFrame:
         reason = " ".join(str(error).split())
         raise MelaError(f"data.table: expected a Parquet file at {table}, got {reason}; set data.table") from error
     columns = {
-        name: [_as_text(cell, f"{table}, row {i}", name) for i, cell in enumerate(column, start=1)]
+        name: [_as_text(cell, f"{table}, row {i}", name, report) for i, cell in enumerate(column, start=1)]
         for name, column in cells.items()
     }
     return pd.DataFrame({**columns, "place": [f"{table}, row {i}" for i in range(1, content.num_rows + 1)]})
 
 
-def _as_text(cell: object, place: str, column: str) -> str:
+def _as_text(cell: object, place: str, column: str, report: Report) -> str:
     if cell is None:
         return ""
-    if isinstance(cell, str | int) and not isinstance(cell, bool):
-        return str(cell)
-    raise MelaError(f"{place}: expected text or an integer as {column}, got {cell!r}; convert the column")
+    if not isinstance(cell, str | int) or isinstance(cell, bool):
+        report(f"{place}: expected text or an integer as {column}, got {cell!r}; convert the column")
+    return str(cell)
 
 
-def _check_cells(rows: pd.DataFrame) -> None:
+def _check_cells(rows: pd.DataFrame, report: Report) -> None:
     for column in rows.columns.drop("place"):
-        if (row := _first(rows, rows[column].str.strip() == "")) is not None:
-            raise MelaError(f"{row['place']}: expected a {column}, got an empty cell; fill it or remove the row")
+        for row in _each(rows, _blank(rows[column])):
+            report(f"{row['place']}: expected a {column}, got an empty cell; fill it or remove the row")
     for column, known in (("role", ROLES), ("split", SPLITS)):
-        if column in rows and (row := _first(rows, ~rows[column].isin(known))) is not None:
-            choices = " or ".join(known)
-            raise MelaError(f"{row['place']}: expected the {column} {choices}, got {row[column]!r}; correct it")
+        if column in rows:
+            for row in _each(rows, ~rows[column].isin(known) & ~_blank(rows[column])):
+                choices = " or ".join(known)
+                report(f"{row['place']}: expected the {column} {choices}, got {row[column]!r}; correct it")
 
 
-def _first(rows: pd.DataFrame, wrong: "pd.Series[bool]") -> "pd.Series[Any] | None":
-    """The first row that is wrong."""
-    return rows[wrong].iloc[0] if wrong.any() else None
+def _blank(column: "pd.Series[str]") -> "pd.Series[bool]":
+    return column.str.strip() == ""
+
+
+def _each(rows: pd.DataFrame, wrong: "pd.Series[bool]", *keys: str) -> Iterator[dict[str, Any]]:
+    """The rows that are wrong; given keys, the first one of each kind."""
+    found = rows[wrong]
+    for row in (found.drop_duplicates(list(keys)) if keys else found).itertuples(index=False):
+        yield dict(zip(found.columns, row, strict=True))
 
 
 def _locate(root: Path, path: str, place: str) -> str:
@@ -123,17 +147,18 @@ def _locate(root: Path, path: str, place: str) -> str:
     return real.relative_to(root).as_posix()
 
 
-def list_folders(root: Path) -> pd.DataFrame:
+def list_folders(root: Path, *, report: Report = refuse) -> pd.DataFrame:
     """List ``root/<task>/<local label>/<image>`` with the columns of `read_table`, without role and split."""
     real = root.resolve()
     cells = []
-    for folder, names in walk_images(root):
+    for folder, names in walk_images(root, report=report):
         if folder.count("/") != 1:
-            got = f"{folder}/{names[0]}" if folder else names[0]
-            raise MelaError(
-                f"{root}: expected <task>/<local label>/<image>, got {got!r}; "
-                "move the file, or describe the tasks in a table and set data.table"
-            )
+            for path in (f"{folder}/{name}" if folder else name for name in names):
+                report(
+                    f"{root}: expected <task>/<local label>/<image>, got {path!r}; "
+                    "move the file, or describe the tasks in a table and set data.table"
+                )
+            continue
         task, label = folder.split("/")
         for name in names:
             path = f"{folder}/{name}"
@@ -143,49 +168,52 @@ def list_folders(root: Path) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=[*REQUIRED, "place", "image"])
 
 
-def check_tasks(rows: pd.DataFrame) -> None:
-    """Raise MelaError unless the rows make sense together; messages name the row, or the task.
+def check_tasks(rows: pd.DataFrame, *, report: Report = refuse) -> None:
+    """Report what makes no sense about the rows together; messages name the row, or the task.
 
     Every task needs two local labels, every local label of a task two images, one of them support and one query where
-    roles are given. A task names an image once. Where splits are given, a task and an image lie in one of them.
+    roles are given. A task names an image once. Where splits are given, a task and an image lie in one of them. A role
+    or split that nobody knows, which `read_table` has told, counts for either.
     """
-    if (row := _first(rows, rows.duplicated(["task_id", "image"]))) is not None:
-        raise MelaError(
+    for row in _each(rows, rows.duplicated(["task_id", "image"])):
+        report(
             f"{row['place']}: expected an image once in task {row['task_id']!r}, got {row['path']!r} again; "
             "remove one of the rows"
         )
     if "split" in rows:
-        _check_one_split(rows, "task_id", "task")
-        _check_one_split(rows, "image", "image")
+        _check_one_split(rows, "task_id", "task", report)
+        _check_one_split(rows, "image", "image", report)
     labels = rows.groupby("task_id", sort=False)["local_label"].transform("nunique")
-    if (row := _first(rows, labels < 2)) is not None:
-        raise MelaError(
+    for row in _each(rows, labels < 2, "task_id"):
+        report(
             f"{row['place']}: expected at least two local labels in task {row['task_id']!r}, "
             f"got only {row['local_label']!r}; add another, or remove the task"
         )
     keys = ["task_id", "local_label"]
-    if (row := _first(rows, rows.groupby(keys, sort=False)["image"].transform("size") < 2)) is not None:
-        raise MelaError(
+    for row in _each(rows, rows.groupby(keys, sort=False)["image"].transform("size") < 2, *keys):
+        report(
             f"{row['place']}: expected at least two images of {_class_of(row)}, got one; "
             "add images, or remove the label"
         )
     for role in ROLES if "role" in rows else ():
-        count = (rows["role"] == role).groupby([rows[key] for key in keys], sort=False).transform("sum")
-        if (row := _first(rows, count == 0)) is not None:
-            raise MelaError(
+        may_be = (rows["role"] == role) | ~rows["role"].isin(ROLES)
+        count = may_be.groupby([rows[key] for key in keys], sort=False).transform("sum")
+        for row in _each(rows, count == 0, *keys):
+            report(
                 f"{row['place']}: expected at least one {role} image of {_class_of(row)}, got none; "
                 "change a role, or remove that column to have roles drawn"
             )
 
 
-def _check_one_split(rows: pd.DataFrame, column: str, name: str) -> None:
+def _check_one_split(rows: pd.DataFrame, column: str, name: str, report: Report) -> None:
+    rows = rows[rows["split"].isin(SPLITS)]
     first = rows.groupby(column, sort=False)["split"].transform("first")
-    if (row := _first(rows.assign(first=first), rows["split"] != first)) is not None:
-        raise MelaError(
+    for row in _each(rows.assign(first=first), rows["split"] != first, column):
+        report(
             f"{row['place']}: expected {name} {row[column]!r} in one split, got {row['split']!r} "
             f"after {row['first']!r}; use one split for all of its rows"
         )
 
 
-def _class_of(row: "pd.Series[Any]") -> str:
+def _class_of(row: dict[str, Any]) -> str:
     return f"local label {row['local_label']!r} in task {row['task_id']!r}"

@@ -13,7 +13,8 @@ from scipy.sparse.csgraph import connected_components
 
 from mela.data.files import load_by_source, open_below, require_folder
 from mela.data.partition import keyed_rank, split_by_fractions
-from mela.data.source import ImageSource
+from mela.data.problems import Report, refuse
+from mela.data.source import SPLITS, ImageSource
 from mela.data.task_rows import check_tasks, list_folders, read_table
 from mela.errors import MelaError
 
@@ -47,13 +48,33 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
     """
     if shots < 1:
         raise MelaError(f"tasks.shots: expected at least 1, got {shots}; set tasks.shots")
+    return source_of(read_tasks(root, table), root, shots=shots, split_fractions=split_fractions, seed=seed)
+
+
+def read_tasks(root: Path, table: Path | None, *, report: Report = refuse) -> pd.DataFrame:
+    """Rows of tasks as text, checked; columns as `mela.data.task_rows.read_table` gives them.
+
+    Parameters
+    ----------
+    root, table
+        As `tasks` takes them.
+    report : callable
+        Told of each problem.
+    """
     require_folder(root, "data.root")
-    rows = list_folders(root) if table is None else read_table(table, root)
-    check_tasks(rows)
+    rows = list_folders(root, report=report) if table is None else read_table(table, root, report=report)
+    check_tasks(rows, report=report)
+    if "split" in rows and "train" not in set(rows["split"]) and set(SPLITS).issuperset(rows["split"]):
+        report(f"{table}: expected tasks in the split 'train', got none; add them")
+    return rows
+
+
+def source_of(
+    rows: pd.DataFrame, root: Path, *, shots: int, split_fractions: Sequence[float], seed: int
+) -> ImageSource:
+    """The source of rows that are right; parameters and result as `tasks` has them."""
     if "split" not in rows:
-        rows["split"] = _draw_splits(rows, split_fractions, seed=seed)
-    elif "train" not in set(rows["split"]):
-        raise MelaError(f"{table}: expected tasks in the split 'train', got none; add them")
+        rows = rows.assign(split=_draw_splits(rows, split_fractions, seed=seed))
     rows = _number_tasks(rows)
     rows = _order_by_role(rows) if "role" in rows else _draw_roles(rows, shots, seed=seed)
     sources = sorted(rows["image"].unique())

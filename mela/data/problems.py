@@ -1,0 +1,25 @@
+"""What becomes of a problem that a reader finds: it ends the reading, or it is noted and the reading goes on.
+
+A reader tells each problem to its argument `report`. By default that is `refuse`, so that the first one ends the
+reading; given the ``append`` of a list, the reader leaves out what is wrong and goes on to the next.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from mela.errors import MelaError
+
+Report = Callable[[str], object]
+
+
+def refuse(problem: str) -> NoReturn:
+    """Raise MelaError."""
+    raise MelaError(problem)
+
+
+def stop_at(problems: Sequence[str], report: Report) -> None:
+    """Report problems beyond which nothing can be read; the last one is raised, as MelaError, in any case."""
+    for problem in problems[:-1]:
+        report(problem)
+    if problems:
+        refuse(problems[-1])
