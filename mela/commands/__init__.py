@@ -1,1 +1,1 @@
-"""Commands that use a trained model; `mela.cli` lists them."""
+"""Commands of `mela` that have a module of their own."""

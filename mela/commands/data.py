@@ -1,0 +1,71 @@
+"""``mela data``: what a user's data holds, what is wrong with it, and which parameters suit it."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+app = typer.Typer(help="Look at data before the pipeline runs.", no_args_is_help=True)
+SHOWN = 100
+
+
+@app.callback()
+def _group() -> None:
+    pass
+
+
+@app.command()
+def check(
+    path: Annotated[Path, typer.Argument(help="A folder of images, or a table (csv, parquet) in it.")],
+    kind: Annotated[
+        Literal["tasks", "classes"] | None, typer.Option("--as", help="What to take it for; default: what is there.")
+    ] = None,
+    write: Annotated[Path | None, typer.Option(help="Write a complete params.yaml there (- prints it).")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Look at the heads of the image files only.")] = False,
+    every: Annotated[bool, typer.Option("--all", help=f"Print all errors, not the first {SHOWN}.")] = False,
+    preset: Annotated[Path, typer.Option(help="Where other parameters come from.")] = Path("presets/glyphs.yaml"),
+) -> None:
+    """Say what a folder or a table of tasks holds and all that is wrong with it, and make the parameters for it.
+
+    The exit status is 0 if the pipeline can use it.
+    """
+    from mela.data.description import describe
+    from mela.data.inspection import inspect
+    from mela.data.layout import find_layout
+    from mela.data.suggestion import changed_lines, fill_preset, read_preset, suggest
+    from mela.params import DataParams
+    from mela.store import write_text
+
+    text, settings = read_preset(preset), DataParams.read(preset)
+    layout = find_layout(path, kind)
+    findings = inspect(
+        layout, split_fractions=settings.split_fractions, seed=settings.seed, decode=not quick, progress=_progress
+    )
+    silent = write is not None and str(write) == "-"
+    print(*describe(findings), sep="\n", file=sys.stderr if silent else sys.stdout)
+    if findings.errors:
+        shown = findings.errors if every else findings.errors[:SHOWN]
+        print(*(f"error: {error}" for error in shown), sep="\n")
+        if left := len(findings.errors) - len(shown):
+            print(f"{left} more errors; --all prints them")
+        raise typer.Exit(1)
+    values = suggest(findings)
+    filled = fill_preset(text, values, title=f"Made by `mela data check {path.as_posix()}` from {preset.as_posix()}.")
+    if silent:
+        print(filled, end="")
+    elif write is not None:
+        write_text(write, filled)
+        print(f"{write} is made for this data; `dvc repro` runs it")
+    else:
+        print(f"params.yaml: {preset} with these values (--write params.yaml writes it)\n")
+        print(changed_lines(text, filled), end="")
+
+
+def _progress(names: Sequence[str]) -> Iterable[str]:
+    """Hand names on; on a terminal, with a line that says how far it is."""
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(names, "images", console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())

@@ -1,0 +1,264 @@
+"""What a user's data holds, and everything that is wrong with it: the findings of ``mela data check``.
+
+Whatever is an error here ends the stages images or manifest, and the other way round, since the rules are those of the
+readers that these stages use; here they report each problem in place of ending with the first.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from mela.data.files import is_image_name
+from mela.data.folder import folder
+from mela.data.layout import Layout
+from mela.data.pictures import Pictures, Progress, look_at
+from mela.data.source import SPLITS
+from mela.data.task_rows import UNKNOWN
+from mela.data.task_table import natural_key, read_tasks, source_of
+from mela.errors import MelaError, line_of
+from mela.sampling import pool_problems
+
+LEAST_WAYS = 2
+LEAST_IMAGES = 2
+SHOTS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks:
+    """Shapes of the tasks of a data set.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per task, by ``task_id`` in natural order: ``split`` (given, or drawn; empty where problems keep it
+        from being drawn), ``ways``, ``fewest`` and ``most`` (images of its local labels), ``support`` (most shots that
+        each of its labels allows: the support images given, or all but one).
+    support, query : tuple of int or None
+        Fewest and most images of a local label with this role; None where roles are not given.
+    label_names : Counter of str
+        Tasks that use each local label.
+    splits_given : bool
+    """
+
+    table: pd.DataFrame
+    support: tuple[int, int] | None
+    query: tuple[int, int] | None
+    label_names: Counter[str]
+    splits_given: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes:
+    """Classes of a data set.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per class, by ``class``: ``split`` and ``images``.
+    splits_given : bool
+    """
+
+    table: pd.DataFrame
+    splits_given: bool
+
+    def sizes(self, split: str) -> dict[str, int]:
+        """Images of each class of a split."""
+        rows = self.table[self.table["split"] == split]
+        return dict(zip(rows["class"], rows["images"].tolist(), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """All that was found.
+
+    Attributes
+    ----------
+    layout : Layout
+    pictures : Pictures
+    tasks, classes : Tasks or None, Classes or None
+        The one that belongs to the layout's kind.
+    passed_over : Counter of str
+        Files that are no images, by suffix.
+    unused : int
+        Images below the root that the table does not name.
+    errors, warnings : list of str
+        One line each. The data can be used if there is no error.
+    """
+
+    layout: Layout
+    pictures: Pictures
+    tasks: Tasks | None
+    classes: Classes | None
+    passed_over: Counter[str]
+    unused: int
+    errors: list[str]
+    warnings: list[str]
+
+
+def inspect(
+    layout: Layout,
+    *,
+    split_fractions: Sequence[float],
+    seed: int,
+    decode: bool = True,
+    progress: Progress = lambda names: names,
+) -> Findings:
+    """Look through a data set.
+
+    Parameters
+    ----------
+    layout : Layout
+    split_fractions, seed
+        By which splits are drawn where they are not given; see `mela.params.DataParams`.
+    decode : bool
+        Read every image whole; see `mela.data.pictures.look_at`.
+    progress : callable
+    """
+    errors: list[str] = []
+    tasks, classes = None, None
+    split_of: dict[str, str] = {}
+    try:
+        if layout.kind == "tasks":
+            tasks, split_of = _tasks(layout, split_fractions, seed, errors)
+        else:
+            classes, split_of = _classes(layout, split_fractions, seed, errors)
+    except (MelaError, OSError) as error:
+        # that nothing is left follows from what was told before
+        if not (errors and str(error).startswith("data: no image")):
+            errors.append((line_of(error) or str(error)).removeprefix("error: "))
+    pictures = look_at(layout.root, sorted(split_of), decode=decode, progress=progress)
+    passed_over, others = _other_files(layout, split_of)
+    warnings = _repeats(pictures, split_of) + (_thin_splits(classes) if classes else [])
+    if tasks is not None and not errors:
+        warnings += _thin_tasks(tasks)
+    if others:
+        warnings.append(f"{layout.root}: {others} images are not in {layout.table}; they are not used")
+    return Findings(
+        layout=layout,
+        pictures=pictures,
+        tasks=tasks,
+        classes=classes,
+        passed_over=passed_over,
+        unused=others,
+        errors=[str(MelaError(error)) for error in errors + pictures.problems],
+        warnings=warnings,
+    )
+
+
+def _tasks(
+    layout: Layout, split_fractions: Sequence[float], seed: int, errors: list[str]
+) -> tuple[Tasks | None, dict[str, str]]:
+    table = layout.root / layout.table if layout.table else None
+    rows = read_tasks(layout.root, table, report=errors.append)
+    if rows.empty:
+        return None, {}
+    splits_given = "split" in rows
+    if errors:
+        split_of = dict(zip(rows["image"], rows["split"] if splits_given else [""] * len(rows), strict=True))
+    else:
+        source = source_of(rows, layout.root, shots=SHOTS, split_fractions=split_fractions, seed=seed)
+        split_of = dict(zip(source.sources, source.splits, strict=True))
+    per_label = rows.groupby(["task_id", "local_label"]).agg(
+        images=("image", "size"), split=("image", lambda images: split_of[images.iloc[0]])
+    )
+    support = query = None
+    per_label["support"] = per_label["images"] - 1
+    if "role" in rows:
+        for role in ("support", "query"):
+            counts = (rows["role"] == role).groupby([rows["task_id"], rows["local_label"]]).sum()
+            if role == "support":
+                per_label["support"], support = counts, (int(counts.min()), int(counts.max()))
+            else:
+                query = (int(counts.min()), int(counts.max()))
+    found = per_label.groupby("task_id").agg(
+        split=("split", "first"),
+        ways=("images", "size"),
+        fewest=("images", "min"),
+        most=("images", "max"),
+        support=("support", "min"),
+    )
+    found = found.loc[sorted(found.index, key=natural_key)].reset_index()
+    names = Counter(per_label.index.get_level_values("local_label"))
+    usable = {image: split for image, split in split_of.items() if not image.startswith(UNKNOWN)}
+    return Tasks(table=found, support=support, query=query, label_names=names, splits_given=splits_given), usable
+
+
+def _classes(
+    layout: Layout, split_fractions: Sequence[float], seed: int, errors: list[str]
+) -> tuple[Classes, dict[str, str]]:
+    source = folder(
+        layout.root,
+        split_table=layout.root / layout.table if layout.table else None,
+        split_fractions=split_fractions,
+        seed=seed,
+        report=errors.append,
+    )
+    rows = pd.DataFrame({"class": source.classes, "split": source.splits})
+    table = rows.groupby("class", sort=False).agg(split=("split", "first"), images=("split", "size")).reset_index()
+    classes = Classes(table=table, splits_given=layout.table is not None)
+    for problem in pool_problems(classes.sizes("train"), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split="train"):
+        errors.append(f"{problem}, the fewest that tasks can have; {_advice(problem)}")
+    return classes, dict(zip(source.sources, source.splits, strict=True))
+
+
+def _advice(problem: str) -> str:
+    if problem.startswith("tasks.ways"):
+        return "add classes"
+    return "add images to this class, or leave it out of data.table"
+
+
+def _thin_splits(classes: Classes) -> list[str]:
+    """Why there are no validation or test tasks."""
+    found = []
+    for split in ("val", "test"):
+        problems = list(pool_problems(classes.sizes(split), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split=split))
+        for problem in problems:
+            found.append(f"{problem}, the fewest that tasks can have; no {split} tasks are drawn")
+    return found
+
+
+def _thin_tasks(tasks: Tasks) -> list[str]:
+    counts = {split: int((tasks.table["split"] == split).sum()) for split in SPLITS}
+    if counts["test"] >= 2:
+        return []
+    why = "" if tasks.splits_given else " (tasks that share images stay in one split)"
+    return [f"test tasks: found {counts['test']}{why}; accuracy is measured from 2 on"]
+
+
+def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:
+    found = []
+    if pictures.copies:
+        first, second = pictures.copies[0][:2]
+        found.append(
+            f"{len(pictures.copies)} pictures are there several times, such as {first!r} and {second!r}; "
+            "keep one file of each, or let tasks name the same one"
+        )
+    across = [group for group in pictures.copies if len({split_of[name] for name in group}) > 1]
+    if across:
+        first = across[0][0]
+        second = next(name for name in across[0] if split_of[name] != split_of[first])
+        found.append(
+            f"{len(across)} pictures are in several splits, such as {first!r} ({split_of[first]}) and {second!r} "
+            f"({split_of[second]}); accuracies then say less about what is new"
+        )
+    return found
+
+
+def _other_files(layout: Layout, used: dict[str, str]) -> tuple[Counter[str], int]:
+    """Files that are no images, by suffix, and the number of images that a table does not name."""
+    passed_over: Counter[str] = Counter()
+    unused = 0
+    root = layout.root.resolve()
+    for path in layout.root.rglob("*") if layout.root.is_dir() else ():
+        relative = path.relative_to(layout.root)
+        if any(part.startswith(".") for part in relative.parts) or not path.is_file():
+            continue
+        if not is_image_name(path.name):
+            if relative.as_posix() != layout.table:
+                passed_over[path.suffix.lower() or "no suffix"] += 1
+        elif layout.table and used:
+            real = path.resolve()
+            unused += not (real.is_relative_to(root) and real.relative_to(root).as_posix() in used)
+    return passed_over, unused

@@ -1,0 +1,122 @@
+"""What kind of data lies at a path, judged by its folders and tables before anything else is read."""
+
+import csv
+import io
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mela.data.files import walk_images
+from mela.data.tables import read_text
+from mela.errors import MelaError
+
+Kind = Literal["tasks", "classes"]
+SUFFIXES = (".csv", ".parquet")
+SPLIT_NAMES = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where data lies, and what it is taken for.
+
+    Attributes
+    ----------
+    kind : {"tasks", "classes"}
+        Tasks with labels of their own, or folders of global classes.
+    root : Path
+        Folder of the images.
+    table : str or None
+        Name of a table in it: of the tasks, or of the classes' splits.
+    reason : str
+        Why it is taken for this kind, for the user.
+    """
+
+    kind: Kind
+    root: Path
+    table: str | None
+    reason: str
+
+
+def find_layout(path: Path, kind: Kind | None = None) -> Layout:
+    """Tell what lies at `path`.
+
+    Parameters
+    ----------
+    path : Path
+        A folder of images, perhaps with a table in it, or such a table.
+    kind : {"tasks", "classes"} or None
+        What to take it for; None decides by what is there.
+
+    Raises
+    ------
+    MelaError
+        Nothing is there, a file that is no table, or several tables of one kind.
+    """
+    if path.is_file():
+        if path.suffix.lower() not in SUFFIXES:
+            raise MelaError(
+                f"{path}: expected a folder of images, or a table ({' or '.join(SUFFIXES)}), got another file; "
+                "name the folder that holds it"
+            )
+        found = kind or ("classes" if _is_split_table(path) else "tasks")
+        return Layout(kind=found, root=path.parent, table=path.name, reason=_of_table(path.name, found, kind))
+    if not path.is_dir():
+        raise MelaError(f"{path}: expected a folder of images, or a table of them, got nothing; correct the path")
+    for choice, is_table in (("tasks", _is_task_table), ("classes", _is_split_table)):
+        tables = [file for file in sorted(path.iterdir()) if file.suffix.lower() in SUFFIXES and is_table(file)]
+        if kind not in (None, choice) or not tables:
+            continue
+        if len(tables) > 1:
+            names = ", ".join(file.name for file in tables)
+            raise MelaError(f"{path}: expected one table of {choice}, got {names}; name one of them in place of {path}")
+        found = "tasks" if choice == "tasks" else "classes"
+        return Layout(kind=found, root=path, table=tables[0].name, reason=_of_table(tables[0].name, found, kind))
+    if kind is not None:
+        return Layout(kind=kind, root=path, table=None, reason="as asked for")
+    return _by_folders(path)
+
+
+def _of_table(name: str, found: Kind, asked: Kind | None) -> str:
+    if asked:
+        return f"as asked for, with the table {name}"
+    columns = "split and class" if found == "classes" else "tasks and their images"
+    return f"since {name} is a table of {columns}"
+
+
+def _by_folders(root: Path) -> Layout:
+    folders = [folder for folder, _ in walk_images(root, report=lambda problem: None)]
+    deep = [folder for folder in folders if folder.count("/") == 1]
+    labels = Counter(folder.split("/")[0] for folder in deep)
+    several = sum(count > 1 for count in labels.values())
+    reason = f"since images lie in <folder>/<folder>/<image> in {len(deep)} of {len(folders)} folders with images"
+    if deep and SPLIT_NAMES.issuperset(name.lower() for name in labels):
+        reason = f"since the folders above those with images are called {', '.join(sorted(labels))}"
+    elif 2 * len(deep) > len(folders) and len(labels) > 1 and 2 * several >= len(labels):
+        return Layout(kind="tasks", root=root, table=None, reason=reason)
+    elif 2 * len(deep) > len(folders):
+        reason += ", but too few of the upper folders hold several, as tasks with their labels would"
+    else:
+        reason = f"since images lie in <task>/<label>/<image> in only {len(deep)} of {len(folders)} folders with images"
+    return Layout(kind="classes", root=root, table=None, reason=reason)
+
+
+def _is_task_table(path: Path) -> bool:
+    return path.stem.lower() == "tasks" or {"task_id", "local_label"} <= set(_header(path))
+
+
+def _is_split_table(path: Path) -> bool:
+    return path.suffix.lower() == ".csv" and {"split", "class"} <= set(_header(path))
+
+
+def _header(path: Path) -> list[str]:
+    """Names of a table's columns; none where it cannot be read."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            return list(pq.read_schema(path).names)
+        return next(csv.reader(io.StringIO(read_text(path, "data.table"), newline="")), [])
+    except (MelaError, OSError, pa.ArrowException, UnicodeDecodeError, csv.Error):
+        return []

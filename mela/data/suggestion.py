@@ -1,0 +1,172 @@
+"""Parameters that suit a user's data: a preset with other values where what was found asks for them."""
+
+import io
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from mela.data.inspection import Classes, Findings, Tasks
+from mela.data.source import SPLITS
+from mela.errors import MelaError
+from mela.params import check_document
+
+SIDES = (28, 32, 64)
+WAYS, SHOTS, QUERIES = 5, 5, 15
+MEASURED = (1, 5, 10)
+# of the preset glyphs: steps of the initial training, times that an image occurs in training tasks, images that the
+# final training sees
+STEPS, OCCURRENCES, SEEN = 600, 60, 70_000
+
+
+def suggest(findings: Findings) -> dict[str, Any]:
+    """Values for dotted keys of ``params.yaml``, such as ``data.size``.
+
+    Where there are errors these are the values with the least demands, by which the stages end with one of them.
+    """
+    layout, pictures = findings.layout, findings.pictures
+    side = _side(findings)
+    values: dict[str, Any] = {
+        "data.name": "tasks" if layout.kind == "tasks" else "folder",
+        "data.root": layout.root.as_posix(),
+        "data.table": layout.table,
+        "data.size": side,
+        "data.channels": 3 if pictures.coloured else 1,
+        "augment.crop_padding": side // 16,
+        "augment.flip": pictures.coloured,
+        "augment.jitter": 0.4 if pictures.coloured else 0.0,
+    }
+    if findings.tasks is not None:
+        return values | _of_tasks(findings.tasks, pictures.count)
+    if findings.classes is not None:
+        return values | _of_classes(findings.classes)
+    return values | {"tasks.ways": 2, "tasks.shots": 1, "tasks.queries": 1}
+
+
+def _side(findings: Findings) -> int:
+    """The largest side that half of the images have, within what two CPU cores can train on."""
+    shorter = sorted(min(size) for size in findings.pictures.sizes.elements())
+    middle = shorter[len(shorter) // 2] if shorter else SIDES[0]
+    return max((side for side in SIDES if side <= middle), default=SIDES[0])
+
+
+def _of_tasks(tasks: Tasks, images: int) -> dict[str, Any]:
+    table = tasks.table
+    training = table[table["split"] == "train"]
+    n_tasks, task_classes = len(training), int(training["ways"].sum())
+    fewest = sorted(table["fewest"])
+    shots = SHOTS if tasks.support else _shots(fewest[len(fewest) // 2])
+    classes = max(2, min(len(tasks.label_names), images))
+    possible = table["support"] if tasks.support else table["support"].clip(upper=shots)
+    epochs = _within(math.ceil(STEPS / max(1, n_tasks)), 4, 25)
+    return {
+        "tasks.shots": shots,
+        "evaluate.shots": _measured([int(value) for value in possible[table["split"] == "test"]]),
+        "embed.epochs": epochs,
+        "embed.milestones": [math.ceil(0.75 * epochs)],
+        "embed.tasks_per_epoch": None if n_tasks <= STEPS else STEPS,
+        **_of_labels(classes, task_classes, images),
+    }
+
+
+def _measured(support: list[int]) -> list[int]:
+    """Numbers of shots that two test tasks or more allow; the most that two allow, where that is below 5."""
+    most = sorted(support)[-2] if len(support) > 1 else 1
+    return [k for k in MEASURED if k <= most] + ([most] if 1 < most < SHOTS else [])
+
+
+def _of_classes(classes: Classes) -> dict[str, Any]:
+    sizes = {split: classes.sizes(split) for split in SPLITS}
+    drawn = {split: own for split, own in sizes.items() if len(own) > 1 and min(own.values()) > 1}
+    images = sum(sizes["train"].values())
+    ways = min([WAYS, *map(len, drawn.values())])
+    fewest = min([SHOTS + QUERIES, *(min(own.values()) for own in drawn.values())])
+    shots = _shots(fewest)
+    train = _within(round(OCCURRENCES * images / (ways * fewest)), 50, 3000)
+    return {
+        "tasks.ways": ways,
+        "tasks.shots": shots,
+        "tasks.queries": max(1, fewest - shots),
+        "tasks.train": train,
+        "tasks.val": 200 if "val" in drawn else 0,
+        "tasks.test": 600 if "test" in drawn else 0,
+        "evaluate.shots": sorted({1, shots}),
+        "embed.tasks_per_epoch": min(150, train),
+        **_of_labels(max(2, len(sizes["train"])), ways * train, images),
+    }
+
+
+def _of_labels(classes: int, task_classes: int, images: int) -> dict[str, Any]:
+    epochs = _within(SEEN // max(1, images), 15, 40)
+    return {
+        "labeler.n_clusters": max(2, min(4 * classes, task_classes)),
+        "kmeans.n_clusters": classes,
+        "pretrain.epochs": epochs,
+        "pretrain.milestones": [round(0.6 * epochs), round(0.8 * epochs)],
+    }
+
+
+def _shots(images: int) -> int:
+    """Half of the images of a label, at most 5."""
+    return _within(images // 2, 1, SHOTS)
+
+
+def _within(value: int, least: int, most: int) -> int:
+    return max(least, min(value, most))
+
+
+def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
+    """The text of a preset with other values, its comments kept but for those at its head.
+
+    Parameters
+    ----------
+    preset : str
+    values : mapping
+        By dotted key.
+    title : str
+        A comment for the head.
+    """
+    yaml = YAML()
+    yaml.width = 4096
+    yaml.representer.add_representer(
+        type(None), lambda representer, value: representer.represent_scalar("tag:yaml.org,2002:null", "null")
+    )
+    document = yaml.load(re.sub(r"\A(#.*\n|\s*\n)*", "", preset))
+    for key, value in values.items():
+        block, name = key.split(".")
+        if isinstance(value, list):
+            # keeps [1, 5] on one line
+            document[block][name][:] = value
+        else:
+            document[block][name] = value
+    written = io.StringIO()
+    yaml.dump(document, written)
+    return f"# {title}\n\n{written.getvalue()}"
+
+
+def read_preset(path: Path) -> str:
+    """The text of a preset that is right in all blocks.
+
+    Raises
+    ------
+    MelaError
+        There is none, or it is not right.
+    """
+    if not path.is_file():
+        raise MelaError(f"{path}: no such preset to start from; run from the project's root, or name one by --preset")
+    check_document(path)
+    return path.read_text(encoding="utf-8")
+
+
+def changed_lines(preset: str, filled: str) -> str:
+    """The lines of a filled preset that differ from the preset's, under the names of their blocks."""
+    known, lines, block = set(preset.splitlines()), [], ""
+    for line in filled.splitlines():
+        if re.match(r"[a-z]+:", line):
+            block = line.split("#")[0].rstrip()
+        elif line.startswith(" ") and line not in known:
+            lines += [*([block] if block not in lines else []), line]
+    return "".join(f"{line}\n" for line in lines)
