@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from mela.commands import data
+from mela.commands import data, label
 from mela.commands.export import export
 from mela.commands.predict import predict
 from mela.errors import MelaError, line_of, print_anything
@@ -19,6 +19,7 @@ from mela.summary import summary_rows
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(data.app, name="data")
+app.command()(label.label)
 
 
 @app.callback()

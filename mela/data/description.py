@@ -90,8 +90,9 @@ def _classes(classes: Classes) -> Iterator[str]:
             yield _line(split, "no classes")
             continue
         name, least = min(sizes.items(), key=lambda item: item[1])
+        images = _range(list(sizes.values()))
         yield _line(
             split,
-            f"{len(sizes)} classes of {_range(list(sizes.values()))} images; allows {len(sizes)} ways, and {least} shots and "
-            f"queries together (the images of {name!r})",
+            f"{len(sizes)} classes of {images} images; allows {len(sizes)} ways, and {least} shots and queries "
+            f"together (the images of {name!r})",
         )

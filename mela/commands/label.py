@@ -1,0 +1,94 @@
+"""``mela label``: global labels for anybody's features and tasks, without the rest of the pipeline."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from mela.errors import MelaError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".parquet", ".csv")
+# what the labeler calls its parameters, and what they are called here
+NAMES = {
+    "set labeler.merge to false": "give --no-merge",
+    "set labeler.collisions to assign": "give --collisions assign",
+    "labeler.n_clusters": "--n-clusters",
+    "labeler.merge": "--merge",
+    "labeler.q": "--q",
+}
+
+
+def label(
+    features: Annotated[
+        Path, typer.Argument(help="Parquet: image_id, and feature or f0, f1...; or .npy: a row per image, from 0.")
+    ],
+    tasks: Annotated[Path, typer.Argument(help="Parquet or csv: task_id, image_id, local_label.")],
+    out: Annotated[Path, typer.Option(help="Labels of images: .parquet or .csv.")] = Path("labels.parquet"),
+    tasks_out: Annotated[
+        Path | None, typer.Option(help="Clusters of local labels; default: OUT with _tasks added to its name.")
+    ] = None,
+    merge: Annotated[bool, typer.Option(help="Merge task classes, or prune clusters as the paper does.")] = True,
+    n_clusters: Annotated[int, typer.Option(help="Pruning: clusters to start from.")] = 300,
+    q: Annotated[float, typer.Option(help="A smaller one removes more of the rare clusters.")] = 6.5,
+    collisions: Annotated[
+        Literal["drop", "assign"], typer.Option(help="Tasks two of whose labels have one nearest cluster.")
+    ] = "drop",
+    seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
+) -> None:
+    """Infer global labels from features and independently labelled tasks."""
+    tasks_out = tasks_out or out.with_name(f"{out.stem}_tasks{out.suffix}")
+    for path in (out, tasks_out):
+        if path.suffix.lower() not in SUFFIXES:
+            raise MelaError(f"{path}: expected a name that ends in {' or '.join(SUFFIXES)}; give another")
+    if out == tasks_out:
+        raise MelaError(f"{out}: expected two files, got one name for --out and --tasks-out; give another")
+    import pandas as pd
+
+    from mela import label_inputs
+    from mela.atomic import together
+    from mela.global_labels import label_images
+    from mela.label_report import label_metrics, remark
+    from mela.labeler import LearnLabeler
+
+    image_ids, vectors = label_inputs.read_features(features)
+    samples = label_inputs.match(label_inputs.read_tasks(tasks), image_ids, vectors, where=str(features))
+    labeler = LearnLabeler(n_clusters=n_clusters, q=q, merge=merge, collisions=collisions, random_state=seed)
+    try:
+        labeler.fit_tasks(samples)
+    except MelaError as error:
+        raise MelaError(_renamed(str(error))) from None
+    flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), samples.index, samples.classes)
+    clusters = pd.Series(flat.renumber(labeler.class_clusters_), dtype="Int64").mask(labeler.class_labels_ < 0)
+    columns = {"task_id": samples.task_ids, "local_label": samples.local_labels, "cluster": clusters}
+    with together():
+        _write(out, pd.DataFrame({"image_id": image_ids[flat.image_ids], "label": flat.labels}))
+        _write(tasks_out, pd.DataFrame(columns))
+    metrics = label_metrics(labeler)
+    print(f"{out}: {len(flat.image_ids)} images, {len(set(flat.labels.tolist()))} clusters")
+    print(f"{tasks_out}: {len(samples.task_ids)} local labels, {metrics['tasks_clustered']:.1f}% of tasks clustered")
+    print(
+        "pair precision: {pair_precision:.1f}% ± {pair_precision_error:.1f}%, judged by the tasks alone".format(
+            **metrics
+        )
+    )
+    if line := remark(labeler):
+        print(f"remark: {_renamed(line)}")
+
+
+def _renamed(message: str) -> str:
+    for name, option in NAMES.items():
+        message = message.replace(name, option)
+    return message
+
+
+def _write(path: Path, table: "pd.DataFrame") -> None:
+    from mela.atomic import replacing
+
+    with replacing(path) as temporary:
+        if path.suffix.lower() == ".csv":
+            table.to_csv(temporary, index=False, lineterminator="\n")
+        else:
+            table.to_parquet(temporary, index=False)
