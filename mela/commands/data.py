@@ -44,7 +44,7 @@ def check(
         layout, split_fractions=settings.split_fractions, seed=settings.seed, decode=not quick, progress=_progress
     )
     silent = write is not None and str(write) == "-"
-    print(*describe(findings), sep="\n", file=sys.stderr if silent else sys.stdout)
+    print(*describe(findings), "", sep="\n", file=sys.stderr if silent else sys.stdout)
     if findings.errors:
         shown = findings.errors if every else findings.errors[:SHOWN]
         print(*(f"error: {error}" for error in shown), sep="\n")

@@ -29,7 +29,8 @@ def describe(findings: Findings) -> Iterator[str]:
     if findings.passed_over:
         files = ", ".join(f"{count} {suffix}" for suffix, count in findings.passed_over.most_common())
         yield _line("passed over", f"files that are no images: {files}")
-    yield ""
+    if findings.warnings:
+        yield ""
     yield from (f"warning: {warning}" for warning in findings.warnings)
 
 

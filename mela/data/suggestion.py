@@ -39,11 +39,12 @@ def suggest(findings: Findings) -> dict[str, Any]:
         "augment.flip": pictures.coloured,
         "augment.jitter": 0.4 if pictures.coloured else 0.0,
     }
+    if findings.errors:
+        return values | {"tasks.ways": 2, "tasks.shots": 1, "tasks.queries": 1, "tasks.val": 0, "tasks.test": 0}
     if findings.tasks is not None:
         return values | _of_tasks(findings.tasks, pictures.count)
-    if findings.classes is not None:
-        return values | _of_classes(findings.classes)
-    return values | {"tasks.ways": 2, "tasks.shots": 1, "tasks.queries": 1}
+    assert findings.classes is not None
+    return values | _of_classes(findings.classes)
 
 
 def _side(findings: Findings) -> int:

@@ -1,0 +1,421 @@
+"""`mela data check`: what it says, that it says everything, and that it never disagrees with the stages."""
+
+import io
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import ROOT
+from hypothesis import event, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import stages.images
+import stages.manifest
+from mela import cli, store
+from mela.data.inspection import inspect
+from mela.data.layout import find_layout
+from mela.data.suggestion import fill_preset, suggest
+from mela.errors import MelaError
+from mela.params import DataParams, TaskParams, check_document
+
+PRESET = ROOT / "presets/glyphs.yaml"
+
+
+@dataclass
+class Done:
+    status: int
+    out: str
+    err: str
+
+    def errors(self) -> list[str]:
+        return [line.removeprefix("error: ") for line in self.out.splitlines() if line.startswith("error: ")]
+
+    def warnings(self) -> list[str]:
+        return [line.removeprefix("warning: ") for line in self.out.splitlines() if line.startswith("warning: ")]
+
+
+def check(*arguments: object, preset: str | Path = PRESET) -> Done:
+    """Run the command in this process."""
+    said, told = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(told):
+        patch.setattr(sys, "argv", ["mela", "data", "check", *map(str, arguments), "--preset", str(preset)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    code = ended.value.code
+    assert isinstance(code, int)
+    return Done(code, said.getvalue(), told.getvalue())
+
+
+@pytest.fixture(autouse=True)
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def picture(path: str, seed: int, mode: str = "RGB", size: tuple[int, int] = (40, 34)) -> Path:
+    target = Path("mine") / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shape = size[::-1] if mode == "L" else (*size[::-1], len(mode))
+    Image.fromarray(np.random.default_rng(seed).integers(0, 255, shape, dtype=np.uint8), mode).save(target)
+    return target
+
+
+def people(n_people: int = 6, n_labels: int = 2, n_images: int = 4, mode: str = "RGB") -> list[str]:
+    """Folders <person>/<label>/<image>."""
+    names = [
+        f"p{person}/l{(person + label) % 4}/{number}.png"
+        for person in range(n_people)
+        for label in range(n_labels)
+        for number in range(n_images)
+    ]
+    for seed, name in enumerate(names):
+        picture(name, seed, mode)
+    return names
+
+
+def table_of(names: list[str], name: str = "tasks.csv", **columns: Callable[[str], str]) -> pd.DataFrame:
+    rows = pd.DataFrame(
+        {"task_id": [n.split("/")[0] for n in names], "local_label": [n.split("/")[1] for n in names], "path": names}
+        | {column: [choose(n) for n in names] for column, choose in columns.items()}
+    )
+    rows.to_csv(f"mine/{name}", index=False)
+    return rows
+
+
+TASKS = """\
+mine: taken for tasks with labels of their own, since images lie in <folder>/<folder>/<image> in 12 of 12 folders with \
+images (--as classes overrules)
+
+  images       48, all 40 x 34 pixels; RGB 48
+  tasks        6, ways (local labels of a task): 2
+  labels       4 different names, such as 'l1', 'l0', 'l2'; images of a label: 4
+  roles        not given; tasks.shots images of each label become support, the others query
+  splits       drawn: 4 train, 1 val, 1 test
+  allows       tasks with enough support images of each label: 6 for 1-shot, 0 for 5-shot, 0 for 10-shot
+
+warning: test tasks: found 1 (tasks that share images stay in one split); accuracy is measured from 2 on
+
+params.yaml: {preset} with these values (--write params.yaml writes it)
+
+data:
+  name: tasks                # glyphs | omniglot | cifar_fs | fc100 | folder | tasks
+  root: mine                 # folder of the raw data (glyphs are rendered and need none)
+  size: 32                   # side in pixels, images are cut to a square and resized
+  channels: 3                # 1 grey, 3 colour
+tasks:
+  shots: 2                   # support images of a class
+augment:
+  flip: true                 # left to right
+  jitter: 0.4                # brightness, contrast, saturation: share by which they may change
+embed:
+  epochs: 25
+  tasks_per_epoch: null      # null: all
+  milestones: [19]           # the learning rate is multiplied by `decay` after these epochs
+labeler:
+  n_clusters: 8              # pruning: J, clusters to start from
+kmeans:
+  n_clusters: 4              # the paper gives it the true number of classes
+pretrain:
+  epochs: 40
+  milestones: [24, 32]
+evaluate:
+  shots: [1]
+"""
+
+
+def test_folders_of_tasks() -> None:
+    people()
+    done = check("mine")
+    assert (done.status, done.err) == (0, "")
+    assert done.out == TASKS.format(preset=PRESET)
+    assert not Path("params.yaml").exists()
+
+
+CLASSES = """\
+mine: taken for classes, one in each folder, since images lie in <task>/<label>/<image> in only 0 of 7 folders with \
+images (--as tasks overrules)
+
+  images       43, 40 to 50 x 34 to 60 pixels, most often 40 x 34 (42); L 42, RGB 1; all of them grey
+  classes      7, splits given
+  train        4 classes of 6 to 7 images; allows 4 ways, and 6 shots and queries together (the images of 'c0')
+  val          1 classes of 6 images; allows 1 ways, and 6 shots and queries together (the images of 'c4')
+  test         2 classes of 6 images; allows 2 ways, and 6 shots and queries together (the images of 'c5')
+
+warning: 1 pictures are there several times, such as 'c0/1.png' and 'c5/2.png'; keep one file of each, or let tasks \
+name the same one
+warning: 1 pictures are in several splits, such as 'c0/1.png' (train) and 'c5/2.png' (test); accuracies then say less \
+about what is new
+warning: tasks.ways: expected at most 1, the number of val classes, got 2, the fewest that tasks can have; no val \
+tasks are drawn
+
+mine/params.yaml is made for this data; `dvc repro` runs it
+"""
+
+
+def test_folders_of_classes_with_a_table_of_splits() -> None:
+    for number in range(7):
+        for drawing in range(6):
+            picture(f"c{number}/{drawing}.png", 10 * number + drawing, "L")
+    Image.new("RGB", (50, 60), (9, 9, 9)).save("mine/c1/grey.png")
+    shutil.copy("mine/c0/1.png", "mine/c5/2.png")
+    splits = ["train"] * 4 + ["val", "test", "test"]
+    Path("mine/splits.csv").write_text("class,split\n" + "".join(f"c{i},{name}\n" for i, name in enumerate(splits)))
+    done = check("mine", "--write", "mine/params.yaml")
+    assert (done.status, done.err) == (0, "")
+    assert done.out == CLASSES.replace(
+        "since images lie in <task>/<label>/<image> in only 0 of 7 folders with images",
+        "since splits.csv is a table of split and class",
+    )
+    check_document(Path("mine/params.yaml"))
+    data, tasks = DataParams.read(Path("mine/params.yaml")), TaskParams.read(Path("mine/params.yaml"))
+    assert (data.name, data.table, data.channels, data.size) == ("folder", "splits.csv", 1, 32)
+    assert (tasks.ways, tasks.shots, tasks.queries, tasks.val, tasks.test) == (2, 3, 3, 0, 600)
+
+
+def test_a_table_of_tasks_with_roles_and_splits() -> None:
+    names = people(8, 3, 7)
+    table_of(
+        names,
+        role=lambda name: "query" if name.endswith(("5.png", "6.png")) else "support",
+        split=lambda name: "test" if name < "p3" else "train",
+    )
+    picture("more/0.png", 999)
+    for path in ("mine", "mine/tasks.csv"):
+        done = check(path, "--write", "params.yaml")
+        assert done.status == 0
+        said = done.out.splitlines()
+        assert said[0] == (
+            "mine: taken for tasks with labels of their own, since tasks.csv is a table of tasks and their images "
+            "(--as classes overrules)"
+        )
+        assert said[2:8] == [
+            "  images       168, all 40 x 34 pixels; RGB 168",
+            "  tasks        8, ways (local labels of a task): 3",
+            "  labels       4 different names, such as 'l0', 'l1', 'l2'; images of a label: 7",
+            "  roles        given: 5 support and 2 query images of a label",
+            "  splits       given: 5 train, 0 val, 3 test",
+            "  allows       tasks with enough support images of each label: 8 for 1-shot, 8 for 5-shot, 0 for 10-shot",
+        ]
+        assert done.warnings() == ["mine: 1 images are not in tasks.csv; they are not used"]
+    assert "shots: [1, 5]" in Path("params.yaml").read_text()
+
+
+WRONG = [
+    "mine/tasks.csv, line 13: expected 3 cells as in the header, got 4; "
+    "complete the row, or quote cells that hold a comma",
+    "mine/tasks.csv, line 6: expected a local_label, got an empty cell; fill it or remove the row",
+    "mine/tasks.csv, line 4: expected the file 'nowhere.png' in {root}, got no such file; "
+    "correct the path (relative to data.root, with '/'), or add the file",
+    "mine/tasks.csv, line 10: expected a path below data.root ({root}), got '../x.png'; write it relative to data.root",
+    "mine/tasks.csv, line 3: expected an image once in task 'p0', got 'p0/l0/0.png' again; remove one of the rows",
+    "mine/tasks.csv, line 50: expected at least two local labels in task 'p9', got only 'l'; "
+    "add another, or remove the task",
+    "mine/tasks.csv, line 50: expected at least two images of local label 'l' in task 'p9', got one; "
+    "add images, or remove the label",
+    "image 'p1/l1/2.png': expected a readable image, got UnidentifiedImageError: cannot identify image file "
+    "'mine/p1/l1/2.png'; replace the file",
+    "image 'p5/l1/3.png': expected a readable image, got OSError: image file is truncated; replace the file",
+]
+
+
+def test_everything_that_is_wrong_is_told() -> None:
+    rows = table_of(people())
+    rows.loc[1, "path"] = "p0/l0/0.png"
+    rows.loc[2, "path"] = "nowhere.png"
+    rows.loc[4, "local_label"] = ""
+    rows.loc[8, "path"] = "../x.png"
+    lines = [*rows.to_csv(index=False).splitlines(), "p9,l,p0/l0/0.png"]
+    lines[12] += ",more"
+    Path("mine/tasks.csv").write_text("\n".join(lines) + "\n")
+    Path("mine/p1/l1/2.png").write_bytes(b"x")
+    Path("mine/p5/l1/3.png").write_bytes(picture("p5/l1/3.png", 3).read_bytes()[:1000])
+    done = check("mine", "--write", "params.yaml")
+    assert done.status == 1
+    assert done.errors() == [line.format(root=Path("mine").resolve()) for line in WRONG]
+    assert not Path("params.yaml").exists()
+
+
+def test_quick_looks_at_heads_only() -> None:
+    people()
+    Path("mine/p1/l1/2.png").write_bytes(b"x")
+    Path("mine/p5/l1/3.png").write_bytes(Path("mine/p5/l1/3.png").read_bytes()[:1000])
+    done = check("mine", "--quick")
+    assert done.status == 1
+    assert [line.split(":")[0] for line in done.errors()] == ["image 'p1/l1/2.png'"]
+    assert len(check("mine").errors()) == 2
+
+
+def test_many_errors_are_counted() -> None:
+    for number in range(130):
+        picture(f"{number:03}.png", number, "L", (2, 2))
+    done = check("mine")
+    assert done.out.endswith("\n30 more errors; --all prints them\n")
+    assert len(done.errors()) == 100
+    assert done.errors()[0] == (
+        "mine: expected one folder per class, got the image '000.png' in no folder; "
+        "move it into the folder of its class"
+    )
+    assert len(check("mine", "--all").errors()) == 130
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere: expected a folder of images, or a table of them, got nothing; correct the path"),
+        (
+            ["notes.txt"],
+            r"notes.txt: expected a folder of images, or a table \(.csv or .parquet\), got another file; name the .*",
+        ),
+        (
+            ["mine"],
+            "mine: expected one table of tasks, got a.csv, b.csv; name one of them in place of mine",
+        ),
+    ],
+)
+def test_what_cannot_be_looked_at(arguments: list[str], message: str) -> None:
+    Path("notes.txt").touch()
+    names = people()
+    for name in ("a.csv", "b.csv"):
+        table_of(names, name)
+    done = check(*arguments)
+    assert (done.status, done.out) == (1, "")
+    assert re.fullmatch(f"error: {message}\n", done.err), done.err
+
+
+def test_a_preset_is_needed() -> None:
+    people()
+    done = check("mine", preset="presets/glyphs.yaml")
+    assert (done.status, done.out) == (1, "")
+    assert done.err == (
+        "error: presets/glyphs.yaml: no such preset to start from; run from the project's root, or name one by "
+        "--preset\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("folders", "kind"),
+    [
+        (["a/x", "a/y", "b/x", "b/y"], "tasks"),
+        (["a", "b", "c"], "classes"),
+        (["images/a", "images/b", "images/c"], "classes"),
+        (["train/a", "train/b", "test/c", "test/d"], "classes"),
+        (["a/x/1", "a/y/1", "b/x/2"], "classes"),
+        (["a/x", "a/y", "b/x", "b/y", "c"], "tasks"),
+    ],
+)
+def test_kinds_of_folders(folders: list[str], kind: str) -> None:
+    for folder in folders:
+        picture(f"{folder}/0.png", 0)
+    assert find_layout(Path("mine")).kind == kind
+    other = "tasks" if kind == "classes" else "classes"
+    assert find_layout(Path("mine"), other).kind == other  # type: ignore[arg-type]
+
+
+def test_a_dash_prints_the_whole_file() -> None:
+    people()
+    done = check("mine", "--write", "-")
+    Path("params.yaml").write_text(done.out)
+    check_document(Path("params.yaml"))
+    assert done.out.startswith(f"# Made by `mela data check mine` from {PRESET.as_posix()}.\n\ndata: ")
+    assert done.out.count("#") > 50
+    assert done.err.startswith("mine: taken for tasks")
+
+
+CONTENTS = {"good": io.BytesIO(), "cut": io.BytesIO(), "words": io.BytesIO(b"words")}
+Image.fromarray(np.random.default_rng(0).integers(0, 255, (20, 20), dtype=np.uint8)).save(CONTENTS["good"], "png")
+CONTENTS["cut"].write(CONTENTS["good"].getvalue()[:200])
+ODD_CELLS = [
+    "",
+    "t0",
+    "x",
+    "support",
+    "query",
+    "train",
+    "test",
+    "nowhere.png",
+    "../0.png",
+    "t0/x/0.png",
+    "t0",
+    "notes.txt",
+]
+
+
+@st.composite
+def data_sets(draw: st.DrawFn) -> dict[str, bytes]:
+    """Files of a small data set: right as often as not, wrong in all kinds of ways."""
+    few = st.sampled_from([2, 3, 2, 3, 4, 2, 3, 1])
+    top, depth = draw(st.integers(1, 5)), draw(st.sampled_from(["tasks", "tasks", "classes"]))
+    names = []
+    for upper in range(top):
+        if depth == "classes":
+            names += [f"t{upper}/{i}.png" for i in range(draw(few))]
+        else:
+            names += [f"t{upper}/{'xyzu'[label]}/{i}.png" for label in range(draw(few)) for i in range(draw(few))]
+    faults = draw(st.lists(st.sampled_from(["stray.png", "t0/stray.png", "t9/x/y/0.png"]), max_size=1))
+    odd = draw(st.sampled_from(["good"] * 6 + ["cut", "words"]))
+    files = {name: CONTENTS["good"].getvalue() for name in names + (faults if draw(st.booleans()) else [])}
+    files[draw(st.sampled_from(names))] = CONTENTS[odd].getvalue()
+    kind = draw(st.sampled_from(["none", "none", "tasks", "tasks", "splits"]))
+    if kind == "tasks" and depth == "tasks":
+        rows = pd.DataFrame(
+            [[*name.split("/")[:2], name] for name in names], columns=["task_id", "local_label", "path"]
+        )
+        if draw(st.booleans()):
+            rows["role"] = ["support" if name.endswith("0.png") else "query" for name in names]
+        if draw(st.booleans()):
+            rows["split"] = ["test" if name.startswith("t1") else "train" for name in names]
+        for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
+            row, column = draw(st.integers(0, len(rows) - 1)), draw(st.sampled_from(list(rows.columns)))
+            rows.loc[row, column] = draw(st.sampled_from([*ODD_CELLS, *names]))
+        files["tasks.csv"] = rows.to_csv(index=False).encode()
+    elif kind == "splits" and depth == "classes":
+        splits = [draw(st.sampled_from(["train", "train", "test", "val", "test", "odd"])) for _ in range(top + 1)]
+        used = draw(st.integers(1, top + 1))
+        lines = [f"{split},t{number}\n" for number, split in enumerate(splits[:used])]
+        files["splits.csv"] = "".join(["split,class\n", *lines]).encode()
+    return files
+
+
+@hypothesis_settings(deadline=None, max_examples=80)
+@given(files=data_sets(), asked=st.sampled_from([None, None, "tasks", "classes"]))
+def test_the_check_and_the_stages_agree(files: dict[str, bytes], asked: str | None) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        for path, content in files.items():
+            (folder / "mine" / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "mine" / path).write_bytes(content)
+        settings = DataParams.read(PRESET)
+        layout = find_layout(folder / "mine", asked)  # type: ignore[arg-type]
+        findings = inspect(layout, split_fractions=settings.split_fractions, seed=settings.seed)
+        params = folder / "params.yaml"
+        params.write_text(fill_preset(PRESET.read_text("utf-8"), suggest(findings), title="test"), "utf-8")
+        check_document(params)
+        told = run_both(folder, params)
+        event("used" if told is None else "refused")
+        if told is None:
+            assert findings.errors == []
+        else:
+            assert any(error.startswith(told) for error in findings.errors), (told, findings.errors)
+
+
+def run_both(folder: Path, params: Path) -> str | None:
+    """What the stages images and manifest say if they fail."""
+    made = {name: folder / f"{name}.parquet" for name in ("index", "tasks", "truth", "train", "val", "test")}
+    inputs = {name: made[name] for name in ("index", "tasks", "truth")}
+    try:
+        with redirect_stdout(io.StringIO()):
+            stages.images.main(params, images=folder / "images.npy", **inputs)
+            stages.manifest.main(params, **made)
+    except MelaError as error:
+        return str(error)
+    assert len(store.read_table(made["train"], store.MANIFEST))
+    return None
