@@ -30,11 +30,13 @@ def accuracy_figure(evaluation: Mapping[str, Any], final_name: str) -> Figure:
 
 def clusters_figure(passes: pd.DataFrame, merges: pd.DataFrame, true_classes: int | None) -> Figure:
     """How the number of clusters came about: the odds of the merges, or the clusters that each pass kept."""
-    return _merges_figure(merges, true_classes) if len(merges) else _passes_figure(passes, true_classes)
+    # both are empty where not a single merge was made
+    return _passes_figure(passes, true_classes) if len(passes) else _merges_figure(merges, true_classes)
 
 
 def _merges_figure(merges: pd.DataFrame, true_classes: int | None) -> Figure:
     figure, axes = _figure()
+    merges = merges.astype({"made": bool})
     made = merges[merges["made"]]
     left = made["clusters"].min()
     parts = [
