@@ -23,10 +23,10 @@ SECONDS = 300
 
 def draw(kind: int, path: Path, rng: np.random.Generator) -> None:
     """A bright figure on a dark ground, a little moved."""
-    image = Image.new("L", (40, 40), int(rng.integers(0, 60)))
-    pen, (x, y) = ImageDraw.Draw(image), rng.integers(-4, 5, 2).tolist()
-    bright, width = int(rng.integers(180, 255)), int(rng.integers(3, 6))
-    low, high, middle = (8 + x, 8 + y), (32 + x, 32 + y), (20 + x, 20 + y)
+    image = Image.new("L", (28, 28), int(rng.integers(0, 60)))
+    pen, (x, y) = ImageDraw.Draw(image), rng.integers(-3, 4, 2).tolist()
+    bright, width = int(rng.integers(180, 255)), int(rng.integers(2, 5))
+    low, high, middle = (6 + x, 6 + y), (22 + x, 22 + y), (14 + x, 14 + y)
     if kind == 0:
         pen.ellipse((*low, *high), outline=bright, width=width)
     elif kind == 1:
@@ -52,7 +52,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(40):
         person = "anna" if number == 0 else f"person{number}"
         for label, kind in enumerate(rng.permutation(6)[:3].tolist()):
-            for drawing in range(1, 7):
+            for drawing in range(1, 5):
                 name = "cat" if label == 0 else f"pile {label}"
                 draw(kind, folder / f"data/raw/mine/{person}/{name}/{drawing:03}.png", rng)
     for name, content in FILES:

@@ -175,6 +175,14 @@ def test_merges_figure(true_classes: int | None, names: list[str]) -> None:
     assert drawn == [([30, 12], [20, 3]), ([11, 10], [30, 12]), ([9], [-5000])]
 
 
+def test_no_merge_and_no_pass() -> None:
+    """As with few tasks, whose classes all stay apart; read from a file, empty columns have no type."""
+    merges = MERGES.head(0).astype(object)
+    figure = figures.clusters_figure(PASSES.head(0).astype(object), merges, None)
+    check_picture(figure)
+    assert legend(figure) == ["first round", "second round", "not made"]
+
+
 @pytest.mark.parametrize("sizes", [SIZES, SIZES.head(1), SIZES.assign(threshold=-40.0)])
 def test_sizes_figure(sizes: pd.DataFrame) -> None:
     figure = figures.sizes_figure(sizes)
