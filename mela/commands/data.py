@@ -43,17 +43,18 @@ def check(
     findings = inspect(
         layout, split_fractions=settings.split_fractions, seed=settings.seed, decode=not quick, progress=_progress
     )
-    silent = write is not None and str(write) == "-"
-    print(*describe(findings), "", sep="\n", file=sys.stderr if silent else sys.stdout)
+    to_stdout = write is not None and str(write) == "-"
+    told = sys.stderr if to_stdout else sys.stdout
+    print(*describe(findings), "", sep="\n", file=told)
     if findings.errors:
         shown = findings.errors if every else findings.errors[:SHOWN]
-        print(*(f"error: {error}" for error in shown), sep="\n")
+        print(*(f"error: {error}" for error in shown), sep="\n", file=told)
         if left := len(findings.errors) - len(shown):
-            print(f"{left} more errors; --all prints them")
+            print(f"{left} more errors; --all prints them", file=told)
         raise typer.Exit(1)
     values = suggest(findings)
     filled = fill_preset(text, values, title=f"Made by `mela data check {path.as_posix()}` from {preset.as_posix()}.")
-    if silent:
+    if to_stdout:
         print(filled, end="")
     elif write is not None:
         write_text(write, filled)

@@ -160,9 +160,8 @@ def _tasks(
     else:
         source = source_of(rows, layout.root, shots=SHOTS, split_fractions=split_fractions, seed=seed)
         split_of = dict(zip(source.sources, source.splits, strict=True))
-    per_label = rows.groupby(["task_id", "local_label"]).agg(
-        images=("image", "size"), split=("image", lambda images: split_of[images.iloc[0]])
-    )
+    rows = rows.assign(split=rows["image"].map(split_of))
+    per_label = rows.groupby(["task_id", "local_label"]).agg(images=("image", "size"), split=("split", "first"))
     support = query = None
     per_label["support"] = per_label["images"] - 1
     if "role" in rows:
