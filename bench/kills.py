@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[1]
 RESULT = Path("results/kills.json")
 WAYS = ("dvc SIGKILL", "dvc SIGTERM", "all SIGINT", "stage SIGKILL", "stage SIGTERM")
 LONGEST_END = 30.0
+OF_DVC = {".dvc/tmp/rwlock": "Unable to read RWLock-file", "dvc.lock": "dvc.lock' is invalid"}
 
 
 def clone(folder: Path, seconds: float) -> None:
@@ -114,14 +115,16 @@ def seconds_until_idle(folder: Path) -> float:
     return time.perf_counter() - start
 
 
-def mend(folder: Path, said: str) -> None:
-    """Delete DVC's record of its own locks if it said that it cannot read it, as users have to.
+def mend(folder: Path, said: str) -> str:
+    """Delete a file of DVC's own if it said that it cannot read it, as users have to; the file.
 
-    DVC writes it in place, and cannot start where it was killed in that moment.
+    DVC writes them in place, and cannot start where it was killed in that moment.
     """
-    if "Unable to read RWLock-file" not in said:
-        raise MelaError(f"dvc repro after a kill: expected it to go on, got {said[-1000:]}")
-    (folder / ".dvc/tmp/rwlock").unlink()
+    for name, sign in OF_DVC.items():
+        if sign in said:
+            (folder / name).unlink()
+            return name
+    raise MelaError(f"dvc repro after a kill: expected it to go on, got {said[-1000:]}")
 
 
 def taken(log: Path) -> str:
@@ -154,7 +157,8 @@ def main(
     done: Counter[str] = Counter()
     stages: Counter[str] = Counter()
     differ: list[str] = []
-    slowest, begun, mended, text = 0.0, 1, 0, ""
+    mended: Counter[str] = Counter()
+    slowest, begun, text = 0.0, 1, ""
     with TemporaryDirectory() as name:
         whole, killed = (Path(name).resolve() / part for part in ("whole", "killed"))
         for folder in (whole, killed):
@@ -181,15 +185,13 @@ def main(
             said = taken(log)
             text += said
             if status:
-                mend(killed, said)
-                mended += 1
+                mended[mend(killed, said)] += 1
                 continue
             differ += different(whole, killed)
             forget(killed)
             begun += 1
         while begin(killed, log).wait():
-            mend(killed, taken(log))
-            mended += 1
+            mended[mend(killed, taken(log))] += 1
         differ += different(whole, killed)
         text += taken(log)
         left = [path for path in killed.rglob("*.tmp") if ".dvc" not in path.parts and ".checkpoints" not in path.parts]
@@ -201,7 +203,7 @@ def main(
         "runs": begun,
         "outputs_that_differ": len(differ),
         "trainings_that_went_on": len(re.findall("goes on after", text)),
-        "locks_of_dvc_mended": mended,
+        "files_of_dvc_deleted": dict(sorted(mended.items())),
         "tracebacks_of_stages": len(tracebacks),
         "temporary_files_left": len(left),
         "slowest_end_s": round(slowest, 2),
