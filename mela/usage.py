@@ -1,13 +1,14 @@
 """What a piece of work took: seconds and memory."""
 
+import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from mela.errors import MelaError
 from mela.store import read_json, write_json
 
 FOLDER = Path("results/usage")
@@ -58,14 +59,19 @@ def _peak() -> int:
 
     # counted in KiB, on macOS in bytes
     unit = 1 if sys.platform == "darwin" else 1024
-    return unit * max(resource.getrusage(one).ru_maxrss for one in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own, children = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    status = Path("/proc/self/status")
+    if status.is_file() and (found := re.search(r"VmHWM:\s*(\d+) kB", status.read_text(encoding="utf-8"))):
+        # Linux counts in the other what the process that started this one had
+        own = int(found[1])
+    return unit * max(own, children)
 
 
 def duration(seconds: float) -> str:
     """In words: 0.84 s, 12.3 s, 2 min 05 s, 3 h 20 min."""
-    if seconds < 10:
+    if round(seconds, 2) < 10:
         return f"{seconds:.2f} s"
-    if seconds < 100:
+    if round(seconds, 1) < 100:
         return f"{seconds:.1f} s"
     minutes = round(seconds) // 60
     if minutes < 60:
@@ -79,11 +85,21 @@ def keep(stage: str, usage: Usage, folder: Path = FOLDER) -> None:
 
 
 def kept(stages: Iterable[str], folder: Path = FOLDER) -> dict[str, Usage]:
-    """What these stages took, those that have run here."""
+    """What these stages took, those that have run here.
+
+    Raises
+    ------
+    MelaError
+        A file holds something else.
+    """
     found = {}
     for stage in stages:
         path = folder / f"{stage}.json"
         if path.is_file():
-            content: Mapping[str, Any] = read_json(path)
-            found[stage] = Usage(seconds=float(content["seconds"]), memory=int(content["memory_bytes"]))
+            content = read_json(path)
+            seconds, memory = content.get("seconds"), content.get("memory_bytes")
+            if not isinstance(seconds, int | float) or not isinstance(memory, int):
+                found_keys = ", ".join(content) or "none"
+                raise MelaError(f"{path}: expected seconds and memory_bytes, got {found_keys}; delete it")
+            found[stage] = Usage(seconds=float(seconds), memory=memory)
     return found

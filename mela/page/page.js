@@ -41,10 +41,12 @@
   const apply = () => {
     const text = filter.elements.text.value.trim().toLowerCase();
     const mixed = filter.elements.mixed?.checked;
+    const number = cards.some((card) => card.dataset.label === text);
     let shown = 0;
     for (const card of cards) {
       const name = (card.dataset.name || "").toLowerCase();
-      card.hidden = !(text === "" || card.dataset.label === text || name.includes(text)) || (mixed && card.dataset.classes === "1");
+      const found = text === "" || (number ? card.dataset.label === text : name.includes(text));
+      card.hidden = !found || (mixed && card.dataset.classes === "1");
       shown += !card.hidden;
     }
     sheets.append(...[...cards].sort(orders[filter.elements.order.value]));

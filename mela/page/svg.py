@@ -47,6 +47,7 @@ def inline(figure: Figure, name: str, description: str) -> Markup:
     for colour, variable in COLOURS.items():
         text = text.replace(colour, variable)
     text = re.sub(r"font: ([\d.]+px) [^;\"]+", r"font-size: \1", text)
+    text = re.sub(r"font-family: [^;\"]+;? ?", "", text)
     # the names of groups, which are the same in every figure
     text = re.sub(r'(<g) id="[^"]*"', r"\1", text)
     head, _, body = text.partition(">")
