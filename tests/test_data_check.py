@@ -385,7 +385,7 @@ def data_sets(draw: st.DrawFn) -> dict[str, bytes]:
     return files
 
 
-@hypothesis_settings(deadline=None, max_examples=80)
+@hypothesis_settings(deadline=None, max_examples=40)
 @given(files=data_sets(), asked=st.sampled_from([None, None, "tasks", "classes"]))
 def test_the_check_and_the_stages_agree(files: dict[str, bytes], asked: str | None) -> None:
     with TemporaryDirectory() as name:

@@ -129,7 +129,8 @@ def test_stages_share_their_work(project: Path) -> None:
         done = python("-m", f"stages.{stage}", folder=project)
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
-        assert done.stdout.count(f"{stage}: ") == {"embed": 2, "extract": 1, "pretrain": 3}[stage]
+        assert done.stdout.count(f"{stage}: ") == {"embed": 3, "extract": 2, "pretrain": 4}[stage]
+        assert done.stdout.count("of memory at most") == 1, "told once for all processes"
     assert [float(x) for x in paths.EMBED_CURVE.read_text().split("\n")[1].split(",")] == pytest.approx(
         [float(x) for x in curve.split("\n")[1].split(",")], rel=1e-4
     )
