@@ -5,8 +5,6 @@ from pathlib import Path
 from mela import store
 from mela.atomic import replacing, together
 from mela.checked import read_labels
-from mela.page.content import Run, page_content, run_figures
-from mela.page.render import render
 from mela.params import PARAMS, ReportParams, parameters_text
 from mela.run_metrics import Evaluation, LabelMetrics, PretrainMetrics, Scores, read_metrics
 from mela.summary import markdown
@@ -40,6 +38,10 @@ def main(
 ) -> None:
     """Read what the stages found, and images; write report.html, and summary.md and the figures beside it."""
     settings = ReportParams.read(params)
+    # takes a second, which a wrong parameter need not wait for
+    from mela.page.content import Run, page_content, run_figures
+    from mela.page.render import render
+
     found = Run(
         label=read_metrics(label, LabelMetrics),
         scores=read_metrics(scores, Scores),
