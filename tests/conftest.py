@@ -51,14 +51,6 @@ STAGES = [
     "report",
 ]
 
-# minutes each: tests that run side by side begin with these files, so that none of them is left alone in the end
-SLOW = ("test_dvc", "test_interruption", "test_own_data_docs", "test_machine", "test_checkpoints", "test_bad_input")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow files first, the others in their order."""
-    items.sort(key=lambda item: SLOW.index(item.path.stem) if item.path.stem in SLOW else len(SLOW))
-
 
 @pytest.fixture(autouse=True, scope="session")
 def give_memory_back() -> Iterator[None]:
