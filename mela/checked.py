@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from mela import store
+from mela.data.source import ROLES
 from mela.errors import MelaError
 
-ROLES = ("support", "query")
 RERUN = "rerun the stage that makes it"
 
 

@@ -78,17 +78,23 @@ def raise_if_machine(error: Exception, path: object) -> None:
         raise type(error)(error.errno, os.strerror(error.errno), str(path)) from None
 
 
-def line_of(error: Exception) -> str | None:
-    """What users are told of an error that they can put right; None for any other, which is a defect."""
+def told(error: Exception) -> str | None:
+    """What users are told of an error that they can put right, in a line; None for any other, which is a defect."""
     if isinstance(error, MemoryError) or any(sign in repr(error) for sign in OUT_OF_MEMORY):
-        return plain(f"error: out of memory: {one_line(error)}; {LESS}")
+        return plain(f"out of memory: {one_line(error)}; {LESS}")
     if isinstance(error, OSError) and error.errno is not None:
         where = f"{error.filename}: " if error.filename else ""
         advice = ADVICE.get(error.errno, "check the file and the machine")
-        return plain(f"error: {where}{os.strerror(error.errno)}; {advice}")
+        return plain(f"{where}{os.strerror(error.errno)}; {advice}")
     if isinstance(error, MelaError | OSError):
-        return plain(f"error: {one_line(error)}")
+        return plain(one_line(error))
     return None
+
+
+def line_of(error: Exception) -> str | None:
+    """What a program prints of it when it ends; None for a defect."""
+    line = told(error)
+    return None if line is None else f"error: {line}"
 
 
 def print_anything() -> None:

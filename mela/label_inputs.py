@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mela.data.tables import parse_csv, read_text, require_columns
-from mela.errors import MelaError, one_line
+from mela.errors import MelaError, one_line, raise_if_machine
 from mela.task_samples import TaskSamples, group_samples
 
 Features = npt.NDArray[np.float32] | npt.NDArray[np.float64]
@@ -75,10 +75,9 @@ def read_features(path: Path) -> tuple[pd.Index, Features]:
 def _read_npy(path: Path) -> Features:
     try:
         array = np.load(path, allow_pickle=False)
-    except PermissionError:
-        raise
     # the header is a Python literal, and reading a damaged one raises almost anything
     except Exception as error:
+        raise_if_machine(error, path)
         raise MelaError(f"{path}: expected an array of features (.npy), got {one_line(error)}; save it again") from None
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "fiu":
         got = f"shape {array.shape} of {array.dtype}" if isinstance(array, np.ndarray) else "an archive"
@@ -95,10 +94,9 @@ def _as_floats(array: npt.NDArray[Any]) -> Features:
 def _read_parquet(path: Path) -> pa.Table:
     try:
         return pq.read_table(path)
-    except PermissionError:
-        raise
     # UnicodeDecodeError: names that are no UTF-8
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise_if_machine(error, path)
         raise MelaError(f"{path}: expected a Parquet file, got {one_line(error)}; write it again") from None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from mela import store
 from mela.atomic import replacing, together
 from mela.checked import read_labels
-from mela.params import PARAMS, ReportParams, parameters_text
+from mela.params import PARAMS, DataParams, ReportParams, parameters_text
 from mela.run_metrics import Evaluation, LabelMetrics, PretrainMetrics, Scores, read_metrics
 from mela.summary import markdown
 from mela.usage import kept
@@ -59,9 +59,10 @@ def main(
         weights=store.read_table(weights, store.SOFT_LABELS),
         images=store.open_images(images),
     )
-    usage = kept(BEFORE) if settings.usage else {}
-    content = page_content(found, settings, parameters_text(params), usage)
+    # not those of the page: a figure that was drawn keeps its layout
     pictures = run_figures(found)
+    data, usage = DataParams.read(params).name, kept(BEFORE) if settings.usage else {}
+    content = page_content(found, settings, data=data, parameters=parameters_text(params), usage=usage)
     with together():
         store.write_text(page, render(content))
         store.write_text(report / "summary.md", markdown(content["summary"]))

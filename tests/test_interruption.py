@@ -36,8 +36,13 @@ def outputs(folder: Path, stage: str) -> dict[str, bytes]:
 
 
 def begin(folder: Path, *command: str, **environment: str) -> subprocess.Popen[str]:
+    """A module that starts."""
+    return start(folder, "-m", *command, **environment)
+
+
+def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", *command],
+        [sys.executable, *arguments],
         cwd=folder,
         env=ENVIRONMENT | environment,
         stdout=subprocess.PIPE,
@@ -155,6 +160,14 @@ def test_a_killed_dvc_leaves_nothing_running(training: Path, processes: int, num
     again.communicate(timeout=60)
 
 
+def begin_guarded(code: str) -> subprocess.Popen[str]:
+    """A program that has said that it is ready."""
+    process = start(ROOT, "-c", code)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
 SLOW = """
 import time
 from stages import guard
@@ -172,16 +185,7 @@ finally:
 @pytest.mark.parametrize(("patience", "signals", "status"), [(60, 2, -signal.SIGTERM), (0.5, 1, 130)])
 def test_an_end_that_takes_too_long_is_cut_short(patience: float, signals: int, status: int) -> None:
     """By a second signal, or after a while."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW.format(patience=patience)],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    process = begin_guarded(SLOW.format(patience=patience))
     for number in (signal.SIGINT, signal.SIGTERM)[:signals]:
         process.send_signal(number)
         time.sleep(0.3)
@@ -208,16 +212,7 @@ guard.require_no_signal()
 @pytest.mark.parametrize("begun", [False, True])
 def test_an_end_that_gets_lost(begun: bool) -> None:
     """As in a package that can do without what it imports; before the work begins, nothing has to be tidied."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", SWALLOWING.format(begun=begun)],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    process = begin_guarded(SWALLOWING.format(begun=begun))
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 143

@@ -17,7 +17,7 @@ from mela.data.pictures import Pictures, Progress, look_at
 from mela.data.source import SPLITS
 from mela.data.task_rows import UNKNOWN
 from mela.data.task_table import natural_key, read_tasks, source_of
-from mela.errors import MelaError, line_of
+from mela.errors import MelaError, told
 from mela.sampling import pool_problems
 
 LEAST_WAYS = 2
@@ -127,7 +127,7 @@ def inspect(
     except (MelaError, OSError) as error:
         # that nothing is left follows from what was told before
         if not (errors and str(error).startswith("data: no image")):
-            errors.append((line_of(error) or str(error)).removeprefix("error: "))
+            errors.append(told(error) or str(error))
     pictures = look_at(layout.root, sorted(split_of), decode=decode, progress=progress)
     passed_over, others = _other_files(layout, split_of)
     warnings = _repeats(pictures, split_of) + (_thin_splits(classes) if classes else [])

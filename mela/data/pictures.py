@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from mela.data.files import open_image, read_header
-from mela.errors import MelaError, line_of
+from mela.errors import MelaError, told
 
 GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L"})
 Progress = Callable[[Sequence[str]], Iterable[str]]
@@ -70,7 +70,7 @@ def look_at(root: Path, names: Sequence[str], *, decode: bool, progress: Progres
                 header = read_header(root / name, name)
                 image = open_image(root / name, name) if decode else None
         except (MelaError, OSError) as error:
-            problems.append((line_of(error) or str(error)).removeprefix("error: "))
+            problems.append(told(error) or str(error))
             continue
         sizes[header.size] += 1
         modes[header.mode] += 1

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
-from ruamel.yaml import YAML
 
 from mela import figures
 from mela.facts import commit, hardware, versions
@@ -71,21 +70,29 @@ def run_figures(run: Run) -> dict[str, Figure]:
     return found
 
 
-def page_content(run: Run, settings: ReportParams, parameters: str, usage: Mapping[str, Usage]) -> dict[str, Any]:
+def page_content(
+    run: Run,
+    settings: ReportParams,
+    *,
+    data: str,
+    parameters: str,
+    usage: Mapping[str, Usage],
+) -> dict[str, Any]:
     """All that the page names.
 
     Parameters
     ----------
     run : Run
     settings : ReportParams
+    data : str
+        Name of the data set.
     parameters : str
-        As YAML; of these the data set's name is used.
+        All of them, as YAML.
     usage : mapping of str to Usage
         What stages took.
     """
     metrics = (run.label, run.scores, run.pretrain, run.evaluation)
     rows = summary_rows(*metrics)
-    data = YAML(typ="safe", pure=True).load(parameters)["data"]["name"]
     name = final_name(run.pretrain)
     on_map = sorted(set(run.points["label"]))
     svgs = {key: inline(figure, key, _description(key, rows)) for key, figure in run_figures(run).items()}
