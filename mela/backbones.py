@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mela.pretrained import PREFIX, pretrained_body
 from mela.seeding import seeded
 
 DROP_BLOCK_STEPS = 40_000
@@ -88,7 +89,7 @@ class Backbone(nn.Module):
     dimensions : int
         m.
     mean, std : sequence of float, length c
-        Of the images, scaled to [0, 1].
+        Of the images, scaled to [0, 1]. A grey image takes on as many channels as there are numbers.
     """
 
     mean: Tensor
@@ -134,6 +135,12 @@ def resnet12(channels: int, width: int, drop_rate: float, drop_block: int) -> tu
     return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten()), widths[-1]
 
 
+def _initialise(body: nn.Module) -> None:
+    for module in body.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="leaky_relu")
+
+
 def build_backbone(
     *,
     name: str,
@@ -145,14 +152,18 @@ def build_backbone(
     mean: Sequence[float],
     std: Sequence[float],
     seed: int,
+    side: int | None = None,
+    interpolation: str = "bicubic",
+    head: bool = False,
 ) -> Backbone:
     """A freshly initialised backbone.
 
-    Convolutions are Kaiming normal with fan-out and gain sqrt(2), as in RFS; BatchNorm starts as the identity.
+    Convolutions are Kaiming normal with fan-out and gain sqrt(2), as in RFS; BatchNorm starts as the identity. Networks
+    of timm start as timm makes them.
 
     Parameters
     ----------
-    name : {"conv4", "resnet12"}
+    name : {"conv4", "resnet12"} or "timm:<architecture>"
     channels, size : int
         Of the images (side in pixels).
     width : int
@@ -160,13 +171,22 @@ def build_backbone(
     drop_rate, drop_block : float, int
         Of resnet12; conv4 has no dropout.
     mean, std : sequence of float, length channels
+        Or 3 for a network of timm, which sees a grey image three times.
     seed : int
         Of the initial weights; torch's global generator is left as it was.
+    side : int, optional
+        Pixels to which a network of timm has its images resized; by default `size`.
+    interpolation : str
+        Of that.
+    head : bool
+        Of a network of timm, whether a linear map on top is all that learns.
 
     Raises
     ------
     ValueError
         The name is unknown, or a size is below 1.
+    MelaError
+        timm does not have the network, or is not there.
     """
     for key, value in (("channels", channels), ("size", size), ("width", width)):
         if value < 1:
@@ -176,10 +196,11 @@ def build_backbone(
             body, dimensions = conv4(channels, size, width)
         elif name == "resnet12":
             body, dimensions = resnet12(channels, width, drop_rate, drop_block)
+        elif name.startswith(PREFIX):
+            body, dimensions = pretrained_body(name, side or size, interpolation, head=head)
         else:
-            raise ValueError(f"name: expected 'conv4' or 'resnet12', got {name!r}")
-        for module in body.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="leaky_relu")
+            raise ValueError(f"name: expected 'conv4', 'resnet12' or '{PREFIX}...', got {name!r}")
+        if not name.startswith(PREFIX):
+            _initialise(body)
     backbone = Backbone(body, dimensions, mean, std)
     return backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -1,6 +1,7 @@
 """The command line beside the pipeline."""
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -12,28 +13,72 @@ from mela.commands import data, label
 from mela.commands.export import export
 from mela.commands.predict import predict
 from mela.errors import MelaError, line_of, print_anything
+from mela.output import log, print_error, speak
 from mela.params import PARAMS, check_document
 from mela.run_metrics import Evaluation, LabelMetrics, Metrics, PretrainMetrics, Scores, read_metrics
 from mela.store import write_text
 from mela.summary import summary_rows
 
-app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
-app.add_typer(data.app, name="data")
-app.command()(label.label)
+RUN, DATA, MODEL = "Run the pipeline", "Your own data", "Use what was learned"
+ARCHIVES = ("omniglot", "cifar100")
+PRESETS = Path("presets")
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        print(f"mela {version('mela')}")
+        raise typer.Exit
 
 
 @app.callback()
-def _group() -> None:
-    """Meta label learning: `dvc repro` runs the pipeline, `mela` does what is around it."""
+def _group(
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results and errors.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say more, of errors also where they arise.")
+    ] = False,
+    _: Annotated[bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Say which.")] = False,
+) -> None:
+    """Infer the classes that independently labelled tasks share, and learn an embedding from them.
+
+    The pipeline itself is run by DVC, in the project's folder:
+
+    - `dvc repro` runs the stages whose inputs, code or parameters (params.yaml) have changed;
+
+    - `dvc exp run -S labeler.q=5.5` does so with another value, and `dvc exp show --only-changed` compares;
+
+    - `MELA_OUTPUT=quiet dvc repro` (or `verbose`) says less (or more) than usual.
+
+    **mela** has the commands around it; `mela COMMAND --help` explains one, and `mela --install-completion` makes the
+    shell complete names.
+
+    The exit status is 0 when all was done; 1 after an error, which is told in one line on standard error with what to
+    do about it; 2 if the command line is wrong; 130 after Ctrl-C. Colours and bars are for terminals alone;
+    `NO_COLOR=1` takes the colours away.
+    """
+    if quiet and verbose:
+        raise MelaError("--quiet, --verbose: expected one of them at most, got both; leave one out")
+    if quiet or verbose:
+        speak("quiet" if quiet else "verbose")
 
 
-@app.command()
+def _complete_preset(incomplete: str) -> list[str]:
+    return sorted(path.stem for path in PRESETS.glob("*.yaml") if path.stem.startswith(incomplete))
+
+
+@app.command(rich_help_panel=RUN)
 def preset(
-    name: Annotated[str, typer.Argument(help="A file of presets/, without .yaml.")],
-    folder: Annotated[Path, typer.Option(help="Where the presets are.")] = Path("presets"),
+    name: Annotated[str, typer.Argument(help="A file of presets/, without .yaml.", autocompletion=_complete_preset)],
+    folder: Annotated[Path, typer.Option(help="Where the presets are.")] = PRESETS,
     params: Annotated[Path, typer.Option(help="The file to write.")] = PARAMS,
 ) -> None:
-    """Make a preset the active experiment: write it to params.yaml. Values changed there by hand are overwritten."""
+    """Make a preset the active experiment: write it to params.yaml.
+
+    Values changed there by hand are overwritten (`git diff params.yaml` shows them before).
+
+    Example: `mela preset cifar_fs && dvc repro`
+    """
     source = folder / f"{name}.yaml"
     if not source.is_file():
         names = (
@@ -43,14 +88,17 @@ def preset(
         raise MelaError(f"preset {name}: no such preset; expected one of {names}")
     check_document(source)
     write_text(params, source.read_text(encoding="utf-8"))
-    print(f"{params} is now the preset {name}; `dvc repro` runs it")
+    log.info(f"{params} is now the preset {name}; `dvc repro` runs it")
 
 
-@app.command()
+@app.command(rich_help_panel=RUN)
 def summary(
     results: Annotated[Path, typer.Option(help="Where the stages left their metrics.")] = Path("results"),
 ) -> None:
-    """Print the last run in one table."""
+    """Print the last run in one table: labels found, their quality, accuracies with 95% intervals.
+
+    `results/report.html` shows the same run on a page, with pictures.
+    """
     table = Table(show_header=False, title="MeLa")
     stages: dict[str, type[Metrics]] = {"label": LabelMetrics, "score_labels": Scores}
     stages |= {"pretrain": PretrainMetrics, "evaluate": Evaluation}
@@ -60,34 +108,45 @@ def summary(
     Console().print(table)
 
 
-@app.command()
+def _complete_archive(incomplete: str) -> list[str]:
+    return [name for name in ARCHIVES if name.startswith(incomplete)]
+
+
+@app.command(rich_help_panel=RUN)
 def download(
-    name: Annotated[str, typer.Argument(help="omniglot or cifar100.")],
+    name: Annotated[str, typer.Argument(help=" or ".join(ARCHIVES) + ".", autocompletion=_complete_archive)],
     root: Annotated[Path | None, typer.Option(help="Where to; default data/raw/NAME.")] = None,
 ) -> None:
-    """Fetch a benchmark's published archive, checked against its checksum, to where the presets expect it."""
+    """Fetch a benchmark's published archive, checked against its checksum, to where the presets expect it.
+
+    Example: `mela download cifar100 && mela preset cifar_fs && dvc repro`
+    """
     from mela.data.benchmarks import cifar_fs, omniglot
 
-    sources = {"omniglot": omniglot, "cifar100": cifar_fs}
+    sources = dict(zip(ARCHIVES, (omniglot, cifar_fs), strict=True))
     if name not in sources:
         raise MelaError(f"download {name}: no such data set; expected one of {', '.join(sources)}")
     root = root or Path("data/raw") / name
     source = sources[name](root, download=True)
-    print(f"{root}: {len(source)} images")
+    log.info(f"{root}: {len(source)} images")
 
 
-app.command()(predict)
-app.command()(export)
+app.command(rich_help_panel=DATA)(label.label)
+app.add_typer(data.app, name="data", rich_help_panel=DATA)
+app.command(rich_help_panel=MODEL)(predict)
+app.command(rich_help_panel=MODEL)(export)
 
 
 def main() -> None:
     """Entry point: an error that the user can put right becomes one line and exit status 1."""
     print_anything()
     try:
+        speak()
         app()
     except Exception as error:
         line = line_of(error)
         if line is None:
             raise
-        print(line, file=sys.stderr)
+        log.debug("where this comes from:", exc_info=True)
+        print_error(line)
         sys.exit(1)

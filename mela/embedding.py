@@ -18,6 +18,7 @@ from mela.flat_tasks import FlatTasks, TaskGroup
 from mela.images import ImageLoader, require_images
 from mela.ridge import UnsolvableError, ridge_query_losses
 from mela.training import Epoch, Part, Schedule, fit, require_share
+from mela.watching import SILENT, Watch
 
 Ints = npt.NDArray[np.int64]
 
@@ -38,6 +39,7 @@ def train_embedding(
     compute: Compute | None = None,
     checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    watch: Watch = SILENT,
 ) -> list[Epoch]:
     """Train `backbone` in place and return its curve.
 
@@ -69,6 +71,8 @@ def train_embedding(
         See `mela.training.fit`.
     on_epoch : callable
         Told of every finished epoch.
+    watch : Watch
+        Counts steps.
     """
     if not len(tasks):
         raise MelaError("train manifest: expected at least one task, found none")
@@ -135,6 +139,8 @@ def train_embedding(
         team=compute.team,
         checkpoint=checkpoint,
         on_epoch=on_epoch,
+        steps_per_epoch=n_steps,
+        watch=watch,
     )
 
 

@@ -19,6 +19,7 @@ from mela.extraction import extract_features
 from mela.flat_tasks import FlatTasks, TaskGroup
 from mela.intervals import Interval
 from mela.logistic import fit_head, l2_normalize
+from mela.watching import SILENT, Watch
 
 Lookup = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]]
 Labels = npt.NDArray[np.int64]
@@ -183,6 +184,7 @@ def evaluate_model(
     copies: int,
     augmentation: Augmentation,
     seed: int,
+    watch: Watch = SILENT,
 ) -> pd.DataFrame:
     """`evaluate_tasks` for an embedding: features of all images once, and of all support images for each copy.
 
@@ -199,8 +201,12 @@ def evaluate_model(
         Of the copies.
     seed : int
         Of the augmentation.
+    watch : Watch
+        Counts images.
     """
-    plain, augmented = feature_lookups(backbone, images, tasks, copies=copies, augmentation=augmentation, seed=seed)
+    plain, augmented = feature_lookups(
+        backbone, images, tasks, copies=copies, augmentation=augmentation, seed=seed, watch=watch
+    )
     return evaluate_tasks(plain, tasks, shots=shots, C=C, max_iter=max_iter, solver=solver, copies=augmented)
 
 
@@ -212,17 +218,20 @@ def feature_lookups(
     copies: int,
     augmentation: Augmentation,
     seed: int,
+    watch: Watch = SILENT,
 ) -> tuple[Lookup, Lookup | None]:
     """Features, scaled to length 1, of all images of tasks, and of augmented copies of the support images (if > 1)."""
-    plain = _lookup(tasks.image_ids(), extract_features(backbone, images, tasks.image_ids())[:, None])
+    plain = _lookup(tasks.image_ids(), extract_features(backbone, images, tasks.image_ids(), watch=watch)[:, None])
     if copies == 1:
         return plain, None
     generator, support = torch.Generator().manual_seed(seed), tasks.support_ids()
-    first = extract_features(backbone, images, support, lambda batch: augmentation(batch, generator))
+    first = extract_features(backbone, images, support, lambda batch: augmentation(batch, generator), watch=watch)
     augmented = np.empty((len(support), copies, first.shape[1]), dtype=first.dtype)
     augmented[:, 0] = first
     for copy in range(1, copies):
-        augmented[:, copy] = extract_features(backbone, images, support, lambda batch: augmentation(batch, generator))
+        augmented[:, copy] = extract_features(
+            backbone, images, support, lambda batch: augmentation(batch, generator), watch=watch
+        )
     return plain, _lookup(support, augmented)
 
 

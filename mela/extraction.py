@@ -11,6 +11,7 @@ from mela.backbones import Backbone
 from mela.errors import MelaError
 from mela.images import ImageLoader, require_images, to_unit
 from mela.team import ALONE, Team
+from mela.watching import SILENT, Watch
 
 
 def feature_batches(
@@ -20,6 +21,7 @@ def feature_batches(
     change: Callable[[Tensor], Tensor] = to_unit,
     *,
     team: Team = ALONE,
+    watch: Watch = SILENT,
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
     """Ids (b,) and features (b, m) of the images with the given ids (n,), a batch at a time.
 
@@ -34,6 +36,8 @@ def feature_batches(
     team : Team
         Processes among which each batch is divided; the first gets all features and the others, which have to go
         through the batches as well, none.
+    watch : Watch
+        Counts images.
 
     Raises
     ------
@@ -46,6 +50,7 @@ def feature_batches(
     load = ImageLoader(images, device, resident=False)
     # on a CPU, feature maps above 32 MiB are mapped and unmapped anew for each layer, which takes longer than the layer
     batch_size = team.size * (64 if device.type == "cpu" else 512)
+    watch.begin(len(image_ids))
     for start in range(0, len(image_ids), batch_size):
         ids = image_ids[start : start + batch_size]
         # the mode is the thread's: around the yield it would be the caller's too
@@ -59,6 +64,7 @@ def feature_batches(
             raise MelaError(
                 f"features: image {ids[finite.argmin()]}: expected finite values, got NaN or infinity; train again"
             )
+        watch.advance(len(ids))
         yield ids, features
 
 
@@ -67,11 +73,13 @@ def extract_features(
     images: npt.NDArray[np.uint8],
     image_ids: npt.NDArray[np.int64],
     change: Callable[[Tensor], Tensor] = to_unit,
+    *,
+    watch: Watch = SILENT,
 ) -> npt.NDArray[np.float32]:
     """Features (n, m) of `feature_batches` in one array."""
     features = np.empty((len(image_ids), backbone.dimensions), dtype=np.float32)
     done = 0
-    for _, found in feature_batches(backbone, images, image_ids, change):
+    for _, found in feature_batches(backbone, images, image_ids, change, watch=watch):
         features[done : done + len(found)] = found
         done += len(found)
     return features

@@ -1,6 +1,7 @@
 """Pictures of a run. Each function takes tables and returns a matplotlib figure."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+
+from mela.atomic import replacing
 
 BLUE, LIGHT, ORANGE, GREEN, GREY = "#2a6fbb", "#9cc3ea", "#d9822b", "#3a8f5c", "#8a8f98"
 
@@ -61,9 +64,10 @@ def _passes_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
     figure, axes = _figure()
     steps = np.arange(len(passes) + 1)
     axes.plot(steps, [passes["clusters"].iloc[0], *passes["kept"]], color=BLUE, marker="o", label="clusters")
+    axes.plot(steps[1:], passes["threshold"], color=LIGHT, marker="_", label="fewest tasks of a cluster kept")
     if true_classes is not None:
         axes.axhline(true_classes, color=GREY, linestyle="--", label="true classes")
-    axes.set(xlabel="pass", ylabel="clusters", ylim=(0, None))
+    axes.set(xlabel="pass", ylabel="clusters, or tasks", ylim=(0, None))
     share = axes.twinx()
     for column, color, label in [
         ("tasks_clustered", ORANGE, "tasks clustered"),
@@ -73,7 +77,7 @@ def _passes_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
     share.set(ylabel="%", ylim=(0, 105))
     share.spines["top"].set_visible(False)
     handles = [*axes.get_legend_handles_labels()[0], *share.get_legend_handles_labels()[0]]
-    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4, frameon=False, fontsize=8)
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, frameon=False, fontsize=8)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
@@ -105,6 +109,19 @@ def curves_figure(embed: pd.DataFrame, pretrain: pd.DataFrame) -> Figure:
         axes.spines["top"].set_visible(False)
         right.spines["top"].set_visible(False)
     return figure
+
+
+def save_figures(folder: Path, figures: Mapping[str, Figure]) -> None:
+    """Write figures, which nothing has drawn yet (they would keep its layout), by their names as PNG.
+
+    Others that are there, of a run in which accuracies were measured, go.
+    """
+    for name, figure in figures.items():
+        with replacing(folder / f"{name}.png") as temporary:
+            figure.savefig(temporary, format="png")
+    for left in folder.glob("*.png"):
+        if left.stem not in figures:
+            left.unlink()
 
 
 def _figure() -> tuple[Figure, Axes]:

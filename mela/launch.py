@@ -7,6 +7,7 @@ import sys
 import torch
 
 from mela.errors import MelaError, interrupted
+from mela.output import print_error
 
 
 def start(processes: int) -> None:
@@ -38,7 +39,7 @@ def start(processes: int) -> None:
     try:
         elastic_launch(config, sys.executable)("-m", module.name, *sys.argv[1:])
     except SignalException as error:
-        print(interrupted(error.sigval.name), file=sys.stderr)
+        print_error(interrupted(error.sigval.name))
         sys.exit(128 + error.sigval)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
@@ -48,3 +49,5 @@ def start(processes: int) -> None:
                 "(9 is often a lack of memory)"
             ) from None
         sys.exit(max(1, failure.exitcode))
+    finally:
+        logging.disable(logging.NOTSET)

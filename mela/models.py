@@ -15,6 +15,7 @@ from mela.backbones import Backbone, build_backbone
 from mela.errors import MelaError, raise_if_machine
 from mela.images import channel_statistics, require_images
 from mela.params import ModelParams
+from mela.pretrained import PREFIX, manners
 from mela.tensors import read_tensors
 
 KIND = "mela.backbone/1"
@@ -26,7 +27,8 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
     Parameters
     ----------
     model : ModelParams
-        Where its mean and std are null, they are measured on the images with the given ids.
+        Where its mean and std are null, they are those that a network of timm is configured for, or measured on the
+        images with the given ids.
     images : uint8 (N, h, w, c)
     image_ids : int64 (n,)
     """
@@ -34,15 +36,20 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
         raise MelaError("train manifest: expected at least one task, found none")
     require_images(images, image_ids)
     channels = images.shape[3]
+    own = manners(model.backbone) if model.backbone.startswith(PREFIX) else None
     mean, std = model.mean, model.std
     if mean is None or std is None:
-        mean, std = channel_statistics(images, image_ids)
-    if len(mean) != channels or len(std) != channels:
+        mean, std = (own.mean, own.std) if own else channel_statistics(images, image_ids)
+    needed, whose = (3, "the network") if own else (channels, "the images")
+    if len(mean) != needed or len(std) != needed:
         raise MelaError(
-            f"model.mean, model.std: expected {channels} numbers each, one per channel of the images, "
+            f"model.mean, model.std: expected {needed} numbers each, one per channel of {whose}, "
             f"got {len(mean)} and {len(std)}; correct them or set both to null"
         )
-    return {
+    special: dict[str, Any] = {}
+    if own:
+        special = {"side": own.side, "interpolation": own.interpolation, "head": model.train == "head"}
+    return special | {
         "name": model.backbone,
         "channels": channels,
         "size": images.shape[1],

@@ -5,10 +5,11 @@ that depend on it.
 """
 
 import io
+import re
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -87,6 +88,12 @@ def _first_problem(block: str, error: ValidationError) -> str:
     return message + (f" (and {more} more in this block)" if more else "")
 
 
+def _require_below(key: str, name: str, folder: str) -> None:
+    """Raise ValueError unless a name leads to something below a folder."""
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise ValueError(f"{key}: expected a path below {folder}, got {name!r}")
+
+
 class DataParams(Block):
     """Which images, at which size."""
 
@@ -107,8 +114,8 @@ class DataParams(Block):
             raise ValueError(
                 f"split_fractions: expected three numbers (train, val, test) that sum to 1, got {self.split_fractions}"
             )
-        if self.table is not None and (Path(self.table).is_absolute() or ".." in Path(self.table).parts):
-            raise ValueError(f"table: expected a path below data.root, got {self.table!r}")
+        if self.table is not None:
+            _require_below("table", self.table, "data.root")
         if self.split_fractions[0] == 0:
             raise ValueError(f"split_fractions: expected a training share above 0, got {self.split_fractions}")
         return self
@@ -140,7 +147,9 @@ class ModelParams(Block):
     """The backbone psi and how its input is normalised."""
 
     block: ClassVar[str] = "model"
-    backbone: Literal["conv4", "resnet12"]
+    backbone: str
+    weights: str
+    train: Literal["all", "head"]
     width: Annotated[int, Field(ge=1, le=8192)]
     drop_rate: Annotated[float, Field(ge=0, lt=1)]
     drop_block: Positive
@@ -148,8 +157,23 @@ class ModelParams(Block):
     std: list[Rate] | None
     precision: Literal["auto", "float32", "bfloat16"]
 
+    @field_validator("backbone")
+    @classmethod
+    def _check_backbone(cls, name: str) -> str:
+        if not re.fullmatch(r"conv4|resnet12|timm:[\w.\-]+", name):
+            raise ValueError(f"expected conv4, resnet12 or timm:<name>, got {name!r}")
+        return name
+
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if not self.backbone.startswith("timm:"):
+            for key, usual in (("weights", "none"), ("train", "all")):
+                if getattr(self, key) != usual:
+                    raise ValueError(
+                        f"{key}: expected {usual} with the backbone {self.backbone}, got {getattr(self, key)!r}; only "
+                        "timm:<name> starts from other weights"
+                    )
+        _require_below("weights", self.weights, "data/raw/weights")
         if (self.mean is None) != (self.std is None):
             raise ValueError(
                 "mean, std: expected both or neither to be null; null means measured on the training images"
@@ -182,7 +206,7 @@ class _Schedule(Block):
     def _check_milestones(self) -> Self:
         if sorted(set(self.milestones)) != self.milestones:
             raise ValueError(f"milestones: expected rising epochs, got {self.milestones}")
-        if self.milestones and self.milestones[-1] >= self.epochs:
+        if self.epochs and self.milestones and self.milestones[-1] >= self.epochs:
             raise ValueError(f"milestones: expected epochs below epochs={self.epochs}, got {self.milestones}")
         return self
 
@@ -192,13 +216,26 @@ class _Schedule(Block):
 
 
 class EmbedParams(_Schedule):
-    """Meta-learning the initial embedding (Eq. 4-5)."""
+    """Meta-learning the initial embedding (Eq. 4-5), or with 0 epochs taking it as it starts."""
 
     block: ClassVar[str] = "embed"
+    epochs: Annotated[int, Field(ge=0, le=10**9)]
     tasks_per_epoch: Positive | None
     tasks_per_step: Positive
     ridge: Rate
     normalize: bool
+
+
+class ExtractParams(Block):
+    """Features of the training images, for the labeler."""
+
+    block: ClassVar[str] = "extract"
+    features: str
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _require_below("features", self.features, "data/raw/features")
+        return self
 
 
 class LabelerParams(Block):
@@ -273,6 +310,7 @@ BLOCKS: tuple[type[Block], ...] = (
     ModelParams,
     AugmentParams,
     EmbedParams,
+    ExtractParams,
     LabelerParams,
     KMeansParams,
     PretrainParams,

@@ -22,6 +22,7 @@ from mela.images import ImageLoader, require_images
 from mela.seeding import seeded
 from mela.targets import Targets
 from mela.training import Epoch, Part, Schedule, batch_count, fit, require_share, shuffled_batches
+from mela.watching import SILENT, Watch
 
 Ids = npt.NDArray[np.int64]
 
@@ -41,6 +42,7 @@ def pretrain(
     compute: Compute | None = None,
     checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    watch: Watch = SILENT,
 ) -> tuple[nn.Linear, list[Epoch]]:
     """Train `backbone` in place with a linear classifier on top, and return the classifier and the curve.
 
@@ -67,13 +69,15 @@ def pretrain(
         See `mela.training.fit`.
     on_epoch : callable
         Told of every finished epoch.
+    watch : Watch
+        Counts steps.
     """
     if targets.n_labels < 2:
         raise MelaError(f"pretrain.labels: expected at least 2 global labels to tell apart, got {targets.n_labels}")
     require_images(images, targets.image_ids)
     compute = compute or Compute()
-    smallest = len(targets.image_ids) // batch_count(len(targets.image_ids), batch_size)
-    require_share("pretrain.batch_size", smallest, accumulate, compute.team, things="images")
+    n_steps = batch_count(len(targets.image_ids), batch_size)
+    require_share("pretrain.batch_size", len(targets.image_ids) // n_steps, accumulate, compute.team, things="images")
     generator = torch.Generator().manual_seed(seed)
     like = next(backbone.parameters())
     device = like.device
@@ -105,6 +109,8 @@ def pretrain(
         team=compute.team,
         checkpoint=checkpoint,
         on_epoch=on_epoch,
+        steps_per_epoch=n_steps,
+        watch=watch,
     )
     return classifier, curve
 

@@ -20,6 +20,7 @@ class LabelMetrics(Metrics):
 
     clusters: int
     tasks_clustered: float
+    remark: str | None = None
 
 
 class KMeansScores(Metrics):

@@ -3,6 +3,9 @@
 import torch
 from torch import Tensor, nn
 from torch.distributed.nn.functional import all_reduce
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from mela.errors import MelaError
 
 
 class SharedBatchNorm(nn.BatchNorm2d):
@@ -40,12 +43,25 @@ class SharedBatchNorm(nn.BatchNorm2d):
 
 
 def share_statistics(module: nn.Module) -> None:
-    """Let all processes share the statistics of every BatchNorm2d below `module`; names and weights stay."""
+    """Let all processes share the statistics of every BatchNorm2d below `module`; names and weights stay.
+
+    Raises
+    ------
+    MelaError
+        A BatchNorm that learns is of a kind of its own, for which this is not known.
+    """
     on_gpu = next(module.parameters()).device.type == "cuda"
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is nn.BatchNorm2d:
                 setattr(parent, name, nn.SyncBatchNorm.convert_sync_batchnorm(child) if on_gpu else _shared(child))
+            elif isinstance(child, _BatchNorm) and not isinstance(child, SharedBatchNorm | nn.SyncBatchNorm):
+                if not any(weight.requires_grad for weight in child.parameters()):
+                    continue
+                raise MelaError(
+                    "runtime.processes: expected 1 with this backbone, which normalises batches by "
+                    f"{type(child).__name__}, for which no statistics can be shared; set it to 1, or model.train to head"
+                )
 
 
 def _shared(norm: nn.BatchNorm2d) -> SharedBatchNorm:

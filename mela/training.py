@@ -1,18 +1,21 @@
 """Stochastic gradient descent with step decays: the loop that both trainings share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from mela.checkpoints import Checkpoint
 from mela.errors import MelaError
+from mela.output import log
 from mela.progress import Position, Progress
 from mela.seeding import seeded
 from mela.tally import Tally
 from mela.team import ALONE, Team
+from mela.watching import SILENT, Watch
 
 PATIENCE = 32
 
@@ -42,6 +45,11 @@ class Epoch:
 Part = tuple[Tensor, Tensor]
 
 
+def curve_table(curve: Sequence[Epoch]) -> pd.DataFrame:
+    """A row for every epoch."""
+    return pd.DataFrame(curve, columns=[field.name for field in fields(Epoch)])
+
+
 def fit(
     model: nn.Module,
     epoch_steps: Callable[[], Iterable[Iterable[Part]]],
@@ -53,6 +61,8 @@ def fit(
     team: Team = ALONE,
     checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    steps_per_epoch: int = 0,
+    watch: Watch = SILENT,
 ) -> list[Epoch]:
     """Train `model` in place and return its curve.
 
@@ -78,6 +88,10 @@ def fit(
         that it would have had. It needs `generator`.
     on_epoch : callable
         Told of every finished epoch, in the first process.
+    steps_per_epoch : int
+        For `watch`.
+    watch : Watch
+        Counts steps.
 
     Raises
     ------
@@ -101,6 +115,7 @@ def fit(
         model.train()
         position = progress.resume()
         curve = [Epoch(**row) for row in position.curve]
+        watch.begin(schedule.epochs * steps_per_epoch, len(curve) * steps_per_epoch + position.steps)
         while len(curve) < schedule.epochs:
             learning_rate = float(optimizer.param_groups[0]["lr"])
             tally = Tally(
@@ -125,6 +140,7 @@ def fit(
                     if tally.waiting >= patience:
                         tally.settle()
                     optimizer.step()
+                    watch.advance()
                     if not tally.waiting:
                         progress.keep(position.curve, tally.steps, tally.sums)
                 if tally.waiting:
@@ -168,14 +184,13 @@ def _dropout_seed(seed: int, rank: int) -> int:
     return seed if rank == 0 else int(np.random.SeedSequence([seed, rank]).generate_state(1)[0])
 
 
-def print_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
+def log_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
     """A line for every finished epoch."""
 
     def show(epoch: Epoch) -> None:
-        print(
+        log.info(
             f"{stage}: epoch {epoch.epoch}/{epochs}: loss {epoch.loss:.4f}, training accuracy {epoch.accuracy:.1f}%, "
-            f"learning rate {epoch.learning_rate:g}",
-            flush=True,
+            f"learning rate {epoch.learning_rate:g}"
         )
 
     return show

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mela.errors import MelaError
+from mela.output import duration
 from mela.store import read_json, write_json
 
 FOLDER = Path("results/usage")
@@ -65,18 +66,6 @@ def _peak() -> int:
         # Linux counts in the other what the process that started this one had
         own = int(found[1])
     return unit * max(own, children)
-
-
-def duration(seconds: float) -> str:
-    """In words: 0.84 s, 12.3 s, 2 min 05 s, 3 h 20 min."""
-    if round(seconds, 2) < 10:
-        return f"{seconds:.2f} s"
-    if round(seconds, 1) < 100:
-        return f"{seconds:.1f} s"
-    minutes = round(seconds) // 60
-    if minutes < 60:
-        return f"{minutes} min {round(seconds) % 60:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def keep(stage: str, usage: Usage, folder: Path = FOLDER) -> None:

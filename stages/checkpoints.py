@@ -7,6 +7,7 @@ import torch
 
 from mela.checkpoints import Checkpoint, fingerprint
 from mela.compute import Compute
+from mela.output import log
 from mela.params import Block
 
 FOLDER = Path(".checkpoints")
@@ -40,7 +41,7 @@ def checkpoint(
 
     def tell(line: str) -> None:
         if compute.team.leads:
-            print(f"{stage}: {line}", flush=True)
+            log.info(f"{stage}: {line}")
 
     path = FOLDER / f"{stage}-{known[:16]}.safetensors"
     return Checkpoint(path=path, fingerprint=known, interval=seconds, tell=tell)

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
-
 from mela import store
 from mela.atomic import together
 from mela.augmentation import Augmentation
@@ -14,7 +12,8 @@ from mela.embedding import train_embedding
 from mela.episodes import Episodes
 from mela.models import configure, save_model
 from mela.params import PARAMS, AugmentParams, EmbedParams, ModelParams, RuntimeParams
-from mela.training import Schedule, print_epoch
+from mela.pretrained import start_from
+from mela.training import Schedule, curve_table, log_epoch
 from stages import paths
 from stages.checkpoints import checkpoint
 from stages.processes import computing, run_shared
@@ -24,6 +23,7 @@ def main(
     params: Path = PARAMS,
     images: Path = paths.IMAGES,
     train: Path = paths.TRAIN,
+    weights: Path = paths.WEIGHTS,
     model: Path = paths.INITIAL,
     curve: Path = paths.EMBED_CURVE,
 ) -> None:
@@ -35,9 +35,10 @@ def main(
         tasks = Episodes(read_manifest(train))
         configuration = configure(model_settings, packed, tasks.image_ids())
     blocks = [settings, model_settings, augment]
-    with computing(runtime, model_settings.precision) as (device, compute):
+    with computing("embed", "steps", runtime, model_settings.precision) as (device, compute, watch):
         kept = checkpoint("embed", blocks, inputs, device, compute, runtime.checkpoint_seconds)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
+        start_from(backbone.body, model_settings.backbone, model_settings.weights, weights)
         epochs = train_embedding(
             backbone,
             packed,
@@ -52,12 +53,13 @@ def main(
             seed=settings.seed,
             compute=compute,
             checkpoint=kept,
-            on_epoch=print_epoch("embed", settings.epochs),
+            on_epoch=log_epoch("embed", settings.epochs),
+            watch=watch,
         )
     if compute.team.leads:
         with together():
             save_model(model, backbone, configuration)
-            store.write_csv(curve, pd.DataFrame(epochs))
+            store.write_csv(curve, curve_table(epochs))
         kept.remove()
 
 

@@ -12,7 +12,9 @@ from mela.device import choose_device
 from mela.episodes import Episodes
 from mela.evaluation import evaluate_model, require_unseen, summarize
 from mela.models import load_model
+from mela.output import log
 from mela.params import PARAMS, AugmentParams, EvaluateParams, PretrainParams, RuntimeParams
+from mela.watching import watched
 from stages import paths
 from stages.run import run
 
@@ -39,25 +41,27 @@ def main(
         tasks = Episodes(read_manifest(path))
         require_unseen(tasks, training, str(path))
         for name, model in models.items():
-            accuracies = evaluate_model(
-                model,
-                packed,
-                tasks,
-                shots=settings.shots,
-                C=settings.C,
-                max_iter=settings.max_iter,
-                solver=settings.solver,
-                copies=settings.support_copies,
-                augmentation=augmentation,
-                seed=settings.seed,
-            )
+            with watched(f"evaluate: {split}: {name}", "images") as watch:
+                accuracies = evaluate_model(
+                    model,
+                    packed,
+                    tasks,
+                    shots=settings.shots,
+                    C=settings.C,
+                    max_iter=settings.max_iter,
+                    solver=settings.solver,
+                    copies=settings.support_copies,
+                    augmentation=augmentation,
+                    seed=settings.seed,
+                    watch=watch,
+                )
             rows.append(accuracies.assign(split=split, model=name))
-            print(f"evaluate: {split}: {name}: {len(tasks)} tasks")
+            log.info(f"evaluate: {split}: {name}: {len(tasks)} tasks")
     table = pd.concat(rows, ignore_index=True)
     summary = summarize(table[table["split"] == "test"])
     summary["validation"] = summarize(table[table["split"] == "val"])
     for setting in {f"{shots}_shot" for shots in settings.shots} - set(summary["tasks"]):
-        print(f"evaluate: {setting}: not measured, since fewer than two test tasks have that many support images")
+        log.info(f"evaluate: {setting}: not measured, since fewer than two test tasks have that many support images")
     summary["labels"] = PretrainParams.read(params).labels
     with together():
         store.write_table(per_task, table, store.ACCURACIES, stage="evaluate", params=settings.model_dump(mode="json"))

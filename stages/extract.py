@@ -1,37 +1,57 @@
 """Features of all training images under the initial embedding."""
 
+from collections.abc import Iterable
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 from mela import store
 from mela.checked import read_manifest
 from mela.episodes import Episodes
 from mela.extraction import feature_batches
+from mela.given_features import given_features
 from mela.models import load_model
-from mela.params import PARAMS, RuntimeParams
+from mela.output import log
+from mela.params import PARAMS, ExtractParams, RuntimeParams
 from stages import paths
 from stages.processes import computing, run_shared
+
+Ids = npt.NDArray[np.int64]
+Features = npt.NDArray[np.float32]
 
 
 def main(
     params: Path = PARAMS,
     images: Path = paths.IMAGES,
     train: Path = paths.TRAIN,
+    given: Path = paths.GIVEN_FEATURES,
     model: Path = paths.INITIAL,
     features: Path = paths.FEATURES,
 ) -> None:
-    """Read images, training tasks and the initial embedding; write one feature vector per image of a training task."""
+    """Read images, training tasks and the initial embedding; write a feature vector per image of a training task."""
+    settings = ExtractParams.read(params)
     packed = store.open_images(images)
     image_ids = Episodes(read_manifest(train)).image_ids()
-    with computing(RuntimeParams.read(params)) as (device, compute):
+    with computing("extract", "images", RuntimeParams.read(params)) as (device, compute, watch):
+        if settings.features != "none":
+            if compute.team.leads:
+                found = given_features(given / settings.features, image_ids, len(packed))
+                _write(features, [(image_ids, found)], len(image_ids), found.shape[1])
+            return
         backbone = load_model(model, device, packed)
-        extracted = feature_batches(backbone, packed, image_ids, team=compute.team)
+        extracted = feature_batches(backbone, packed, image_ids, team=compute.team, watch=watch)
         if compute.team.leads:
-            store.write_features(features, extracted, backbone.dimensions, stage="extract", params={})
-            print(f"extract: {len(image_ids)} images, {backbone.dimensions} dimensions")
+            _write(features, extracted, len(image_ids), backbone.dimensions)
         else:
             # the work without the result, which only the first process gets
             for _ in extracted:
                 pass
+
+
+def _write(path: Path, batches: Iterable[tuple[Ids, Features]], n_images: int, dimensions: int) -> None:
+    store.write_features(path, batches, dimensions, stage="extract", params={})
+    log.info(f"extract: {n_images} images, {dimensions} dimensions")
 
 
 if __name__ == "__main__":

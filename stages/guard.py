@@ -7,6 +7,7 @@ import threading
 from types import FrameType
 
 from mela.errors import interrupted
+from mela.output import print_error
 from stages.orphans import watch, who_wants_results
 
 PATIENCE = 10.0
@@ -46,7 +47,7 @@ def _end(number: int, frame: FrameType | None) -> None:
     """
     for other in (signal.SIGINT, signal.SIGTERM):
         signal.signal(other, signal.SIG_DFL)
-    print(interrupted(signal.Signals(number).name), file=sys.stderr, flush=True)
+    print_error(interrupted(signal.Signals(number).name))
     if not _work["begun"]:
         # nothing is written yet, and packages that are being imported swallow exceptions
         os._exit(128 + number)

@@ -9,7 +9,9 @@ from mela.atomic import replacing, together
 from mela.data.open import open_source
 from mela.data.packing import pack_images, shuffled_ids
 from mela.data.repeats import between_splits
+from mela.output import log
 from mela.params import PARAMS, DataParams, TaskParams
+from mela.watching import watched
 from stages import paths
 from stages.run import run
 
@@ -37,8 +39,8 @@ def main(
             split=[source.splits[image] for image in source.tasks["image_id"]], image_id=ids[source.tasks["image_id"]]
         )
     with together():
-        with replacing(images) as temporary:
-            pack_images(temporary, source, ids, size=data.size, channels=data.channels)
+        with replacing(images) as temporary, watched("images", "images") as watch:
+            pack_images(temporary, source, ids, size=data.size, channels=data.channels, watch=watch)
             repeated = between_splits(store.open_images(temporary), ids, source.splits, source.sources)
         for path, table, schema in [
             (index, rows, store.INDEX),
@@ -47,8 +49,9 @@ def main(
         ]:
             store.write_table(path, table, schema, stage="images", params=made_from)
     if repeated:
-        print(f"images: {repeated}")
-    print(f"images: {len(source)} of {data.size} x {data.size} x {data.channels}", *_counts(source.splits), sep=", ")
+        log.info(f"images: {repeated}")
+    counts = ", ".join(_counts(source.splits))
+    log.info(f"images: {len(source)} of {data.size} x {data.size} x {data.channels}, {counts}")
 
 
 def _counts(splits: object) -> list[str]:

@@ -9,6 +9,7 @@ from mela import store
 from mela.atomic import together
 from mela.checked import read_manifest
 from mela.label_report import clusters_table, label_metrics, merges_table, passes_table, remark, sizes_table
+from mela.output import log
 from mela.params import PARAMS, LabelerParams
 from mela.task_samples import manifest_samples
 from stages import paths
@@ -55,6 +56,8 @@ def main(
     made_from = settings.model_dump(mode="json")
     largest = 100 * float(weights.max(axis=1).toarray().mean())
     result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | label_metrics(labeler)
+    if line := remark(labeler):
+        result["remark"] = line
     with together():
         # labels do not say what they were made from, so that the same ones by other parameters train nothing again
         store.write_table(labels, by_image, store.LABELS, stage="label", params={})
@@ -68,9 +71,9 @@ def main(
         store.write_csv(
             clusters, clusters_table(flat, weights, by_task.loc[by_task["clustered"], "cluster"].to_numpy())
         )
-    if line := remark(labeler):
-        print(f"label: {line}")
-    print("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(**result))
+    if line:
+        log.info(f"label: {line}")
+    log.info("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(**result))
 
 
 if __name__ == "__main__":

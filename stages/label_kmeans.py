@@ -6,6 +6,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from mela import store
+from mela.output import log
 from mela.params import PARAMS, KMeansParams
 from stages import paths
 from stages.run import run
@@ -20,7 +21,7 @@ def main(params: Path = PARAMS, features: Path = paths.FEATURES, labels: Path = 
     image_ids, vectors = store.read_features(features)
     n_clusters = min(settings.n_clusters, len(vectors))
     if n_clusters < settings.n_clusters:
-        print(
+        log.info(
             f"label_kmeans: kmeans.n_clusters={settings.n_clusters} is more than there are images; taking {n_clusters}"
         )
     # with several threads the sums, and so the last bits, depend on which finishes first
@@ -30,7 +31,7 @@ def main(params: Path = PARAMS, features: Path = paths.FEATURES, labels: Path = 
     flat = pd.DataFrame({"image_id": image_ids, "label": found.labels_})
     # the same labels by other parameters shall be the same file, which trains nothing again
     store.write_table(labels, flat, store.LABELS, stage="label_kmeans", params={})
-    print(f"label_kmeans: {n_clusters} clusters of {len(vectors)} images")
+    log.info(f"label_kmeans: {n_clusters} clusters of {len(vectors)} images")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pandas as pd
 
 from mela import store
 from mela.checked import read_manifest, read_truth
+from mela.output import log
 from stages import paths
 from stages.run import run
 
@@ -18,7 +19,9 @@ def main(truth: Path = paths.TRUTH, train: Path = paths.TRAIN, labels: Path = pa
     names, numbers = np.unique(known["class"].to_numpy(dtype=str), return_inverse=True)
     flat = pd.DataFrame({"image_id": known["image_id"], "label": numbers})
     store.write_table(labels, flat, store.LABELS, stage="label_oracle", params={})
-    print(f"label_oracle: {len(names)} classes of {len(flat)} images" if len(flat) else "label_oracle: no ground truth")
+    log.info(
+        f"label_oracle: {len(names)} classes of {len(flat)} images" if len(flat) else "label_oracle: no ground truth"
+    )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pandas as pd
 from mela import store
 from mela.atomic import together
 from mela.manifests import draw_split, given_split
+from mela.output import log
 from mela.params import PARAMS, TaskParams
 from stages import paths
 from stages.run import run
@@ -36,7 +37,7 @@ def main(
                 manifest = draw_split(classes[classes["split"] == split], settings, split)
                 made_from = settings.model_dump(mode="json", exclude={"train", "val", "test"}) | {"split": split}
             store.write_table(path, manifest, store.MANIFEST, stage="manifest", params=made_from)
-            print(f"manifest: {split}: {describe(manifest)}")
+            log.info(f"manifest: {split}: {describe(manifest)}")
 
 
 def describe(manifest: pd.DataFrame) -> str:

@@ -8,6 +8,7 @@ from mela.device import choose_device
 from mela.extraction import extract_features
 from mela.maps import draw_points, neighbourhoods
 from mela.models import load_model
+from mela.output import log
 from mela.params import PARAMS, ReportParams, RuntimeParams
 from stages import paths
 from stages.run import run
@@ -35,7 +36,7 @@ def main(
         features = extract_features(load_model(path, device, packed), packed, drawn["image_id"].to_numpy())
         drawn[[f"{name}_x", f"{name}_y"]] = neighbourhoods(features, seed=settings.seed)
     store.write_csv(points, drawn)
-    print(f"map: {len(drawn)} images of {drawn['label'].nunique()} classes")
+    log.info(f"map: {len(drawn)} images of {drawn['label'].nunique()} classes")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """How the process of a stage ends whose results nobody wants any more."""
 
 import os
-import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from mela.output import print_error
 
 if TYPE_CHECKING:
     from psutil import Process
@@ -40,5 +41,5 @@ def watch(processes: "list[Process]") -> None:
 
 
 def _leave() -> None:
-    print("error: the process that started this one is gone; run dvc again to go on", file=sys.stderr, flush=True)
+    print_error("error: the process that started this one is gone; run dvc again to go on")
     os._exit(1)

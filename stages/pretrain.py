@@ -1,8 +1,7 @@
 """Learn the final embedding by classifying the chosen global labels."""
 
+from dataclasses import asdict
 from pathlib import Path
-
-import pandas as pd
 
 from mela import store
 from mela.atomic import together
@@ -12,10 +11,12 @@ from mela.checked import read_manifest
 from mela.checkpoints import steady
 from mela.episodes import Episodes
 from mela.models import configure, save_model
+from mela.output import log
 from mela.params import PARAMS, AugmentParams, ModelParams, PretrainParams, RuntimeParams
+from mela.pretrained import start_from
 from mela.pretraining import both_losses, pretrain
 from mela.targets import read_targets
-from mela.training import Schedule, print_epoch
+from mela.training import Schedule, curve_table, log_epoch
 from stages import paths
 from stages.checkpoints import checkpoint
 from stages.processes import computing, run_shared
@@ -26,6 +27,7 @@ def main(
     images: Path = paths.IMAGES,
     train: Path = paths.TRAIN,
     labels: Path | None = None,
+    weights: Path = paths.WEIGHTS,
     model: Path = paths.FINAL,
     metrics: Path = paths.PRETRAIN_METRICS,
     curve: Path = paths.PRETRAIN_CURVE,
@@ -40,9 +42,10 @@ def main(
         tasks = Episodes(read_manifest(train))
         configuration = configure(model_settings, packed, tasks.image_ids())
     blocks = [settings, model_settings, augment]
-    with computing(runtime, model_settings.precision) as (device, compute):
+    with computing("pretrain", "steps", runtime, model_settings.precision) as (device, compute, watch):
         kept = checkpoint("pretrain", blocks, inputs, device, compute, runtime.checkpoint_seconds)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
+        start_from(backbone.body, model_settings.backbone, model_settings.weights, weights)
         classifier, epochs = pretrain(
             backbone,
             packed,
@@ -54,26 +57,21 @@ def main(
             seed=settings.seed,
             compute=compute,
             checkpoint=kept,
-            on_epoch=print_epoch("pretrain", settings.epochs),
+            on_epoch=log_epoch("pretrain", settings.epochs),
+            watch=watch,
         )
     if not compute.team.leads:
         return
+    precision = str(compute.dtype).removeprefix("torch.")
+    told = {"labels": settings.labels, "loss": epochs[-1].loss, "precision": precision}
     losses = both_losses(backbone, classifier, packed, tasks, targets)
     with together():
         save_model(model, backbone, configuration)
-        store.write_csv(curve, pd.DataFrame(epochs))
-        store.write_json(
-            metrics,
-            {
-                "labels": settings.labels,
-                "loss": epochs[-1].loss,
-                "precision": str(compute.dtype).removeprefix("torch."),
-                "proposition1": {"task_loss": losses.task_loss, "global_loss": losses.global_loss},
-            },
-        )
+        store.write_csv(curve, curve_table(epochs))
+        store.write_json(metrics, told | {"proposition1": asdict(losses)})
     kept.remove()
     both = f"{losses.task_loss:.4f} over each task's classes <= {losses.global_loss:.4f} over all"
-    print(f"pretrain: Proposition 1: {both}")
+    log.info(f"pretrain: Proposition 1: {both}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,9 +14,11 @@ from mela.compute import Compute
 from mela.device import choose_device
 from mela.errors import line_of
 from mela.launch import start
+from mela.output import log, print_error
 from mela.params import PARAMS, RuntimeParams
 from mela.precision import Precision, choose_dtype
 from mela.team import joined, launched
+from mela.watching import Watch, watched
 from stages.run import run
 
 PATIENCE = 2.0
@@ -47,7 +48,7 @@ def run_shared(main: Callable[..., None]) -> None:
             # most errors are those of all processes, and the first one, which tells, ends the others
             if int(os.environ["RANK"]):
                 time.sleep(PATIENCE)
-            print(line, file=sys.stderr, flush=True)
+            print_error(line)
             # at once: the threads that talk to the other processes do not end by themselves
             os._exit(1)
 
@@ -55,10 +56,16 @@ def run_shared(main: Callable[..., None]) -> None:
 
 
 @contextmanager
-def computing(runtime: RuntimeParams, precision: Precision = "float32") -> Iterator[tuple[torch.device, Compute]]:
-    """The device of this process, and how it computes, together with the others that were started with it."""
+def computing(
+    stage: str, things: str, runtime: RuntimeParams, precision: Precision = "float32"
+) -> Iterator[tuple[torch.device, Compute, Watch]]:
+    """The device of this process, how it computes together with the others, and who watches how far a stage is."""
     device = choose_device(runtime.device)
     with joined(device) as team:
         if device.type == "cuda" and team.leads:
-            print("on a GPU: the same seed gives the same draws; sums may differ in their last bits", flush=True)
-        yield device, Compute(dtype=choose_dtype(precision, device), team=team, compiled=runtime.compile)
+            log.info("on a GPU: the same seed gives the same draws; sums may differ in their last bits")
+        compute = Compute(dtype=choose_dtype(precision, device), team=team, compiled=runtime.compile)
+        if team.leads:
+            log.debug(f"{stage}: {device}, {torch.get_num_threads()} threads, {team.size} processes, {compute.dtype}")
+        with watched(stage, things, shown=team.leads) as watch:
+            yield device, compute, watch

@@ -3,17 +3,16 @@
 from pathlib import Path
 
 from mela import store
-from mela.atomic import replacing, together
+from mela.atomic import together
 from mela.checked import read_labels
-from mela.params import PARAMS, DataParams, ReportParams, parameters_text
+from mela.output import log
+from mela.overview import accuracy_table, overview, sweep_row
+from mela.params import PARAMS, DataParams, LabelerParams, ReportParams, parameters_text
 from mela.run_metrics import Evaluation, LabelMetrics, PretrainMetrics, Scores, read_metrics
 from mela.summary import markdown
 from mela.usage import kept
 from stages import paths
 from stages.run import run
-
-LABELS = ("label", "label_kmeans", "label_oracle", "score_labels")
-BEFORE = ("images", "manifest", "embed", "extract", *LABELS, "pretrain", "evaluate", "map")
 
 
 def main(
@@ -35,11 +34,15 @@ def main(
     pretrain_curve: Path = paths.PRETRAIN_CURVE,
     report: Path = paths.REPORT,
     page: Path = paths.PAGE,
+    metrics: Path = paths.OVERVIEW,
+    accuracies: Path = paths.ACCURACIES,
+    sweep: Path = paths.SWEEP,
 ) -> None:
-    """Read what the stages found, and images; write report.html, and summary.md and the figures beside it."""
+    """Read what the stages found, and images; write the page, a table, figures, and what DVC compares."""
     settings = ReportParams.read(params)
     # takes a second, which a wrong parameter need not wait for
-    from mela.page.content import Run, page_content, run_figures
+    from mela.figures import save_figures
+    from mela.page.content import STAGES, Run, page_content, run_figures
     from mela.page.render import render
 
     found = Run(
@@ -59,21 +62,17 @@ def main(
         weights=store.read_table(weights, store.SOFT_LABELS),
         images=store.open_images(images),
     )
-    # not those of the page: a figure that was drawn keeps its layout
-    pictures = run_figures(found)
-    data, usage = DataParams.read(params).name, kept(BEFORE) if settings.usage else {}
+    data, usage = DataParams.read(params).name, kept(STAGES) if settings.usage else {}
+    outcome = (found.label, found.scores, found.evaluation)
     content = page_content(found, settings, data=data, parameters=parameters_text(params), usage=usage)
     with together():
         store.write_text(page, render(content))
         store.write_text(report / "summary.md", markdown(content["summary"]))
-        for name, figure in pictures.items():
-            with replacing(report / f"{name}.png") as temporary:
-                figure.savefig(temporary, format="png")
-    for left in report.glob("*.png"):
-        if left.stem not in pictures:
-            # of a run by itself, in which accuracies were not measured
-            left.unlink()
-    print(f"report: {page}; `mela summary` prints the table")
+        save_figures(report, run_figures(found))
+        store.write_json(metrics, overview(*outcome))
+        store.write_csv(accuracies, accuracy_table(found.evaluation, found.pretrain))
+        store.write_csv(sweep, sweep_row(LabelerParams.read(params), *outcome))
+    log.info(f"report: {page}; `mela summary` prints the table")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import psutil
 import typer
 
 from mela.errors import line_of, print_anything
+from mela.output import log, print_error, speak
 from mela.usage import keep, measured
 from stages.guard import require_no_signal, work_begins
 
@@ -27,12 +28,14 @@ def run(main: Callable[..., Any]) -> None:
     app.command()(_telling_usage(main))
     print_anything()
     try:
+        speak()
         app()
     except Exception as error:
         line = line_of(error)
         if line is None:
             raise
-        print(line, file=sys.stderr)
+        log.debug("where this comes from:", exc_info=True)
+        print_error(line)
         sys.exit(1)
     finally:
         # Python ends with a search for garbage in all that was imported, which takes long after torch; files are closed
@@ -53,7 +56,7 @@ def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
             # one of several, and the one that started them tells
             return
         stage = Path(sys.argv[0]).stem
-        print(f"{stage}: {usage}")
+        log.info(f"{stage}: {usage}")
         with suppress(OSError):
             keep(stage, usage)
 

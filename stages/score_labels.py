@@ -7,6 +7,7 @@ from mela import store
 from mela.atomic import together
 from mela.checked import read_assignments, read_labels, read_manifest, read_truth, require_known
 from mela.label_scores import score_clusters, score_images, score_tasks
+from mela.output import log
 from stages import paths
 from stages.run import run
 
@@ -32,7 +33,7 @@ def main(
         with together():
             store.write_json(metrics, clusters)
             store.write_csv(purities, score_clusters(inferred, known))
-        print("score_labels: this data has no ground truth; scoring is left out")
+        log.info("score_labels: this data has no ground truth; scoring is left out")
         return
     result: dict[str, Any] = (
         clusters
@@ -45,7 +46,7 @@ def main(
         store.write_json(metrics, result)
         store.write_csv(purities, score_clusters(inferred, known))
     found, true = result["clusters"], result["true_classes"]
-    print(f"score_labels: {found} clusters for {true} classes, accuracy {result['accuracy']:.1f}%")
+    log.info(f"score_labels: {found} clusters for {true} classes, accuracy {result['accuracy']:.1f}%")
 
 
 if __name__ == "__main__":

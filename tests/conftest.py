@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from mela.output import speak
+
 ROOT = Path(__file__).parents[1]
 # small problems: threads would only wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -50,6 +52,12 @@ STAGES = [
     "map",
     "report",
 ]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def say_it() -> None:
+    """Stages that run in this process say what they do, as they do in one of their own."""
+    speak("normal")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -117,7 +117,7 @@ def test_the_seed_alone_decides_the_weights(configuration: dict[str, Any]) -> No
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(ValueError, match=r"expected 'conv4' or 'resnet12', got 'resnet18'"):
+    with pytest.raises(ValueError, match=r"expected 'conv4', 'resnet12' or 'timm:...', got 'resnet18'"):
         build(CONV4 | {"name": "resnet18"})
 
 

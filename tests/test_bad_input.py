@@ -172,7 +172,7 @@ BAD_PARAMS: dict[str, Case] = {
     "unknown backbone": (
         "embed",
         params(model__backbone="vgg"),
-        "params.yaml: model.backbone: input should be 'conv4' or 'resnet12', got 'vgg'",
+        "params.yaml: model.backbone: expected conv4, resnet12 or timm:<name>, got 'vgg'",
     ),
     "unknown labels": (
         "pretrain",

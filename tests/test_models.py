@@ -23,6 +23,8 @@ IMAGES = np.random.default_rng(0).integers(256, size=(30, 16, 16, 3)).astype(np.
 def parameters(**changes: Any) -> ModelParams:
     values = {
         "backbone": "resnet12",
+        "weights": "none",
+        "train": "all",
         "width": 2,
         "drop_rate": 0.1,
         "drop_block": 2,

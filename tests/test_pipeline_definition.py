@@ -110,9 +110,14 @@ def test_what_the_package_offers_is_used_by_nobody_inside() -> None:
 def test_what_starts_every_stage_knows_nothing_of_their_work() -> None:
     """No stage lists the package's own file either, which prepares the process for signals, but what it says."""
     assert imported_modules(ROOT / "stages/__init__.py") == {ROOT / "stages/guard.py"}
-    assert imported_modules(ROOT / "stages/guard.py") == {ROOT / "mela/errors.py", ROOT / "stages/orphans.py"}
-    assert imported_modules(ROOT / "stages/orphans.py") == set()
-    assert all("mela/errors.py" in listed(stage, "deps") for stage in STAGES)
+    assert imported_modules(ROOT / "stages/guard.py") == {
+        ROOT / "mela/errors.py",
+        ROOT / "mela/output.py",
+        ROOT / "stages/orphans.py",
+    }
+    assert imported_modules(ROOT / "stages/orphans.py") == {ROOT / "mela/output.py"}
+    assert imported_modules(ROOT / "mela/output.py") == {ROOT / "mela/errors.py"}
+    assert all({"mela/errors.py", "mela/output.py"} <= {*listed(stage, "deps")} for stage in STAGES)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -148,9 +153,38 @@ def test_every_block_is_declared() -> None:
 
 
 def test_metrics_and_plots_are_kept_in_git() -> None:
-    for stage in STAGES:
-        for entry in [*STAGES[stage].get("metrics", []), *STAGES[stage].get("plots", [])]:
-            assert next(iter(entry.values())) == {"cache": False}
+    """And what the pictures are drawn from; the files that hold them are small."""
+    small = [*STAGES["report"]["metrics"]]
+    small += [entry for stage in STAGES for entry in STAGES[stage]["outs"] if "results/" in str(entry)]
+    small.remove("results/report")
+    small.remove("results/report.html")
+    small.remove("results/evaluate/per_task.parquet")
+    assert len(small) == 15
+    for entry in small:
+        assert isinstance(entry, dict), entry
+        assert next(iter(entry.values())) == {"cache": False}
+
+
+def test_only_the_few_figures_that_runs_are_compared_by_are_metrics() -> None:
+    assert {stage: listed(stage, "metrics") for stage in STAGES if "metrics" in STAGES[stage]} == {
+        "report": ["results/metrics.json"]
+    }
+
+
+def test_every_plot_has_its_data_and_its_template() -> None:
+    outs = {name for stage in STAGES for name in listed(stage, "outs")}
+    plots = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["plots"]
+    own = {path.stem for path in (ROOT / ".dvc/plots").iterdir()}
+    assert own == {"intervals", "sweep", "classes"}
+    used = set()
+    for plot in plots:
+        if isinstance(plot, str):
+            assert plot.startswith("results/report/")
+            continue
+        ((settings,),) = [plot.values()]
+        assert set(settings["y"]) <= outs
+        used.add(settings.get("template", "linear"))
+    assert used == own | {"linear"}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "stages").glob("*.py")), ids=lambda path: path.stem)

@@ -212,7 +212,7 @@ def test_a_gpu_says_what_it_guarantees(monkeypatch: pytest.MonkeyPatch, capsys: 
     runtime = RuntimeParams(device="auto", processes=1, compile=False, checkpoint_seconds=60)
     for kind, lines in {"cuda": 1, "cpu": 0}.items():
         monkeypatch.setattr("stages.processes.choose_device", lambda name, kind=kind: torch.device(kind))
-        with computing(runtime) as (device, compute):
+        with computing("embed", "steps", runtime) as (device, compute, _):
             assert device.type == kind
             assert compute.dtype == torch.float32
         assert capsys.readouterr().out.count("on a GPU: the same seed gives the same draws; ") == lines

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.errors import MelaError
-from mela.training import Epoch, Schedule, batch_count, fit, print_epoch, shuffled_batches
+from mela.training import Epoch, Schedule, batch_count, fit, log_epoch, shuffled_batches
 
 SCHEDULE: dict[str, Any] = {
     "epochs": 7,
@@ -177,7 +177,7 @@ def test_the_seed_alone_decides_dropout() -> None:
 def test_epochs_are_announced(capsys: pytest.CaptureFixture[str]) -> None:
     model = network()
     told: list[Epoch] = []
-    show = print_epoch("embed", 7)
+    show = log_epoch("embed", 7)
     curve = fit(
         model,
         epoch_of(model),

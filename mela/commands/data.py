@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from mela.output import is_terminal, log
+
 app = typer.Typer(help="Look at data before the pipeline runs.", no_args_is_help=True)
 SHOWN = 100
 
@@ -29,7 +31,9 @@ def check(
 ) -> None:
     """Say what a folder or a table of tasks holds and all that is wrong with it, and make the parameters for it.
 
-    The exit status is 0 if the pipeline can use it.
+    The exit status is 0 if the pipeline can use it, and 1 if it has errors, of which all are told.
+
+    Example: `mela data check data/raw/mine --write params.yaml && dvc repro`
     """
     from mela.data.description import describe
     from mela.data.inspection import inspect
@@ -37,13 +41,22 @@ def check(
     from mela.data.suggestion import changed_lines, fill_preset, read_preset, suggest
     from mela.params import DataParams
     from mela.store import write_text
+    from mela.watching import watched
 
     text, settings = read_preset(preset), DataParams.read(preset)
     layout = find_layout(path, kind)
-    findings = inspect(
-        layout, split_fractions=settings.split_fractions, seed=settings.seed, decode=not quick, progress=_progress
-    )
     to_stdout = write is not None and str(write) == "-"
+
+    def counted(names: Sequence[str]) -> Iterable[str]:
+        with watched("data check", "images", shown=not to_stdout or is_terminal(sys.stderr)) as watch:
+            watch.begin(len(names))
+            for name in names:
+                yield name
+                watch.advance()
+
+    findings = inspect(
+        layout, split_fractions=settings.split_fractions, seed=settings.seed, decode=not quick, progress=counted
+    )
     told = sys.stderr if to_stdout else sys.stdout
     print(*describe(findings), "", sep="\n", file=told)
     if findings.errors:
@@ -58,15 +71,7 @@ def check(
         print(filled, end="")
     elif write is not None:
         write_text(write, filled)
-        print(f"{write} is made for this data; `dvc repro` runs it")
+        log.info(f"{write} is made for this data; `dvc repro` runs it")
     else:
         print(f"params.yaml: {preset} with these values (--write params.yaml writes it)\n")
         print(changed_lines(text, filled), end="")
-
-
-def _progress(names: Sequence[str]) -> Iterable[str]:
-    """Hand names on; on a terminal, with a line that says how far it is."""
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(names, "images", console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mela.errors import MelaError
+from mela.output import log
 
 if TYPE_CHECKING:
     from mela.exporting import Format
@@ -19,7 +20,10 @@ def export(
     results: Annotated[Path, typer.Option(readable=False, help="Metrics of the run.")] = Path("results"),
     lock: Annotated[Path, typer.Option(readable=False, help="DVC's record of the run.")] = Path("dvc.lock"),
 ) -> None:
-    """Write the embedding as ONNX, or as a program of PyTorch that needs no MeLa, each with a model card beside it."""
+    """Write the embedding as ONNX, or as a program of PyTorch that needs no MeLa, each with a model card beside it.
+
+    Example: `mela export --onnx final.onnx --torch final.pt2`
+    """
     asked = _asked(onnx, torch)
 
     import hashlib
@@ -51,7 +55,7 @@ def export(
                 temporary.write_bytes(made_of.content)
             write_text(card_of(path), model_card(made_of, source, origin))
     for path, made_of in made.items():
-        print(f"{path}: within {made_of.difference:.1e} of the embedding; {card_of(path)} says what it is")
+        log.info(f"{path}: within {made_of.difference:.1e} of the embedding; {card_of(path)} says what it is")
 
 
 def card_of(path: Path) -> Path:

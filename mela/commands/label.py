@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from mela.errors import MelaError
+from mela.output import log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,10 @@ def label(
     ] = "drop",
     seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
 ) -> None:
-    """Infer global labels from features and independently labelled tasks."""
+    """Infer global labels from features and independently labelled tasks, without the rest of the pipeline.
+
+    Example: `mela label features.parquet tasks.csv --out labels.csv`
+    """
     tasks_out = tasks_out or out.with_name(f"{out.stem}_tasks{out.suffix}")
     for path in (out, tasks_out):
         if path.suffix.lower() not in SUFFIXES:
@@ -67,15 +71,15 @@ def label(
         _write(out, pd.DataFrame({"image_id": image_ids[flat.image_ids], "label": flat.labels}))
         _write(tasks_out, pd.DataFrame(columns))
     metrics = label_metrics(labeler)
-    print(f"{out}: {len(flat.image_ids)} images, {len(set(flat.labels.tolist()))} clusters")
-    print(f"{tasks_out}: {len(samples.task_ids)} local labels, {metrics['tasks_clustered']:.1f}% of tasks clustered")
-    print(
+    log.info(f"{out}: {len(flat.image_ids)} images, {len(set(flat.labels.tolist()))} clusters")
+    log.info(f"{tasks_out}: {len(samples.task_ids)} local labels, {metrics['tasks_clustered']:.1f}% of tasks clustered")
+    log.info(
         "pair precision: {pair_precision:.1f}% ± {pair_precision_error:.1f}%, judged by the tasks alone".format(
             **metrics
         )
     )
     if line := remark(labeler):
-        print(f"remark: {_renamed(line)}")
+        log.info(f"remark: {_renamed(line)}")
 
 
 def _renamed(message: str) -> str:

@@ -20,7 +20,10 @@ def predict(
     out: Annotated[Path, typer.Option(readable=False, help="The csv to write.")] = Path("predictions.csv"),
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
 ) -> None:
-    """Classify images by a few examples of each class; print the labels, and write them with all probabilities."""
+    """Classify images by a few examples of each class; print the labels, and write them with all probabilities.
+
+    Example: `mela predict --support examples --query new --out predictions.csv`
+    """
     import pandas as pd
 
     from mela.classifier import FewShotClassifier

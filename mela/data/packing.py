@@ -7,6 +7,7 @@ import numpy.typing as npt
 from PIL import Image, ImageOps
 
 from mela.data.source import ImageSource
+from mela.watching import SILENT, Watch
 
 BLOCK_BYTES = 2**26
 
@@ -19,7 +20,15 @@ def shuffled_ids(n_images: int, seed: int) -> npt.NDArray[np.int64]:
     return np.random.default_rng(seed).permutation(n_images).astype(np.int64)
 
 
-def pack_images(path: Path, source: ImageSource, ids: npt.NDArray[np.int64], *, size: int, channels: int) -> None:
+def pack_images(
+    path: Path,
+    source: ImageSource,
+    ids: npt.NDArray[np.int64],
+    *,
+    size: int,
+    channels: int,
+    watch: Watch = SILENT,
+) -> None:
     """Write the images of a source as one ``.npy`` array (N, size, size, channels) of uint8.
 
     Written from front to back, since a map filled in random order writes each of its pages again and again once it
@@ -35,6 +44,8 @@ def pack_images(path: Path, source: ImageSource, ids: npt.NDArray[np.int64], *, 
         Side in pixels: images are cut to a centred square and resized (Lanczos).
     channels : int
         1 for grey, 3 for RGB.
+    watch : Watch
+        Counts images.
     """
     shape = (size, size, channels)
     order = np.argsort(ids)
@@ -45,12 +56,14 @@ def pack_images(path: Path, source: ImageSource, ids: npt.NDArray[np.int64], *, 
         "fortran_order": False,
         "shape": (len(source), *shape),
     }
+    watch.begin(len(source))
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for start in range(0, len(source), rows):
             own = np.sort(order[start : start + rows])
             for index in own.tolist():
                 block[ids[index] - start] = to_array(source.load(index), size=size, channels=channels)
+                watch.advance()
             # tofile does not say why it fails
             file.write(block[: len(own)].data)
 

@@ -12,14 +12,18 @@ from matplotlib.figure import Figure
 
 from mela import figures
 from mela.facts import commit, hardware, versions
+from mela.output import duration
 from mela.page.sheets import choose_images, sheet
 from mela.page.svg import inline
 from mela.params import ReportParams
 from mela.published import PUBLISHED
 from mela.summary import final_name, headline, interval, summary_rows
-from mela.usage import Usage, duration
+from mela.usage import Usage
 
 PASSES = ("pass", "clusters", "threshold", "kept", "tasks_clustered", "precision")
+# those before the report, of which it says what they took
+LABELS = ("label", "label_kmeans", "label_oracle", "score_labels")
+STAGES = ("images", "manifest", "embed", "extract", *LABELS, "pretrain", "evaluate", "map")
 SHOTS = {"1_shot": "one_shot", "5_shot": "five_shot"}
 
 
@@ -102,6 +106,7 @@ def page_content(
         "summary": rows,
         "figures": {"accuracy": None} | svgs,
         "accuracies": accuracy_rows(run.evaluation, name, data),
+        "doubts": run.label.get("remark"),
         "clusters": doubtful_clusters(run, settings),
         "n_clusters": len(run.clusters),
         "truth": len(run.purities) > 0,

@@ -1,0 +1,76 @@
+"""The few figures of a run by which DVC compares runs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from mela.params import LabelerParams
+from mela.summary import final_name
+
+Content = Mapping[str, Any]
+
+
+def overview(label: Content, scores: Content, evaluation: Content) -> dict[str, Any]:
+    """Number and quality of the labels, and accuracy with the gain over the initial embedding.
+
+    Parameters
+    ----------
+    label, scores, evaluation : mapping
+        Contents of the metrics files of ``label``, ``score_labels`` and ``evaluate``.
+
+    Returns
+    -------
+    dict
+        ``clusters``; ``true_classes`` and ``ari`` where there is truth; ``tasks_clustered`` in percent; and for every
+        setting, such as ``5_shot``, what is measured on test tasks, in percent: ``initial``, ``final``, their paired
+        difference ``gain`` and the half width ``gain_ci95`` of its 95% interval.
+    """
+    found = {"clusters": label["clusters"], "tasks_clustered": label["tasks_clustered"]}
+    found |= {name: scores[name] for name in ("true_classes", "ari") if name in scores}
+    for setting, final in evaluation["mela"].items():
+        gain = evaluation["gain"][setting]
+        found[setting] = {
+            "initial": evaluation["initial"][setting]["mean"],
+            "final": final["mean"],
+            "gain": gain["mean"],
+            "gain_ci95": gain["ci95"],
+        }
+    return found
+
+
+def accuracy_table(evaluation: Content, pretrain: Content) -> pd.DataFrame:
+    """Accuracies on test tasks as a table: ``name``, ``mean``, and the ends ``low`` and ``high`` of the 95% interval.
+
+    Parameters
+    ----------
+    evaluation, pretrain : mapping
+        Contents of the metrics files of ``evaluate`` and ``pretrain``.
+    """
+    columns = ["name", "mean", "low", "high"]
+    rows = []
+    for setting in evaluation["mela"]:
+        for key, name in {"initial": "initial embedding", "mela": final_name(pretrain)}.items():
+            mean, half = evaluation[key][setting]["mean"], evaluation[key][setting]["ci95"]
+            rows.append([f"{setting.replace('_', '-')}: {name}", mean, mean - half, mean + half])
+    return pd.DataFrame(rows, columns=columns)
+
+
+def sweep_row(settings: LabelerParams, label: Content, scores: Content, evaluation: Content) -> pd.DataFrame:
+    """One row, which makes a point of a sweep: the labeler's parameters beside what they lead to.
+
+    Parameters
+    ----------
+    settings : LabelerParams
+    label, scores, evaluation : mapping
+        As in `overview`; what is not known (without truth, without test tasks) is empty.
+    """
+    row: dict[str, Any] = {
+        "q": settings.q,
+        "n_clusters": settings.n_clusters,
+        "method": "merge" if settings.merge else "prune",
+    }
+    row |= {"clusters": label["clusters"], "tasks_clustered": label["tasks_clustered"]}
+    row |= {"pair_precision": label.get("pair_precision"), "ari": scores.get("ari")}
+    row |= {"accuracy": next((final["mean"] for final in evaluation["mela"].values()), None)}
+    return pd.DataFrame([row])
