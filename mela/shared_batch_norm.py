@@ -60,7 +60,7 @@ def share_statistics(module: nn.Module) -> None:
                     continue
                 raise MelaError(
                     "runtime.processes: expected 1 with this backbone, which normalises batches by "
-                    f"{type(child).__name__}, for which no statistics can be shared; set it to 1, or model.train to head"
+                    f"{type(child).__name__}, whose statistics cannot be shared; set it to 1, or model.train to head"
                 )
 
 
