@@ -6,22 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from mela.commands import data, label
 from mela.commands.export import export
 from mela.commands.predict import predict
 from mela.errors import MelaError, line_of, print_anything
 from mela.output import log, print_error, speak
-from mela.params import PARAMS, check_document
-from mela.run_metrics import Evaluation, LabelMetrics, Metrics, PretrainMetrics, Scores, read_metrics
-from mela.store import write_text
-from mela.summary import summary_rows
 
 RUN, DATA, MODEL = "Run the pipeline", "Your own data", "Use what was learned"
 ARCHIVES = ("omniglot", "cifar100")
-PRESETS = Path("presets")
+PRESETS, PARAMS = Path("presets"), Path("params.yaml")
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 
@@ -79,6 +73,10 @@ def preset(
 
     Example: `mela preset cifar_fs && dvc repro`
     """
+    # commands import what they need: names are completed, and help is shown, at once
+    from mela.params import check_document
+    from mela.store import write_text
+
     source = folder / f"{name}.yaml"
     if not source.is_file():
         names = (
@@ -99,6 +97,12 @@ def summary(
 
     `results/report.html` shows the same run on a page, with pictures.
     """
+    from rich.console import Console
+    from rich.table import Table
+
+    from mela.run_metrics import Evaluation, LabelMetrics, Metrics, PretrainMetrics, Scores, read_metrics
+    from mela.summary import summary_rows
+
     table = Table(show_header=False, title="MeLa")
     stages: dict[str, type[Metrics]] = {"label": LabelMetrics, "score_labels": Scores}
     stages |= {"pretrain": PretrainMetrics, "evaluate": Evaluation}
