@@ -6,6 +6,7 @@ proportion to the size, so that a ratio of 1 is linear growth (for the first siz
 in the folder: after a run that was cut off, the next one goes on.
 """
 
+import inspect
 import io
 import os
 from collections.abc import Callable, Iterator
@@ -137,7 +138,8 @@ def infer(folder: Path, n: int, *, merge: bool) -> None:
     (folder / "params.yaml").write_text(
         f"labeler: {{{settings}, cumulative_counts: false, max_passes: 100, seed: 0}}\n", encoding="utf-8"
     )
-    outs = ("labels", "assignments", "soft_labels", "centroids", "metrics", "passes", "merges", "sizes")
+    # all of them: one that is left out goes where the project has its own
+    outs = inspect.signature(label.main).parameters.keys() - {"params", "features", "train"}
     features = folder.parent / f"images-{LABEL_IMAGES}" / "features.parquet"
     label.main(
         params=folder / "params.yaml",

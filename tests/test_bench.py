@@ -71,6 +71,8 @@ def test_growth_is_told_against_the_size_before() -> None:
 def test_each_step_of_the_scale_runs_on_what_those_before_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
     for name, value in {"DIMENSIONS": 12, "CLASSES": 8, "LABEL_IMAGES": 400, "J": 30}.items():
         monkeypatch.setattr(scale, name, value)
     for kind, steps, n in [("images", scale.IMAGE_STEPS, 400), ("tasks", scale.TASK_STEPS, 50)]:
@@ -80,6 +82,7 @@ def test_each_step_of_the_scale_runs_on_what_those_before_left(
             step(folder, n)
     assert np.load(tmp_path / "images-400" / "images.npy").shape == (400, 32, 32, 3)
     assert "label: 8 clusters, 100.0% of tasks clustered" in capsys.readouterr().out
+    assert not any((tmp_path / "elsewhere").iterdir()), "the results of a project are not its own"
 
 
 def test_what_is_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

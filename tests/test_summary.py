@@ -154,12 +154,18 @@ def test_accuracy_figure(settings: list[str]) -> None:
     assert heights == [evaluation[name][key]["mean"] for name in ("initial", "mela") for key in settings]
 
 
-@pytest.mark.parametrize(("true_classes", "names"), [(64, ["clusters", "true classes"]), (None, ["clusters"])])
+KEPT = "fewest tasks of a cluster kept"
+
+
+@pytest.mark.parametrize(
+    ("true_classes", "names"), [(64, ["clusters", KEPT, "true classes"]), (None, ["clusters", KEPT])]
+)
 @pytest.mark.parametrize("passes", [PASSES, PASSES.tail(1)], ids=["two passes", "one pass"])
 def test_clusters_figure(passes: pd.DataFrame, true_classes: int | None, names: list[str]) -> None:
     figure = figures.clusters_figure(passes, MERGES.head(0), true_classes)
     check_picture(figure)
     assert legend(figure) == [*names, "tasks clustered (%)", "est. precision (%)"]
+    assert figure.axes[0].lines[1].get_ydata().tolist() == passes["threshold"].tolist()
     clusters, share = (axes.lines[0].get_ydata().tolist() for axes in figure.axes)
     assert clusters == ([300, 70, 70] if len(passes) == 2 else [70, 70])
     assert share == ([80, 100] if len(passes) == 2 else [100])
