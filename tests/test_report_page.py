@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -52,6 +53,22 @@ def visit(browser: Browser, finished: Path, request: pytest.FixtureRequest) -> I
     context.close()
     assert visit.problems == []
     assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
+
+
+@pytest.mark.parametrize(
+    "visit",
+    [{}, {"color_scheme": "dark"}, {"viewport": PHONE, "is_mobile": True, "has_touch": True}],
+    ids=["desktop", "dark", "phone"],
+    indirect=True,
+)
+def test_axe_finds_nothing(visit: Visit) -> None:
+    """The rules of axe-core, by which screen readers and keyboards get along with a page."""
+    found = Axe().run(visit.page).response
+    assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found["violations"]] == []
+    assert len(found["passes"]) > 25
+    visit.page.locator("#sheets .zoom").first.click()
+    opened = Axe().run(visit.page).response
+    assert [(rule["id"], rule["nodes"][0]["html"]) for rule in opened["violations"]] == []
 
 
 @pytest.mark.parametrize(
