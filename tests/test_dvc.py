@@ -84,7 +84,7 @@ def test_a_second_run_does_nothing(project: Project) -> None:
 
 def test_what_is_committed_is_small(project: Project) -> None:
     committed = project.run("git", "ls-files", "data", "models", "results").split()
-    assert {"results/evaluate/metrics.json", "results/label/metrics.json", "results/embed/curve.csv"} <= set(committed)
+    assert {"results/metrics.json", "results/sweep.csv", "results/embed/curve.csv"} <= set(committed)
     assert not [name for name in committed if name.endswith((".npy", ".parquet", ".safetensors", ".png"))]
 
 
@@ -93,7 +93,7 @@ def test_an_experiment_reruns_what_follows_only(project: Project) -> None:
     assert sorted(ran(output)) == sorted(AFTER_LABEL)
     assert re.search(r"labeler\.merge\s+True\s+False", project.dvc("params", "diff"))
     difference = json.loads(project.dvc("metrics", "diff", "--json"))
-    assert difference["results/label/metrics.json"]["clusters"]["diff"] != 0
+    assert difference["results/metrics.json"]["clusters"]["diff"] != 0
     shown = json.loads(project.dvc("exp", "show", "--json"))
     assert "pruned" in json.dumps(shown)
     project.dvc("plots", "diff", "--out", "plots", "HEAD")
