@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup repro test check bench format
+.PHONY: help setup repro test check bench docs format
 help:            ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/'
 
@@ -37,6 +37,9 @@ bench: setup     ## measure speed against references in the same run: results/be
 	python -m bench.training
 	python -m bench.meta_test
 	python -m bench.pipeline
+
+docs: setup      ## build the documentation's site: site/index.html
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 format: setup    ## put the code into the format that check demands
 	ruff format .

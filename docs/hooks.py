@@ -1,0 +1,77 @@
+"""What the site needs beside its pages: pages and sections from the project's root, and links that hold there too."""
+
+import re
+from pathlib import Path
+
+from diagram import draw
+from mathematics import Mathematics
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from pymdownx.slugs import slugify
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+# files of the root that are pages of the site, too
+PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+SECTION = re.compile(r"^<!-- README: (.+) -->$", flags=re.MULTILINE)
+FILE = re.compile(r"^<!-- file: (.+) -->$", flags=re.MULTILINE)
+MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Show formulas."""
+    config.markdown_extensions.append(Mathematics())
+    return config
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the pages that lie in the root."""
+    for name, page in PAGES.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / name)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Put sections of the README and files in their places, let links lead to pages, and draw diagrams."""
+    markdown = relinked(markdown, "" if page.file.src_uri in PAGES.values() else "docs")
+    markdown = SECTION.sub(lambda found: relinked(section(found[1]), ""), markdown)
+    markdown = FILE.sub(lambda found: file_block(found[1]), markdown)
+    return MERMAID.sub(lambda found: draw(found[1]), markdown)
+
+
+def section(title: str) -> str:
+    """A section of the README with its heading."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise ValueError(f"README.md: expected the section {title!r} that a page includes, found none")
+    return found[0]
+
+
+def file_block(name: str) -> str:
+    """A file of the project as a block of code."""
+    path = ROOT / name
+    return f"```{path.suffix[1:]}\n{path.read_text(encoding='utf-8')}```"
+
+
+def relinked(markdown: str, folder: str) -> str:
+    """Links of a file in a folder of the project as links between pages of the site; others become plain text."""
+    slug = slugify(case="lower")
+    pages = sorted(DOCS.glob("*.md"))
+    places = {slug(title, "-"): page.name for page in pages for title in SECTION.findall(page.read_text("utf-8"))}
+
+    def relink(found: re.Match[str]) -> str:
+        mark, text, target = found.groups()
+        if re.match(r"[a-z]+:|#", target):
+            return found[0]
+        path, _, anchor = target.partition("#")
+        there = (ROOT / folder / path).resolve().relative_to(ROOT).as_posix()
+        if there == "README.md":
+            there = places.get(anchor, "index.md")
+        there = PAGES.get(there, there.removeprefix("docs/"))
+        known = (DOCS / there).is_file() or there in PAGES.values()
+        return f"{mark}[{text}]({there}{'#' * bool(anchor)}{anchor})" if known else text
+
+    return LINK.sub(relink, markdown)
