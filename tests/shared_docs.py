@@ -1,0 +1,148 @@
+"""The blocks of code of the documentation, and who runs each of them.
+
+A block that is not told of here makes tests/test_docs.py fail. What is told of here is run, or checked, by the tests
+that go through these very lists.
+"""
+
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from conftest import ROOT
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
+
+# pages all of whose blocks one test follows from top to bottom
+FOLLOWED = {
+    "docs/own-data.md": "tests/test_own_data_docs.py",
+    "docs/using-the-model.md": "tests/test_docs_examples.py",
+    "docs/tutorial.md": "tests/test_dvc.py",
+    "docs/adding-a-method.md": "tests/test_adding_a_method.py",
+    # made from the commands themselves
+    "docs/commands.md": "tests/test_docs.py",
+}
+# pages whose Python tests/test_docs_examples.py runs, with the number of blocks
+PYTHON = {"README.md": 2, "docs/labels.md": 1}
+# languages of which tests/test_docs.py checks the content
+CHECKED = {"yaml", "mermaid", "bibtex"}
+# nothing that could be run
+PROSE = {"text"}
+
+# commands that tests/test_docs_examples.py runs after the pipeline
+MELA = {
+    "mela summary",
+    "mela preset glyphs",
+    "mela preset cifar_fs",
+    "mela preset cifar_fs_cpu",
+    "mela data check data/raw/mine --write params.yaml",
+    "mela label features.parquet tasks.csv",
+    "mela label features.npy tasks.csv --out labels.csv",
+    "mela predict --support examples --query photo.png",
+}
+# commands that tests/test_dvc.py runs after those of the tutorial
+DVC = {"dvc repro", "dvc exp show", "dvc plots diff"}
+# commands that nothing runs, and why; tests/test_docs.py checks that they would be understood
+INSTALLS = "installs packages, or takes minutes and is what runs the tests itself"
+SHELL = "changes the shell that it is typed into"
+NETWORK = "needs a network"
+TRAINS = "a training of minutes to hours; tests/test_dvc.py runs the tutorial's, and others like it"
+BENCH = "a benchmark of minutes to hours; tests/test_bench.py has its parts"
+MACHINES = "needs several machines; tests/test_team.py has several processes"
+ITSELF = "one of the tests"
+NOT_RUN = {
+    "make repro": INSTALLS,
+    "make test": INSTALLS,
+    "make setup": INSTALLS,
+    "make check": INSTALLS,
+    "make docs": INSTALLS,
+    "source .venv/bin/activate": SHELL,
+    "mela download cifar100": NETWORK,
+    "uv pip compile --universal --extra dev --python-version 3.11 pyproject.toml -o requirements.txt --no-header "
+    "--no-annotate": NETWORK,
+    "dvc exp run -S labeler.merge=false": TRAINS,
+    "dvc exp run -S labeler.merge=false -S labeler.q=5.5": TRAINS,
+    "dvc exp run -S labeler.merge=false -S labeler.guard=false": TRAINS,
+    "dvc exp run -S labeler.q=5.5": TRAINS,
+    "dvc exp run -S embed.epochs=2 -S 'embed.milestones=[1]'": TRAINS,
+    "dvc exp run -S pretrain.labels=mela_soft": TRAINS,
+    "dvc exp run -S pretrain.labels=oracle": TRAINS,
+    "dvc exp run --name kmeans -S pretrain.labels=kmeans": TRAINS,
+    "dvc exp run --name oracle -S pretrain.labels=oracle": TRAINS,
+    "dvc exp run -S tasks.replacement=false -S tasks.train=null": TRAINS,
+    "dvc exp run --queue -S labeler.merge=false -S labeler.q=4.5,5.5,6.5": TRAINS,
+    "dvc queue start": TRAINS,
+    "python -m bench.q_sweep": BENCH,
+    "python -m bench.label_grid --root omniglot=... --root cifar_fs=... --root fc100=...": BENCH,
+    "python -m bench.label_tables": BENCH,
+    "python -m bench.label_worth cifar_fs": BENCH,
+    "python -m bench.mixed_levels --root FOLDER --seed 0": BENCH,
+    "python -m bench.label_weights": BENCH,
+    "torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 "
+    "-m stages.pretrain": MACHINES,
+    "python -m pytest tests/test_pipeline_definition.py": ITSELF,
+}
+
+
+class Block(NamedTuple):
+    """A block of code; `line` is where it begins, `before` is the line of text above it."""
+
+    page: str
+    line: int
+    language: str
+    content: str
+    before: str
+
+
+@cache
+def tokens(page: str) -> list[Token]:
+    """A page as CommonMark with tables has it."""
+    return MarkdownIt("commonmark").enable("table").parse((ROOT / page).read_text(encoding="utf-8"))
+
+
+@cache
+def blocks(page: str) -> list[Block]:
+    """All blocks of code of a page; those that are only indented have no language."""
+    lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+    found = []
+    for token in tokens(page):
+        if token.type in ("fence", "code_block"):
+            assert token.map is not None
+            start = token.map[0]
+            before = next((line for line in reversed(lines[:start]) if line.strip()), "")
+            found.append(Block(page, start + 1, token.info, token.content, before))
+    return found
+
+
+def commands(block: Block) -> list[str]:
+    """The commands of a block, one by one, without comments."""
+    found: list[list[str]] = []
+    for line in block.content.splitlines():
+        words = shlex.shlex(line, posix=True, punctuation_chars=";&")
+        words.whitespace_split = True
+        found.append([])
+        for word in words:
+            if re.fullmatch("[;&]+", word):
+                found.append([])
+            else:
+                found[-1].append(word)
+    return [shlex.join(words) for words in found if words]
+
+
+def all_blocks() -> list[Block]:
+    """Those of all pages."""
+    return [block for page in PAGES for block in blocks(page)]
+
+
+def write_files(page: str, folder: Path) -> list[str]:
+    """Write the files of a page, whose names are right before their blocks, into a folder; their names."""
+    names = []
+    for block in blocks(page):
+        named = re.search(r"`([\w/]+\.py)`:$", block.before)
+        if named and block.language == "python":
+            (folder / named[1]).write_text(block.content, encoding="utf-8")
+            names.append(named[1])
+    return names

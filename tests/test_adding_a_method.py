@@ -1,0 +1,142 @@
+"""docs/adding-a-method.md followed in a copy of the project: its files, its changes, and a run with all of them."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from conftest import ROOT, TINY, change
+from dvc.repo import Repo
+from shared_docs import blocks, commands, write_files
+
+from bench.environment import for_clone
+
+PAGE = "docs/adding-a-method.md"
+RUN = """
+from importlib import import_module
+for name in ("images", "manifest", "embed", "extract", "label", "label_task_kmeans", "pretrain", "evaluate"):
+    import_module(f"stages.{name}").main()
+"""
+
+
+def apply(diff: str, folder: Path) -> str:
+    """Make the changes of one block, each where the lines that stay are found; the name of the file."""
+    name, *hunks = re.split(r"^@@\n", diff, flags=re.MULTILINE)
+    path = folder / name.removeprefix("--- ").strip()
+    text = path.read_text(encoding="utf-8")
+    for hunk in hunks:
+        lines = hunk.splitlines(keepends=True)
+        old = "".join(line[1:] for line in lines if line[0] in " -").rstrip("\n")
+        new = "".join(line[1:] for line in lines if line[0] in " +").rstrip("\n")
+        assert text.count(old) == 1, f"{path}: expected once what the page says, found {text.count(old)} times: {old!r}"
+        text = text.replace(old, new)
+    path.write_text(text, encoding="utf-8")
+    return path.name
+
+
+def run(folder: Path, *arguments: str) -> str:
+    environment = for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(folder))
+    ended = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with all that the page adds."""
+    folder = tmp_path_factory.mktemp("changed") / "project"
+    for name in ("mela", "stages", "presets", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "data/raw/glyphs", folder / "data/raw/glyphs")
+    for name in ("dvc.yaml", ".dvcignore", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
+    assert write_files(PAGE, folder) == ["stages/label_task_kmeans.py", "mela/data/arrays.py"]
+    changes = [apply(block.content, folder) for block in blocks(PAGE) if block.language == "diff"]
+    assert sorted(changes) == ["backbones.py", "dvc.yaml", "dvc.yaml", "open.py", "params.py", "params.py", "params.py"]
+    return folder
+
+
+def experiments() -> list[dict[str, str]]:
+    """What the commands of the page set."""
+    found = [command for block in blocks(PAGE) if block.language == "sh" for command in commands(block)]
+    assert found.pop(0) == "python -m pytest tests/test_pipeline_definition.py"
+    assert all(command.startswith("dvc exp run ") for command in found)
+    return [dict(re.findall(r"-S ([\w.]+)=(\S+)", command)) for command in found]
+
+
+def test_the_page_speaks_of_these_blocks_only() -> None:
+    assert {block.language for block in blocks(PAGE)} == {"sh", "python", "diff"}
+    assert sum(block.language == "python" for block in blocks(PAGE)) == 3
+    assert [sorted(changes) for changes in experiments()] == [
+        ["pretrain.labels"],
+        ["model.backbone"],
+        ["data.name", "data.root", "data.size", "kmeans.n_clusters", "tasks.val", "tasks.ways"],
+    ]
+
+
+def definition(folder: Path) -> ModuleType:
+    """What the first command of the page runs, of the copy."""
+    spec = spec_from_file_location("definition_of_the_copy", folder / "tests/test_pipeline_definition.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert folder == module.ROOT
+    return module
+
+
+def test_nothing_is_missing_in_the_pipeline(changed: Path) -> None:
+    tests = definition(changed)
+    tests.test_every_script_is_a_stage()
+    tests.test_library_imports_no_stage()
+    tests.test_stages_are_thin(changed / "stages/label_task_kmeans.py")
+    for stage in tests.STAGES:
+        tests.test_dependencies_are_the_imports(stage)
+        tests.test_truth_is_seen_only_where_it_belongs(stage)
+    run(changed, "-m", "ruff", "check", "--quiet", "mela", "stages")
+    run(changed, "-m", "ruff", "format", "--quiet", "--check", "mela", "stages")
+
+
+def test_dvc_knows_the_new_stage(changed: Path) -> None:
+    with Repo.init(str(changed), no_scm=True) as repo:
+        (stage,) = (stage for stage in repo.index.stages if stage.name == "label_task_kmeans")
+        assert [out.def_path for out in stage.outs] == ["data/labels/task_kmeans.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "line"), [("images", "mela/data/arrays.py"), ("label_task_kmeans", "mela/class_means.py")]
+)
+def test_a_line_that_is_missing_would_be_noticed(stage: str, line: str, changed: Path) -> None:
+    tests = definition(changed)
+    tests.STAGES[stage]["deps"].remove(line)
+    with pytest.raises(AssertionError):
+        tests.test_dependencies_are_the_imports(stage)
+
+
+def test_all_of_it_at_once_runs(changed: Path) -> None:
+    """Digits from a file of arrays, seen by the network of the page, and pre-training on its labels."""
+    *_, digits = (block for block in blocks(PAGE) if block.language == "python")
+    settings = {key: int(text) if text.isdigit() else text for some in experiments() for key, text in some.items()}
+    tiny = {"tasks.train": 120, "embed.tasks_per_epoch": 40, "model.width": 32, "evaluate.support_copies": 1}
+    change(changed / "params.yaml", TINY | tiny | settings)
+    said = run(changed, "-c", digits.content + RUN)
+    assert "images: 1797 of 16 x 16 x 1, 1083 train, 714 test" in said
+    assert "label: 6 clusters, 100.0% of tasks clustered" in said
+    assert "label_task_kmeans: 6 clusters of 360 task classes" in said
+    found = json.loads((changed / "results/evaluate/metrics.json").read_text(encoding="utf-8"))
+    assert found["labels"] == "task_kmeans"
+    # three classes: a third would be right by chance
+    assert found["mela"]["5_shot"]["mean"] > 60
+
+
+def test_a_change_that_does_not_fit_would_be_noticed(changed: Path) -> None:
+    with pytest.raises(AssertionError, match="expected once what the page says, found 0 times: 'nothing of this'"):
+        apply("--- mela/params.py\n@@\n nothing of this\n+more\n", changed)
