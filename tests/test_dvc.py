@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, STAGES, TINY, change
+from shared_docs import DVC, NOT_RUN, blocks, commands
 from test_pipeline_definition import listed
 
 from bench.environment import for_clone
@@ -88,19 +89,41 @@ def test_what_is_committed_is_small(project: Project) -> None:
     assert not [name for name in committed if name.endswith((".npy", ".parquet", ".safetensors", ".png"))]
 
 
-def test_an_experiment_reruns_what_follows_only(project: Project) -> None:
-    output = project.dvc("exp", "run", "--name", "pruned", "--set-param", "labeler.merge=false")
-    assert sorted(ran(output)) == sorted(AFTER_LABEL)
-    assert re.search(r"labeler\.merge\s+True\s+False", project.dvc("params", "diff"))
-    difference = json.loads(project.dvc("metrics", "diff", "--json"))
-    assert difference["results/metrics.json"]["clusters"]["diff"] != 0
-    shown = json.loads(project.dvc("exp", "show", "--json"))
-    assert "pruned" in json.dumps(shown)
-    project.dvc("plots", "diff", "--out", "plots", "HEAD")
-    plots = (project.folder / "plots/index.html").read_text(encoding="utf-8")
+def test_the_tutorial(project: Project) -> None:
+    """docs/tutorial.md, block by block: an experiment runs what follows only, is compared, kept, and undone."""
+    # something to commit, as a first run on another machine has
+    params = project.folder / "params.yaml"
+    params.write_text(params.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+    said: dict[str, str] = {}
+    for block in blocks("docs/tutorial.md"):
+        if block.language == "python":
+            said[f"python {block.line}"] = project.run(sys.executable, "-c", block.content)
+        elif block.language == "sh":
+            for command in commands(block):
+                if command not in NOT_RUN:
+                    said[command] = project.run("bash", "-c", command)
+        else:
+            assert block.language == "text"
+    assert sorted(ran(said["dvc exp run --name pruned -S labeler.merge=false"])) == sorted(AFTER_LABEL)
+    assert "clusters found" in said["mela summary"]
+    assert re.search(r"labeler\.merge\s+True\s+False", said["dvc params diff"])
+    assert re.search(r"mela\.1_shot\.mean", said["dvc metrics diff"])
+    assert "pruned" in said["dvc exp show --only-changed"]
+    compared, score = (text for command, text in said.items() if command.startswith("python"))
+    assert re.search(r"^5_shot Interval\(mean=\S+, ci95=\S+\)$", compared, flags=re.MULTILINE)
+    assert 0 <= float(score) <= 1
+    assert len(re.findall("Queued", said["dvc queue status"])) == 2
+    assert project.run("git", "status", "--porcelain") == ""
+    project.dvc("exp", "apply", "pruned")
+    said = {command: project.run("bash", "-c", command) for command in DVC}
+    assert ran(said["dvc repro"]) == []
+    assert "pruned" in said["dvc exp show"]
+    plots = (project.folder / "dvc_plots/index.html").read_text(encoding="utf-8")
     assert "clusters per pass" in plots
     assert "odds of the merges" in plots
-    shutil.rmtree(project.folder / "plots")
+    shutil.rmtree(project.folder / "dvc_plots")
+    difference = json.loads(project.dvc("metrics", "diff", "--json"))
+    assert difference["results/label/metrics.json"]["clusters"]["diff"] != 0
     project.run("git", "checkout", "--", ".")
     project.dvc("checkout")
     assert ran(project.dvc("repro")) == []
