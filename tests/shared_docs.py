@@ -19,6 +19,7 @@ PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", *(f"docs/{path.name}" f
 # pages all of whose blocks one test follows from top to bottom
 FOLLOWED = {
     "docs/own-data.md": "tests/test_own_data_docs.py",
+    "docs/own-embedding.md": "tests/test_own_embedding_docs.py",
     "docs/using-the-model.md": "tests/test_docs_examples.py",
     "docs/tutorial.md": "tests/test_dvc.py",
     "docs/adding-a-method.md": "tests/test_adding_a_method.py",

@@ -19,6 +19,8 @@ from bench.environment import for_clone
 PAGE = "docs/adding-a-method.md"
 RUN = """
 from importlib import import_module
+from mela.output import speak
+speak()
 for name in ("images", "manifest", "embed", "extract", "label", "label_task_kmeans", "pretrain", "evaluate"):
     import_module(f"stages.{name}").main()
 """
