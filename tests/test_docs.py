@@ -18,7 +18,21 @@ import pytest
 import typer
 from conftest import ROOT
 from ruamel.yaml import YAML
-from shared_docs import CHECKED, DVC, FOLLOWED, MELA, NOT_RUN, PAGES, PROSE, PYTHON, Block, all_blocks, blocks, commands
+from shared_docs import (
+    CHECKED,
+    DVC,
+    FOLLOWED,
+    MELA,
+    NOT_RUN,
+    PAGES,
+    PROSE,
+    PYTHON,
+    Block,
+    all_blocks,
+    blocks,
+    commands,
+    tokens,
+)
 from test_pipeline_definition import STAGES, listed
 
 from mela.cli import app
@@ -238,8 +252,6 @@ def test_a_diagram_with_an_unknown_box_is_refused(diagram: Any) -> None:
 
 def headings(page: str) -> set[str]:
     """Anchors of a page, as code hosts make them."""
-    from shared_docs import tokens
-
     found: dict[str, int] = {}
     anchors = set()
     for opened, inline in pairwise(tokens(page)):
@@ -267,8 +279,6 @@ def broken_links(page: str, hrefs: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
-    from shared_docs import tokens
-
     children = [child for token in tokens(page) for child in token.children or []]
     links = [str(child.attrs["href"]) for child in children if child.type == "link_open"]
     images = [str(child.attrs["src"]) for child in children if child.type == "image"]
@@ -387,8 +397,6 @@ def test_the_site_needs_no_network(site: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/") and page != "docs/reference.md"])
 def test_pages_look_the_same_on_the_site_and_on_code_hosts(site: Path, page: str) -> None:
     """Python-Markdown makes one paragraph of what CommonMark takes for a list, unless it is written with care."""
-    from shared_docs import tokens
-
     shown = Counter()
     shown.feed((site / f"{Path(page).stem}.html").read_text(encoding="utf-8"))
     expected = [token.tag for token in tokens(page) if token.nesting >= 0]
