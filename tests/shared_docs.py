@@ -16,15 +16,16 @@ from markdown_it.token import Token
 
 PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
 
-# pages all of whose blocks one test follows from top to bottom
+# pages whose blocks of some languages one test follows from top to bottom
 FOLLOWED = {
-    "docs/own-data.md": "tests/test_own_data_docs.py",
-    "docs/own-embedding.md": "tests/test_own_embedding_docs.py",
-    "docs/using-the-model.md": "tests/test_docs_examples.py",
-    "docs/tutorial.md": "tests/test_dvc.py",
-    "docs/adding-a-method.md": "tests/test_adding_a_method.py",
+    "docs/own-data.md": ("tests/test_own_data_docs.py", {"sh", "csv"}),
+    "docs/own-embedding.md": ("tests/test_own_embedding_docs.py", {"sh", "python"}),
+    "docs/using-the-model.md": ("tests/test_docs_examples.py", {"bash", "python"}),
+    "docs/tutorial.md": ("tests/test_dvc.py", {"sh", "python"}),
+    "docs/adding-a-method.md": ("tests/test_adding_a_method.py", {"sh", "python", "diff"}),
+    "docs/teams.md": ("tests/test_teams_docs.py", {"sh", "yaml"}),
     # made from the commands themselves
-    "docs/commands.md": "tests/test_docs.py",
+    "docs/commands.md": ("tests/test_docs.py", {"console"}),
 }
 # pages whose Python tests/test_docs_examples.py runs, with the number of blocks
 PYTHON = {"README.md": 2, "docs/labels.md": 1}
@@ -44,8 +45,8 @@ MELA = {
     "mela label features.npy tasks.csv --out labels.csv",
     "mela predict --support examples --query photo.png",
 }
-# commands that tests/test_dvc.py runs after those of the tutorial
-DVC = {"dvc repro", "dvc exp show", "dvc plots diff"}
+# commands that tests/test_dvc.py runs among those of the tutorial, before its experiment is undone
+DVC = {"dvc repro", "dvc plots diff"}
 # commands that nothing runs, and why; tests/test_docs.py checks that they would be understood
 INSTALLS = "installs packages, or takes minutes and is what runs the tests itself"
 SHELL = "changes the shell that it is typed into"

@@ -39,6 +39,7 @@ from mela.cli import app
 from mela.params import BLOCKS
 
 PARAMS: dict[str, Any] = YAML(typ="safe").load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+PARAMETERS = [block for block in all_blocks() if block.language == "yaml" and block.page not in FOLLOWED]
 TAGS = ("li", "tr", "pre", "h2", "h3")
 
 
@@ -50,7 +51,8 @@ def untold(block: Block) -> str | None:
     """What is wrong with a block that no test runs or checks."""
     if not block.language:
         return "an indented block, or one without a language; put it between ``` and say what it is"
-    if block.page in FOLLOWED or block.language in CHECKED | PROSE:
+    _, followed = FOLLOWED.get(block.page, ("", set()))
+    if block.language in followed | CHECKED | PROSE:
         return None
     if block.language == "python":
         return None if block.page in PYTHON else "nothing runs this Python; see tests/shared_docs.py"
@@ -81,6 +83,7 @@ def test_every_block_is_run_or_checked() -> None:
         ("docs/faq.md", "sh", "dvc repro && rm -r data # really\n", "nothing runs ['rm -r data']"),
         ("docs/faq.md", "python", "1 / 0\n", "nothing runs this Python"),
         ("docs/faq.md", "julia", "1\n", "nothing is known of the language 'julia'"),
+        ("docs/teams.md", "python", "1\n", "nothing runs this Python"),
     ],
 )
 def test_a_new_block_would_be_noticed(page: str, language: str, content: str, problem: str) -> None:
@@ -92,7 +95,8 @@ def test_what_is_told_of_is_there() -> None:
     there = {command for block in all_blocks() if block.language == "sh" for command in commands(block)}
     assert {*MELA, *DVC, *NOT_RUN} - there == set()
     assert {page: sum(block.language == "python" for block in blocks(page)) for page in PYTHON} == PYTHON
-    for page, test in FOLLOWED.items():
+    for page, (test, languages) in FOLLOWED.items():
+        assert languages <= {block.language for block in blocks(page)}
         assert Path(page).name in (ROOT / test).read_text(encoding="utf-8"), f"{test} says nothing of {page}"
 
 
@@ -208,7 +212,7 @@ def test_a_wrong_command_would_be_noticed(command: str) -> None:
         understand(command)
 
 
-@pytest.mark.parametrize("block", [block for block in all_blocks() if block.language == "yaml"], ids=where)
+@pytest.mark.parametrize("block", PARAMETERS, ids=where)
 def test_parameters_in_blocks_exist(block: Block) -> None:
     for name, values in YAML(typ="safe").load(block.content).items():
         kind = next(kind for kind in BLOCKS if kind.block == name)
