@@ -1,5 +1,6 @@
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +14,9 @@ from mela.output import speak
 ROOT = Path(__file__).parents[1]
 # small problems: threads would only wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# and many processes, each of which would compile all that it imports anew
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 TINY = {
     "data.images_per_class": 20,
@@ -94,7 +98,7 @@ def run_stages(*names: str) -> None:
         import_module(f"stages.{name}").main()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which all stages have run on tiny glyphs, to be copied or read."""
     folder = tmp_path_factory.mktemp("finished")

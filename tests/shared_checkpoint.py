@@ -1,12 +1,13 @@
 """Trains with dropout and a checkpoint, as one of several processes: run by torchrun in test_checkpoints.py.
 
-Writes the weights of each process. Given a number of checkpoints, the first process ends itself after so many.
+Writes the weights of each process, of each run; in a run with a number of checkpoints, the first process ends itself
+after so many.
 """
 
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +65,15 @@ def train(team: Team, checkpoint: Checkpoint) -> dict[str, Tensor]:
     return model.state_dict() | {"curve": found}
 
 
-def main(folder: Path, states: int) -> None:
-    """Write what was learnt; `states` checkpoints later the first process is gone."""
+def main(folder: Path, runs: Sequence[int]) -> None:
+    """Write what was learnt, in every run anew; so many checkpoints later, if any, the first process is gone."""
     with joined(torch.device("cpu")) as team:
-        checkpoint = Ending(path=folder / "state", fingerprint="a", interval=0, tell=print if team.leads else str)
-        checkpoint.states = states
-        save_file(train(team, checkpoint), folder / f"{team.rank}.safetensors")
+        for number, states in enumerate(runs):
+            checkpoint = Ending(path=folder / "state", fingerprint="a", interval=0, tell=print if team.leads else str)
+            checkpoint.states = states
+            save_file(train(team, checkpoint), folder / f"{number}-{team.rank}.safetensors")
+            checkpoint.remove()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), [int(states) for states in sys.argv[2:]])

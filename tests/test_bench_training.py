@@ -1,18 +1,15 @@
-"""The bench of training: both ways train, contenders take turns, and the GPU part runs where it can."""
+"""The bench of training: both ways train, and the GPU part runs where it can."""
 
-import os
-import time
-from collections.abc import Callable
+import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from conftest import ROOT, TINY
+from conftest import ROOT, TINY, run_stages
 
 from bench import gpu
-from bench.contender import compete
-from bench.measure import Timing
 from bench.training import BATCH, SETTINGS, Images, Setting, ours, plain_network, reference
 from mela.augmentation import Augmentation
 
@@ -25,25 +22,6 @@ RESNET = Setting(
     network="resnet12",
     workers=(0,),
 )
-
-
-def sleeper(seconds: float, log: str) -> Callable[[], None]:
-    def run() -> None:
-        with Path(log).open("a", encoding="utf-8") as file:
-            file.write(f"{os.getpid()}\n")
-        time.sleep(seconds)
-
-    return run
-
-
-def test_contenders_take_turns_in_processes_of_their_own(tmp_path: Path) -> None:
-    log = str(tmp_path / "log")
-    found = compete({"short": (sleeper, 0.01, log), "long": (sleeper, 0.05, log)}, n=2)
-    processes = Path(log).read_text(encoding="utf-8").split()
-    assert processes == processes[:2] * 3
-    assert len({*processes, str(os.getpid())}) == 3
-    assert 0.01 <= found["short"].low <= found["short"].high < 0.05 <= found["long"].low
-    assert all(isinstance(timing, Timing) for timing in found.values())
 
 
 @pytest.mark.parametrize("setting", [*SMALL.values(), RESNET], ids=[*SMALL, "resnet12"])
@@ -75,7 +53,19 @@ def test_operations_of_a_step() -> None:
     assert gpu.operations_of_a_step(gpu.RESNET12) == pytest.approx(3.1e9, rel=0.02)
 
 
-def test_a_preset_runs_stage_by_stage(tmp_path: Path) -> None:
+def test_a_preset_runs_stage_by_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first stage in a process of its own, as it is meant; the others in this one, which has torch loaded."""
+    start = subprocess.run
+
+    def run(command: list[str], *, cwd: str, **options: Any) -> None:
+        if command[-1] == f"stages.{gpu.STAGES[0]}":
+            start(command, cwd=cwd, **options)
+            return
+        with monkeypatch.context() as patch:
+            patch.chdir(cwd)
+            run_stages(command[-1].removeprefix("stages."))
+
+    monkeypatch.setattr("bench.gpu.subprocess.run", run)
     taken = gpu.run_preset(tmp_path, preset=ROOT / "presets/glyphs.yaml", changes=TINY, project=ROOT)
     assert list(taken) == gpu.STAGES
     assert all(0 < seconds < 100 for seconds in taken.values())

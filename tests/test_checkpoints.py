@@ -1,6 +1,7 @@
 """A training that was interrupted ends like one that was not, to the bit, and goes on from its own state only."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -307,6 +308,7 @@ def test_a_checkpoint_is_of_the_parameters_that_are_used(
 SAVING = """
 import os, signal
 from itertools import count
+from pathlib import Path
 from mela.checkpoints import Checkpoint
 
 save, number = Checkpoint.save, count(1)
@@ -317,14 +319,14 @@ def saving(*arguments):
 Checkpoint.save = saving
 
 from stages.{stage} import main
-main()
+{calls}
 """
 
 
-def run(stage: str, *, after: int = 0) -> str:
-    """What a stage prints; `after` so many checkpoints the system ends it."""
+def run(stage: str, calls: str = "main()", *, after: int = 0) -> str:
+    """What a stage prints in a process of its own; `after` so many checkpoints the system ends it."""
     done = subprocess.run(
-        [sys.executable, "-c", SAVING.format(stage=stage, after=after)],
+        [sys.executable, "-c", SAVING.format(stage=stage, calls=calls, after=after)],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         check=False,
         capture_output=True,
@@ -388,6 +390,15 @@ def kept() -> list[Path]:
     return sorted(Path(".checkpoints").glob("*"))
 
 
+# what one process does, one after the other, with the names of the states that are there between
+OTHERS_FIRST = """
+{other}
+print(*sorted(os.listdir(".checkpoints")))
+{restore}
+main()
+"""
+
+
 def test_stages_go_on_with_the_same_parameters_only(project: Path) -> None:
     run_stages("images", "manifest", "label_oracle")
     change(project / "params.yaml", {"pretrain.labels": "oracle"})
@@ -395,7 +406,7 @@ def test_stages_go_on_with_the_same_parameters_only(project: Path) -> None:
         "embed": [paths.INITIAL, paths.EMBED_CURVE],
         "pretrain": [paths.FINAL, paths.PRETRAIN_CURVE, paths.PRETRAIN_METRICS],
     }.items():
-        run(stage)
+        run_stages(stage)
         assert kept() == []
         expected = {path: path.read_bytes() for path in outputs}
         change(project / "params.yaml", {"runtime.checkpoint_seconds": 0})
@@ -405,13 +416,19 @@ def test_stages_go_on_with_the_same_parameters_only(project: Path) -> None:
         assert not any(path.exists() for path in outputs)
         (found,) = kept()
         # another seed is another training
-        change(project / "params.yaml", {f"{stage}.seed": 1})
-        assert "goes on" not in run(stage)
-        assert outputs[0].read_bytes() != expected[outputs[0]]
-        assert kept() == [found]
-        change(project / "params.yaml", {f"{stage}.seed": 0, "runtime.checkpoint_seconds": 60})
-        assert f"{stage}: goes on after 0 epochs and 7 steps of a training that was interrupted\n" in run(stage)
+        shutil.copy("params.yaml", "other.yaml")
+        change(project / "other.yaml", {f"{stage}.seed": 1})
+        change(project / "params.yaml", {"runtime.checkpoint_seconds": 60})
+        weights = outputs[0].name
+        calls = OTHERS_FIRST.format(
+            other="main(params=Path('other.yaml'))", restore=f"Path('{outputs[0]}').rename('{weights}')"
+        )
+        other, _, own = run(stage, calls).partition(f"{found.name}\n")
+        assert other.count(f"{stage}: epoch") == own.count(f"{stage}: epoch") == 2
+        assert "goes on" not in other
+        assert f"{stage}: goes on after 0 epochs and 7 steps of a training that was interrupted\n" in own
         assert kept() == []
+        assert Path(weights).read_bytes() != expected[outputs[0]]
         for path, content in expected.items():
             assert path.read_bytes() == content, path
 
@@ -421,22 +438,24 @@ def test_other_labels_are_another_training(project: Path) -> None:
     change(project / "params.yaml", {"pretrain.labels": "oracle", "runtime.checkpoint_seconds": 0})
     run("pretrain", after=3)
     (found,) = kept()
-    content, table = paths.ORACLE_LABELS.read_bytes(), pd.read_parquet(paths.ORACLE_LABELS)
+    table = pd.read_parquet(paths.ORACLE_LABELS)
+    paths.ORACLE_LABELS.rename("before.parquet")
     swapped = table.assign(label=table["label"].max() - table["label"])
     store.write_table(paths.ORACLE_LABELS, swapped, store.LABELS, stage="label_oracle", params={})
-    assert "goes on" not in run("pretrain")
-    assert kept() == [found]
-    paths.ORACLE_LABELS.write_bytes(content)
-    assert "goes on after 0 epochs and 3 steps" in run("pretrain")
+    calls = OTHERS_FIRST.format(other="main()", restore=f"os.replace('before.parquet', '{paths.ORACLE_LABELS}')")
+    other, _, own = run("pretrain", calls).partition(f"{found.name}\n")
+    assert other.count("pretrain: epoch") == own.count("pretrain: epoch") == 2
+    assert "goes on" not in other
+    assert "goes on after 0 epochs and 3 steps" in own
     assert kept() == []
 
 
 def test_a_team_goes_on_with_the_masks_of_each_process(tmp_path: Path) -> None:
     """Two processes; the first is killed at its third checkpoint, in the second epoch, and the other is ended then."""
 
-    def team(states: int) -> subprocess.CompletedProcess[str]:
+    def team(*states: int) -> subprocess.CompletedProcess[str]:
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        script = [str(Path(__file__).with_name("shared_checkpoint.py")), str(tmp_path), str(states)]
+        script = [str(Path(__file__).with_name("shared_checkpoint.py")), str(tmp_path), *map(str, states)]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         return subprocess.run(
             [sys.executable, *launch, *script],
@@ -447,15 +466,17 @@ def test_a_team_goes_on_with_the_masks_of_each_process(tmp_path: Path) -> None:
             timeout=300,
         )
 
-    done = team(0)
-    assert done.returncode == 0, done.stderr
-    names = [tmp_path / f"{rank}.safetensors" for rank in range(2)]
-    expected = [name.read_bytes() for name in names]
-    for name in [*names, tmp_path / "state"]:
-        name.unlink()
-    assert team(3).returncode != 0
-    assert not any(name.exists() for name in names)
+    def written(run: int) -> list[bytes]:
+        return [path.read_bytes() for path in sorted(tmp_path.glob(f"{run}-*.safetensors"))]
+
+    # a training that nothing interrupts, and the same again
+    assert team(0, 3).returncode != 0
+    expected = written(0)
+    assert len(expected) == 2
+    assert written(1) == []
+    for path in tmp_path.glob("0-*.safetensors"):
+        path.unlink()
     done = team(0)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "goes on after 1 epochs and 32 steps of a training that was interrupted\n"
-    assert [name.read_bytes() for name in names] == expected
+    assert written(0) == expected

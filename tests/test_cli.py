@@ -1,7 +1,9 @@
 """The command line: what it writes, and how it refuses."""
 
+import io
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -27,13 +29,25 @@ def sandbox(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def mela(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def started(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
     command = [sys.executable, "-W", "error", "-c", "from mela.cli import main; main()", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+def mela(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command in this process."""
+    said, told = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(told):
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["mela", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), said.getvalue(), told.getvalue())
+
+
 def test_preset_makes_a_preset_the_active_experiment(sandbox: Path) -> None:
-    done = mela("preset", "omniglot", folder=sandbox)
+    done = started("preset", "omniglot", folder=sandbox)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "params.yaml is now the preset omniglot; `dvc repro` runs it\n"
     assert (sandbox / "params.yaml").read_bytes() == (ROOT / "presets" / "omniglot.yaml").read_bytes()

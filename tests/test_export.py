@@ -35,12 +35,13 @@ WITHOUT_MELA = """
 import sys
 sys.modules["mela"] = None
 import numpy as np, torch
-module = torch.export.load(sys.argv[1]).module()
-given, expected = np.load(sys.argv[2]), np.load(sys.argv[3])
-for n in (1, 2, 5, len(given)):
-    with torch.inference_mode():
-        found = module(torch.from_numpy(given[:n])).numpy()
-    np.testing.assert_allclose(found, expected[:n], rtol=1e-4, atol=1e-5)
+for name in sys.argv[1:]:
+    module = torch.export.load(f"{name}.pt2").module()
+    given, expected = np.load(f"{name}-images.npy"), np.load(f"{name}-features.npy")
+    for n in (1, 2, 5, len(given)):
+        with torch.inference_mode():
+            found = module(torch.from_numpy(given[:n])).numpy()
+        np.testing.assert_allclose(found, expected[:n], rtol=1e-4, atol=1e-5)
 assert not [name for name in sys.modules if name.startswith("mela.")]
 """
 
@@ -96,10 +97,9 @@ def test_the_torch_program_needs_no_mela(tmp_path: Path) -> None:
         backbone, configuration = embedding(name)
         path, images = tmp_path / f"{name}.pt2", random_images(9, configuration)
         path.write_bytes(exporting.export("torch", path.name, backbone, configuration).content)
-        np.save(tmp_path / "images.npy", images)
-        np.save(tmp_path / "features.npy", features_of(backbone, images))
-        files = [str(path), str(tmp_path / "images.npy"), str(tmp_path / "features.npy")]
-        subprocess.run([*ALONE, WITHOUT_MELA, *files], check=True, cwd=tmp_path)
+        np.save(tmp_path / f"{name}-images.npy", images)
+        np.save(tmp_path / f"{name}-features.npy", features_of(backbone, images))
+    subprocess.run([*ALONE, WITHOUT_MELA, *SHAPES], check=True, cwd=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, flo
     """A clone in which every stage has run, without DVC, and how many seconds each took."""
     folder = tmp_path_factory.mktemp("whole")
     for name in ("mela", "stages"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
     change(folder / "params.yaml", TINY | {"runtime.checkpoint_seconds": 0})
     seconds = {}
@@ -109,17 +109,25 @@ def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]
     assert list(folder.glob(".checkpoints/*.safetensors")) == []
 
 
-@pytest.fixture
-def training(whole: tuple[Path, dict[str, float]], tmp_path: Path) -> Iterator[Path]:
-    """A DVC project whose next stage is `embed`, for minutes; whatever still runs there afterwards is killed."""
-    folder = tmp_path / "project"
+@pytest.fixture(scope="module")
+def under_dvc(whole: tuple[Path, dict[str, float]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A DVC project whose next stage is `embed`."""
+    folder = tmp_path_factory.mktemp("dvc") / "project"
     shutil.copytree(whole[0], folder, ignore=shutil.ignore_patterns("features.parquet", "models", "results", "labels"))
     shutil.copytree(ROOT / "data/raw/glyphs", folder / "data/raw/glyphs")
     for name in ("dvc.yaml", ".dvcignore"):
         shutil.copy(ROOT / name, folder / name)
-    change(folder / "params.yaml", {"embed.epochs": 500})
     for command in (["init", "--quiet", "--no-scm"], ["commit", "--quiet", "--force", "images", "manifest"]):
         finish(begin(folder, "dvc", *command))
+    return folder
+
+
+@pytest.fixture
+def training(under_dvc: Path, tmp_path: Path) -> Iterator[Path]:
+    """The same, with a stage that takes minutes; whatever still runs there afterwards is killed."""
+    folder = tmp_path / "project"
+    shutil.copytree(under_dvc, folder)
+    change(folder / "params.yaml", {"embed.epochs": 500})
     yield folder
     for process in running(folder):
         process.kill()

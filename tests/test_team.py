@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import shared_training
 import torch
 from conftest import ROOT, change, run_stages
 from hypothesis import given
@@ -24,7 +25,7 @@ from stages import paths
 from stages.processes import computing
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-SCRIPT = str(ROOT / "tests/shared_training.py")
+SCRIPT = str(shared_training.__file__)
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
 
@@ -57,8 +58,7 @@ def test_one_process_is_no_team() -> None:
 
 def test_a_team_learns_what_one_process_learns(tmp_path: Path) -> None:
     """In float64, since training magnifies differences of rounding a hundredfold in a step or two."""
-    alone = python(SCRIPT, "alone.safetensors", folder=tmp_path)
-    assert alone.returncode == 0, alone.stderr
+    shared_training.main(str(tmp_path / "alone.safetensors"))
     together = python(*TORCHRUN, "2", SCRIPT, "team.safetensors", folder=tmp_path)
     assert together.returncode == 0, together.stderr
     expected, found = load_file(tmp_path / "alone.safetensors"), load_file(tmp_path / "team.safetensors")
