@@ -178,7 +178,7 @@ def _timm() -> ModuleType:
     except ImportError as error:
         raise MelaError(
             f"model.backbone: expected the package timm, which it takes the network from, got {error}; "
-            "install it: pip install 'mela[timm]'"
+            "install it: pip install timm"
         ) from None
     return timm
 

@@ -392,6 +392,8 @@ def kept() -> list[Path]:
 
 # what one process does, one after the other, with the names of the states that are there between
 OTHERS_FIRST = """
+from mela.output import speak
+speak()
 {other}
 print(*sorted(os.listdir(".checkpoints")))
 {restore}

@@ -114,7 +114,9 @@ def under_dvc(whole: tuple[Path, dict[str, float]], tmp_path_factory: pytest.Tem
     """A DVC project whose next stage is `embed`."""
     folder = tmp_path_factory.mktemp("dvc") / "project"
     shutil.copytree(whole[0], folder, ignore=shutil.ignore_patterns("features.parquet", "models", "results", "labels"))
-    shutil.copytree(ROOT / "data/raw/glyphs", folder / "data/raw/glyphs")
+    for name in ("glyphs", "weights"):
+        (folder / "data/raw" / name).mkdir(parents=True)
+        shutil.copy(ROOT / "data/raw" / name / "README.md", folder / "data/raw" / name)
     for name in ("dvc.yaml", ".dvcignore"):
         shutil.copy(ROOT / name, folder / name)
     for command in (["init", "--quiet", "--no-scm"], ["commit", "--quiet", "--force", "images", "manifest"]):
