@@ -16,6 +16,7 @@ from mela.output import log, print_error, speak
 RUN, DATA, MODEL = "Run the pipeline", "Your own data", "Use what was learned"
 ARCHIVES = ("omniglot", "cifar100")
 PRESETS, PARAMS = Path("presets"), Path("params.yaml")
+PAGE = "report.html"
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 
@@ -109,7 +110,12 @@ def summary(
     found = (read_metrics(results / stage / "metrics.json", kind) for stage, kind in stages.items())
     for row in summary_rows(*found):
         table.add_row(*row)
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    if (results / PAGE).is_file():
+        console.print(
+            f"the run on a page, with pictures: {results / PAGE}", soft_wrap=True, highlight=False, markup=False
+        )
 
 
 def _complete_archive(incomplete: str) -> list[str]:

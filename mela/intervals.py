@@ -14,6 +14,9 @@ class Interval:
     mean: float
     ci95: float
 
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.ci95:.2f}"
+
     @classmethod
     def of(cls, values: npt.NDArray[np.float64]) -> "Interval":
         """Of independent values (n,), n at least 2."""

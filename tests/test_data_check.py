@@ -144,7 +144,7 @@ CLASSES = """\
 mine: taken for classes, one in each folder, since images lie in <task>/<label>/<image> in only 0 of 7 folders with \
 images (--as tasks overrules)
 
-  images       43, 40 to 50 x 34 to 60 pixels, most often 40 x 34 (42); L 42, RGB 1; all of them grey
+  images       43, 40 to 50 x 34 to 60 pixels, most often 40 x 34 (42); grey 42, RGB 1; all of them grey
   classes      7, splits given
   train        4 classes of 6 to 7 images; allows 4 ways, and 6 shots and queries together (the images of 'c0')
   val          1 classes of 6 images; allows 1 ways, and 6 shots and queries together (the images of 'c4')

@@ -25,6 +25,10 @@ def test_interval_of_equal_values_is_a_point() -> None:
     assert Interval.of(np.full(5, 20.0)) == Interval(20.0, 0.0)
 
 
+def test_intervals_are_written_as_in_the_tables() -> None:
+    assert str(Interval(-4.6, 0.488)) == "-4.60 ± 0.49"
+
+
 @pytest.mark.parametrize("n", [0, 1])
 def test_an_interval_needs_two_values(n: int) -> None:
     with pytest.raises(ValueError, match=f"an interval needs at least 2 values, got {n}"):

@@ -298,6 +298,9 @@ def test_summary_prints_the_run(copied: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     for line in Path("results/report/summary.md").read_text(encoding="utf-8").splitlines()[2:]:
         assert line.split(" | ")[0].removeprefix("| ") in ended.stdout
+    assert ended.stdout.splitlines()[-1] == "the run on a page, with pictures: results/report.html"
+    Path("results/report.html").unlink()
+    assert "page" not in summary_command().stdout, "there is none"
 
 
 def test_summary_without_a_run(tmp_path: Path) -> None:

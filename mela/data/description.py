@@ -9,6 +9,8 @@ from mela.data.source import SPLITS
 
 SUPPORTS = (1, 5, 10)
 USUAL_MODES = frozenset({"1", "L", "RGB"})
+# what Pillow names by a letter
+WORDS = {"1": "black and white", "L": "grey"}
 KIND = {
     "tasks": "tasks with labels of their own",
     "classes": "classes, one in each folder",
@@ -42,7 +44,7 @@ def _pictures(pictures: Pictures) -> str:
     if not pictures.sizes:
         return f"{pictures.count}, none of them readable" if pictures.count else "none"
     parts = [f"{pictures.count}, {_sizes(pictures.sizes)}"]
-    parts.append(", ".join(f"{mode} {count}" for mode, count in pictures.modes.most_common()))
+    parts.append(", ".join(f"{WORDS.get(mode, mode)} {count}" for mode, count in pictures.modes.most_common()))
     odd = sorted(set(pictures.modes) - USUAL_MODES)
     if odd:
         parts.append(f"{', '.join(odd)} {'is' if len(odd) == 1 else 'are'} converted")
