@@ -74,7 +74,7 @@ NOT_RUN = {
     "dvc exp run -S pretrain.labels=oracle": TRAINS,
     "dvc exp run --name kmeans -S pretrain.labels=kmeans": TRAINS,
     "dvc exp run --name oracle -S pretrain.labels=oracle": TRAINS,
-    "dvc exp run -S tasks.replacement=false -S tasks.train=null": TRAINS,
+    "dvc exp run -S tasks.replacement=false -S tasks.train=null -S embed.tasks_per_epoch=null": TRAINS,
     "dvc exp run --queue -S labeler.merge=false -S labeler.q=4.5,5.5,6.5": TRAINS,
     "dvc queue start": TRAINS,
     "python -m bench.q_sweep": BENCH,

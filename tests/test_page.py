@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mela import figures, store
-from mela.page.content import accuracy_rows, map_points
+from mela.page.content import accuracy_rows, by_doubt, map_points
 from mela.page.sheets import choose_images, sheet
 from mela.page.svg import COLOURS, inline
 from stages import paths
@@ -100,9 +100,15 @@ def test_the_page_of_a_run(finished: Path) -> None:
     assert f"{len(clusters)} classes (there are 80) were found" in page
     assert f"{evaluation['gain']['5_shot']['mean']:+.2f} ± {evaluation['gain']['5_shot']['ci95']:.2f}" in page
     shown = [int(label) for label in re.findall(r'<li data-label="(\d+)"', page)]
-    order = clusters.sort_values(["certainty", "task_classes", "label"])["label"].tolist()
-    assert shown == order, "the doubtful ones first"
+    assert shown == by_doubt(clusters)["label"].tolist(), "the doubtful ones first"
     assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"|http-equiv', "", page), "nothing is fetched"
+
+
+def test_a_class_is_doubtful_by_certainty_and_then_by_the_number_of_its_task_classes() -> None:
+    clusters = pd.DataFrame(
+        {"label": range(6), "task_classes": [100, 190, 101, 60, 99, 100], "certainty": [100, 100, 99.99, 100, 90, 99.8]}
+    )
+    assert by_doubt(clusters)["label"].tolist() == [4, 5, 1, 3, 2, 0]
 
 
 def test_fewer_classes_and_none(copied: Path) -> None:

@@ -139,8 +139,24 @@ def _description(name: str, rows: Sequence[tuple[str, str]]) -> str:
     return ". ".join([title, *facts])
 
 
+def by_doubt(clusters: pd.DataFrame) -> pd.DataFrame:
+    """The least certain classes first; among equals those whose number of task classes is furthest from the median.
+
+    Two classes in one cluster have the tasks of both, and fragments of one class share its tasks. Equal is what reads
+    the same on the page, to a tenth of a percent.
+
+    Parameters
+    ----------
+    clusters : DataFrame
+        Columns certainty (percent), task_classes and label.
+    """
+    task_classes = clusters["task_classes"]
+    ranked = clusters.assign(read=clusters["certainty"].round(1), usual=-(task_classes - task_classes.median()).abs())
+    return ranked.sort_values(["read", "usual", "label"]).drop(columns=["read", "usual"])
+
+
 def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
-    """The least certain classes first; among equals those with the fewest task classes.
+    """What the page says of the most doubtful classes, in the order of `by_doubt`.
 
     Returns
     -------
@@ -148,7 +164,7 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
         The columns of both tables, where there is no truth without those of the second, ``sheet``, a contact sheet, and
         ``on_map``.
     """
-    shown = run.clusters.sort_values(["certainty", "task_classes", "label"]).head(settings.sheets)
+    shown = by_doubt(run.clusters).head(settings.sheets)
     if len(run.purities):
         shown = shown.merge(run.purities, on="label", how="left")
     own = run.labels[run.labels["label"].isin(shown["label"])].merge(run.weights, on=["image_id", "label"], how="left")
