@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import typer
 
 from mela import store
 from mela.atomic import replacing
@@ -147,7 +148,10 @@ class Cell:
 
     def truth(self) -> pd.DataFrame:
         """Columns image_id, split, class."""
-        return pd.read_parquet(self.base / "truth.parquet")
+        path = self.base / "truth.parquet"
+        if not path.is_file():
+            raise typer.BadParameter(f"{path}: no such file; run `python -m bench.label_grid` for {self.name} first")
+        return pd.read_parquet(path)
 
     def tasks(self, name: str) -> pd.DataFrame:
         """The manifest once, repl, val or test; drawn when it is first asked for."""

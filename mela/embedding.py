@@ -1,26 +1,41 @@
 """Meta-learning the initial embedding from locally labelled tasks (Eq. 4-5)."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
-from mela.augmentation import Augmentation
 from mela.backbones import Backbone
-from mela.checkpoints import Checkpoint
-from mela.compute import Compute
 from mela.episodes import Episodes
-from mela.errors import MelaError
-from mela.flat_tasks import FlatTasks, TaskGroup
-from mela.images import ImageLoader, require_images
-from mela.ridge import UnsolvableError, ridge_query_losses
-from mela.training import Epoch, Part, Schedule, fit, require_share
-from mela.watching import SILENT, Watch
+from mela.learner import Learner, one_hot
+from mela.meta_training import train_on_tasks
+from mela.ridge import ridge, ridge_query_losses, with_intercept
+from mela.training import Epoch
 
-Ints = npt.NDArray[np.int64]
+
+class RidgeLearner(Learner):
+    """Ridge regression on the support set, squared error on the query set.
+
+    Parameters
+    ----------
+    backbone : Backbone
+    ridge, normalize
+        See `mela.ridge.ridge`.
+    """
+
+    def __init__(self, backbone: Backbone, ridge: float, *, normalize: bool) -> None:
+        super().__init__(backbone)
+        self.regularizer, self.normalize = ridge, normalize
+
+    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """What ridge regression predicts of one-hot labels."""
+        weights = ridge(support, one_hot(labels, ways), self.regularizer, normalize=self.normalize)
+        return with_intercept(query.to(weights.dtype)) @ weights
+
+    def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
+        """See `mela.ridge.ridge_query_losses`."""
+        return ridge_query_losses(features, labels, ways, n_support, self.regularizer, normalize=self.normalize)
 
 
 def train_embedding(
@@ -28,155 +43,21 @@ def train_embedding(
     images: npt.NDArray[np.uint8],
     tasks: Episodes,
     *,
-    augmentation: Augmentation,
-    schedule: Schedule,
-    tasks_per_epoch: int | None,
-    tasks_per_step: int = 1,
-    accumulate: int = 1,
     ridge: float,
     normalize: bool,
-    seed: int,
-    compute: Compute | None = None,
-    checkpoint: Checkpoint | None = None,
-    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
-    watch: Watch = SILENT,
+    **training: Any,
 ) -> list[Epoch]:
     """Train `backbone` in place and return its curve.
-
-    Support and query images of all tasks of a step go through the backbone as one batch; for each task ridge regression
-    on its support set predicts its query set; the squared error, averaged over the tasks, is the loss.
 
     Parameters
     ----------
     backbone : Backbone
     images : uint8 (N, h, w, c)
     tasks : Episodes
-        With support and query images; ways and shots may differ.
-    augmentation : Augmentation
-    schedule : Schedule
-    tasks_per_epoch : int or None
-        Tasks of an epoch, drawn anew without repetition for each; None takes all.
-    tasks_per_step : int
-        Tasks of a step, at most; the numbers of an epoch's steps differ by one task at most.
-    accumulate : int
-        Parts into which the tasks of a step are divided, to be computed one after the other with less memory; their
-        gradients add up. Each part has BatchNorm statistics of its own.
     ridge, normalize
         See `mela.ridge.ridge`.
-    seed : int
-        Of task order, augmentation and dropout.
-    compute : Compute, optional
-        Number format and processes; by default float32 in this process alone.
-    checkpoint : Checkpoint, optional
-        See `mela.training.fit`.
-    on_epoch : callable
-        Told of every finished epoch.
-    watch : Watch
-        Counts steps.
+    **training
+        All else that `mela.meta_training.train_on_tasks` takes.
     """
-    if not len(tasks):
-        raise MelaError("train manifest: expected at least one task, found none")
-    if tasks_per_epoch is not None and tasks_per_epoch > len(tasks):
-        raise MelaError(
-            f"embed.tasks_per_epoch: expected at most {len(tasks)}, the number of training tasks, got {tasks_per_epoch}"
-        )
-    require_images(images, tasks.image_ids())
-    compute = compute or Compute()
-    n_tasks = tasks_per_epoch or len(tasks)
-    n_steps = -(-n_tasks // tasks_per_step)
-    require_share("embed.tasks_per_step", n_tasks // n_steps, accumulate, compute.team, things="tasks")
-    generator = torch.Generator().manual_seed(seed)
-    device = next(backbone.parameters()).device
-    load = ImageLoader(images, device)
-    shapes = _Shapes.of(tasks)
-    forward = compute.forward_of(backbone)
-
-    def parts(chosen: Tensor) -> Iterator[Part]:
-        for part in chosen.tensor_split(accumulate):
-            ordered = shapes.sort(part.numpy())
-            own = compute.team.share(len(ordered))
-            bounds = np.concatenate([[0], np.cumsum(shapes.n_images[ordered])])
-            changes = augmentation.draw(int(bounds[-1]), generator)[slice(bounds[own.start], bounds[own.stop])]
-            groups = list(shapes.groups(ordered[own]))
-            ids = np.concatenate([np.hstack([group.support, group.query]).ravel() for group in groups])
-            losses, accuracies = _losses(forward(changes(load(ids))), groups)
-            yield losses.sum() / len(chosen), accuracies.sum() / len(chosen)
-
-    def _losses(features: Tensor, groups: list[TaskGroup]) -> tuple[Tensor, Tensor]:
-        found, start = [], 0
-        for group in groups:
-            labels = np.hstack([group.support_labels, group.query_labels])
-            own = features[start : start + labels.size].view(*labels.shape, -1)
-            start += labels.size
-            try:
-                found.append(
-                    ridge_query_losses(
-                        own,
-                        torch.from_numpy(labels).to(device),
-                        group.ways,
-                        group.support.shape[1],
-                        ridge,
-                        normalize=normalize,
-                    )
-                )
-            except UnsolvableError as error:
-                task = tasks.task_ids[group.positions[error.problem]]
-                raise MelaError(f"embed: task {task}: {error}") from None
-        losses, accuracies = zip(*found, strict=True)
-        return torch.cat(losses), torch.cat(accuracies)
-
-    def epoch_steps() -> Iterator[Iterator[Part]]:
-        chosen = torch.randperm(len(tasks), generator=generator)[:n_tasks]
-        return map(parts, chosen.tensor_split(n_steps))
-
-    return fit(
-        backbone,
-        epoch_steps,
-        schedule,
-        stage="embed",
-        seed=seed,
-        generator=generator,
-        team=compute.team,
-        checkpoint=checkpoint,
-        on_epoch=on_epoch,
-        steps_per_epoch=n_steps,
-        watch=watch,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Shapes:
-    """Tasks sorted by their shape.
-
-    Attributes
-    ----------
-    all : list of TaskGroup
-        Every task, with those of its shape.
-    group, row : int64 (n_tasks,)
-        Where each task is among them.
-    n_images : int64 (n_tasks,)
-    """
-
-    all: list[TaskGroup]
-    group: Ints
-    row: Ints
-    n_images: Ints
-
-    @classmethod
-    def of(cls, tasks: Episodes) -> "_Shapes":
-        groups = FlatTasks.of(tasks).groups()
-        group, row, n_images = np.zeros((3, len(tasks)), dtype=np.int64)
-        for number, of_a_shape in enumerate(groups):
-            group[of_a_shape.positions] = number
-            row[of_a_shape.positions] = np.arange(len(of_a_shape))
-            n_images[of_a_shape.positions] = of_a_shape.support.shape[1] + of_a_shape.query.shape[1]
-        return cls(all=groups, group=group, row=row, n_images=n_images)
-
-    def sort(self, positions: Ints) -> Ints:
-        """Tasks of one shape side by side."""
-        return positions[np.argsort(self.group[positions], kind="stable")]
-
-    def groups(self, positions: Ints) -> Iterator[TaskGroup]:
-        """The tasks at positions that are sorted."""
-        for number in np.unique(self.group[positions]):
-            yield self.all[number][self.row[positions[self.group[positions] == number]]]
+    learner = RidgeLearner(backbone, ridge, normalize=normalize)
+    return train_on_tasks(learner, images, tasks, stage="embed", **training)

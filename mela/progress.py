@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD
+from torch.optim import Optimizer
 from torch.optim.lr_scheduler import MultiStepLR
 
 from mela.checkpoints import Checkpoint
@@ -42,7 +42,7 @@ class Progress:
     Attributes
     ----------
     model : nn.Module
-    optimizer : SGD
+    optimizer : Optimizer
     decays : MultiStepLR
     generator : torch.Generator
         Of order and augmentation.
@@ -52,7 +52,7 @@ class Progress:
     """
 
     model: nn.Module
-    optimizer: SGD
+    optimizer: Optimizer
     decays: MultiStepLR
     generator: torch.Generator
     team: Team
@@ -80,8 +80,8 @@ class Progress:
         assert self._epoch_began is not None, "begin_epoch comes first"
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for number, state in self.optimizer.state_dict()["state"].items():
-            if state.get("momentum_buffer") is not None:
-                tensors[f"momentum.{number}"] = state["momentum_buffer"]
+            kept = {name: value for name, value in state.items() if value is not None}
+            tensors |= {f"optimizer.{number}.{name}": value for name, value in kept.items()}
         tensors |= {
             "masks": masks,
             "sums": sums,
@@ -108,10 +108,10 @@ class Progress:
             {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
         )
         for number, parameter in enumerate(self.optimizer.param_groups[0]["params"]):
-            if f"momentum.{number}" in tensors:
-                # in the memory format of the weights
-                buffer = torch.empty_like(parameter, requires_grad=False).copy_(tensors[f"momentum.{number}"])
-                self.optimizer.state[parameter]["momentum_buffer"] = buffer
+            prefix = f"optimizer.{number}."
+            for name, value in tensors.items():
+                if name.startswith(prefix):
+                    self.optimizer.state[parameter][name.removeprefix(prefix)] = _like(value, parameter)
         self.optimizer.param_groups[0]["lr"] = facts["learning_rate"]
         epochs, steps = len(facts["curve"]), facts["steps"]
         # one step more than were taken: PyTorch warns where none was, of an order that is right here
@@ -122,3 +122,10 @@ class Progress:
         self.generator.set_state(tensors["epoch_began"])
         self.checkpoint.tell(f"goes on after {epochs} epochs and {steps} steps of a training that was interrupted")
         return Position(curve=facts["curve"], steps=steps, sums=tensors["sums"], generator=tensors["generator"])
+
+
+def _like(value: Tensor, parameter: Tensor) -> Tensor:
+    """A tensor of the optimizer as it was: in the memory format of its weights, or a number."""
+    if value.shape != parameter.shape:
+        return value.clone()
+    return torch.empty_like(parameter, requires_grad=False).copy_(value)

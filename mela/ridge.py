@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
-def ridge(features: Tensor, targets: Tensor, regularizer: float, *, normalize: bool = False) -> Tensor:
+def ridge(features: Tensor, targets: Tensor, regularizer: float | Tensor, *, normalize: bool = False) -> Tensor:
     r"""Weights of a ridge regression with a regularised intercept, in closed form (Eq. 5).
 
     With Z the features and a last column of ones, the minimiser of :math:`\|Z W - Y\|^2 + \lambda \|W\|^2` is
@@ -22,8 +22,8 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float, *, normalize: b
         Of one problem or, with leading dimensions, of several.
     targets : Tensor (..., n, k)
         One-hot labels.
-    regularizer : float
-        lambda, above 0.
+    regularizer : float or Tensor ()
+        lambda, above 0; may be learned.
     normalize : bool
         Read Eq. 5 literally, whose squared error is a mean: lambda is then multiplied by n.
 
@@ -53,7 +53,8 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float, *, normalize: b
             raise UnsolvableError(
                 problem,
                 f"ridge: expected a positive definite system of {n} samples, got one that is not (largest "
-                f"feature {largest:.3g}, regularizer {regularizer:g}); raise embed.ridge or lower embed.learning_rate",
+                f"feature {largest:.3g}, regularizer {float(regularizer):g}); raise embed.ridge or lower "
+                "embed.learning_rate",
             )
         if dual:
             return design.mT @ torch.cholesky_solve(targets, factor)

@@ -1,7 +1,8 @@
-"""Stochastic gradient descent with step decays: the loop that both trainings share."""
+"""Gradient descent with step decays: the loop that all trainings share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,10 @@ PATIENCE = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """SGD settings; the learning rate is multiplied by `decay` after each epoch in `milestones` (counted from 1)."""
+    """The learning rate is multiplied by `decay` after each epoch in `milestones` (counted from 1).
+
+    With Adam in place of SGD `momentum` does not count, and weights decay as in AdamW.
+    """
 
     epochs: int
     learning_rate: float
@@ -30,6 +34,14 @@ class Schedule:
     weight_decay: float
     milestones: Sequence[int]
     decay: float
+    optimizer: Literal["sgd", "adam"] = "sgd"
+
+    def optimizer_of(self, model: nn.Module) -> torch.optim.Optimizer:
+        """For all that learns in a model."""
+        learned, rate = model.parameters(), self.learning_rate
+        if self.optimizer == "adam":
+            return torch.optim.AdamW(learned, lr=rate, weight_decay=self.weight_decay)
+        return torch.optim.SGD(learned, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +110,7 @@ def fit(
     MelaError
         The loss became NaN or infinite, or the weights did in the last step; names epoch and step.
     """
-    optimizer = torch.optim.SGD(
-        model.parameters(),
-        lr=schedule.learning_rate,
-        momentum=schedule.momentum,
-        weight_decay=schedule.weight_decay,
-    )
+    optimizer = schedule.optimizer_of(model)
     decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
     generator = generator or torch.Generator()
     progress = Progress(

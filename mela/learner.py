@@ -1,0 +1,92 @@
+"""What learns from tasks: an embedding with a base learner on top."""
+
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mela.backbones import Backbone
+
+
+class Learner(nn.Module):
+    """An embedding and a rule that labels query images by a support set; methods say which rule, and which loss.
+
+    Everything is for t tasks of one shape at once: n support and q query images each, of the same number of ways.
+
+    Parameters
+    ----------
+    backbone : Backbone
+
+    Attributes
+    ----------
+    optimizer : {"sgd", "adam"}
+        That trains the method; with Adam the schedule's momentum does not count.
+    learning_rate : float
+        At the start.
+    """
+
+    optimizer: ClassVar[Literal["sgd", "adam"]] = "sgd"
+    learning_rate: ClassVar[float] = 0.05
+
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__()
+        self.backbone = backbone
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images (b, c, h, w), float in [0, 1], to what the rule needs of each (b, ...): by default features (b, m)."""
+        features: Tensor = self.backbone(images)
+        return features
+
+    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """How much each query image belongs to each class.
+
+        Parameters
+        ----------
+        support, query : Tensor (t, n, ...), (t, q, ...)
+            What `forward` made of the images.
+        labels : Tensor (t, n) of int64
+            Local labels, 0 to ways - 1.
+        ways : int
+
+        Returns
+        -------
+        Tensor (t, q, ways)
+        """
+        raise NotImplementedError
+
+    def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
+        """Losses that training minimises: by default the cross-entropy of the query images.
+
+        Parameters
+        ----------
+        features : Tensor (t, n + q, ...)
+            What `forward` made of the support and then the query images.
+        labels : Tensor (t, n + q) of int64
+        n_support, ways : int
+
+        Returns
+        -------
+        losses : Tensor (t,)
+        accuracies : Tensor (t,)
+            Shares of the query images whose label has the largest logit, in [0, 1].
+        """
+        logits = self.logits(features[:, :n_support], labels[:, :n_support], features[:, n_support:], ways)
+        return query_losses(logits, labels[:, n_support:])
+
+
+def query_losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropies (t,) and accuracies (t,) of logits (t, q, k) for labels (t, q)."""
+    losses = F.cross_entropy(logits.mT, labels, reduction="none").mean(1)
+    return losses, (logits.detach().argmax(2) == labels).float().mean(1)
+
+
+def one_hot(labels: Tensor, ways: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Labels (...) as (..., ways)."""
+    return F.one_hot(labels, ways).to(dtype)
+
+
+def prototypes(support: Tensor, labels: Tensor, ways: int) -> Tensor:
+    """Mean of each class's features: (t, n, m) to (t, ways, m); each class has one image or more."""
+    members = one_hot(labels, ways, support.dtype).mT
+    return members @ support / members.sum(2, keepdim=True)

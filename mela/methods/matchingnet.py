@@ -1,0 +1,31 @@
+"""Matching networks: attention over the support images (Vinyals et al., 2016), without full context embeddings."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mela.backbones import Backbone
+from mela.learner import Learner, one_hot
+from mela.method import Method
+
+SMALLEST = 1e-6
+
+
+class MatchingNet(Learner):
+    r"""The probability of a class is the attention to its images, a softmax of the cosines :math:`s \cos(x, x_i)`.
+
+    The scale s, 1 in the paper, is learned, since cosines alone cannot tell five classes apart with any certainty.
+    """
+
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__(backbone)
+        self.scale = nn.Parameter(torch.tensor(10.0))
+
+    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """Log-probabilities (t, q, ways); see `Learner.logits`."""
+        cosines = F.normalize(query, dim=2) @ F.normalize(support, dim=2).mT
+        attention = (self.scale * cosines).softmax(2)
+        return (attention @ one_hot(labels, ways)).clamp(min=SMALLEST).log()
+
+
+METHOD = Method(title="MatchingNet", source="Vinyals et al., 2016", sees="tasks", learner=MatchingNet)

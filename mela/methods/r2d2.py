@@ -1,0 +1,27 @@
+"""R2-D2: ridge regression with a learned regulariser (Bertinetto et al., 2019)."""
+
+import torch
+from torch import Tensor, nn
+
+from mela.backbones import Backbone
+from mela.learner import Learner, one_hot
+from mela.method import Method
+from mela.ridge import ridge, with_intercept
+
+
+class R2D2(Learner):
+    r"""Logits are :math:`\alpha\, x W + \beta`, W being ridge regression's weights for the learned :math:`\lambda`."""
+
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__(backbone)
+        self.log_lambda = nn.Parameter(torch.zeros(()))
+        self.scale = nn.Parameter(torch.tensor(10.0))
+        self.shift = nn.Parameter(torch.zeros(()))
+
+    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """Logits (t, q, ways); see `Learner.logits`."""
+        weights = ridge(support, one_hot(labels, ways), self.log_lambda.exp())
+        return self.scale * (with_intercept(query) @ weights) + self.shift
+
+
+METHOD = Method(title="R2-D2", source="Bertinetto et al., 2019", sees="tasks", learner=R2D2)
