@@ -65,7 +65,7 @@ def read_document(path: Path) -> dict[str, object]:
         raise MelaError(f"{path}: expected YAML, got {' '.join(str(error).split())}") from None
     if not isinstance(document, dict):
         raise MelaError(f"{path}: expected blocks such as `labeler:`, got {type(document).__name__}")
-    known = {block.block for block in BLOCKS}
+    known = {block.block for block in (*BLOCKS, *EXTRA_BLOCKS)}
     for name in document:
         if name not in known:
             raise MelaError(f"{path}: {name}: unknown block; expected one of {', '.join(sorted(known))}")
@@ -190,11 +190,10 @@ class AugmentParams(Block):
     jitter: Annotated[float, Field(ge=0, lt=1)]
 
 
-class _Schedule(Block):
-    """Stochastic gradient descent with step decays, shared by both trainings."""
+class _Decays(Block):
+    """Gradient descent with step decays, shared by all trainings."""
 
     epochs: Positive
-    learning_rate: Rate
     momentum: Annotated[float, Field(ge=0, lt=1)]
     weight_decay: Annotated[float, Field(ge=0, le=1e30)]
     milestones: list[Positive]
@@ -211,8 +210,15 @@ class _Schedule(Block):
         return self
 
     def schedule(self) -> dict[str, Any]:
-        """The arguments of `mela.training.Schedule`."""
-        return {name: getattr(self, name) for name in _Schedule.model_fields if name not in ("accumulate", "seed")}
+        """The arguments of `mela.training.Schedule`, as far as they are known here."""
+        known = {*_Schedule.model_fields} & {*type(self).model_fields} - {"accumulate", "seed"}
+        return {name: getattr(self, name) for name in known}
+
+
+class _Schedule(_Decays):
+    """The same with a learning rate."""
+
+    learning_rate: Rate
 
 
 class EmbedParams(_Schedule):
@@ -270,6 +276,14 @@ class PretrainParams(_Schedule):
     batch_size: Annotated[int, Field(ge=2)]
 
 
+class MethodsParams(_Decays):
+    """How long the benchmark trains each method on tasks; the method says at which learning rate."""
+
+    block: ClassVar[str] = "methods"
+    tasks_per_epoch: Positive
+    tasks_per_step: Positive
+
+
 class EvaluateParams(Block):
     """Meta-test with a logistic head (Eq. 8)."""
 
@@ -318,6 +332,8 @@ BLOCKS: tuple[type[Block], ...] = (
     ReportParams,
     RuntimeParams,
 )
+# of the benchmark of methods, in no other file
+EXTRA_BLOCKS: tuple[type[Block], ...] = (MethodsParams,)
 
 
 def check_document(path: Path) -> None:

@@ -1,0 +1,59 @@
+"""Meta-test of one system: by its own rule, and by every head on its embedding."""
+
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from mela import store
+from mela.augmentation import Augmentation
+from mela.checked import read_manifest
+from mela.device import choose_device
+from mela.episodes import Episodes
+from mela.evaluation import feature_lookups, require_unseen
+from mela.heads import HEADS
+from mela.learned import load_learner
+from mela.meta_test import own_rule, with_head
+from mela.models import load_model
+from mela.output import log
+from mela.params import AugmentParams, EvaluateParams, RuntimeParams
+from stages.run import run
+
+OWN = "logistic"
+
+
+def main(
+    images: Annotated[Path, typer.Option()],
+    train: Annotated[Path, typer.Option()],
+    test: Annotated[Path, typer.Option()],
+    params: Annotated[Path, typer.Option()],
+    model: Annotated[Path, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+) -> None:
+    """Read images, a model and test tasks; write the accuracy of every task by every rule."""
+    settings, augment = EvaluateParams.read(params), AugmentParams.read(params)
+    device = choose_device(RuntimeParams.read(params).device)
+    packed, tasks = store.open_images(images), Episodes(read_manifest(test))
+    require_unseen(tasks, Episodes(read_manifest(train)), str(test))
+    learner = load_learner(model, device)
+    backbone = load_model(model, device, packed) if learner is None else learner.backbone
+    changing = augment.crop_padding or augment.flip or augment.jitter
+    lookup, copies = feature_lookups(
+        backbone,
+        packed,
+        tasks,
+        copies=settings.support_copies if changing else 1,
+        augmentation=Augmentation(**augment.model_dump()),
+        seed=settings.seed,
+    )
+    parts = {name: with_head(head, lookup, tasks, settings.shots, copies=copies) for name, head in HEADS.items()}
+    parts["own"] = own_rule(learner, packed, tasks, settings.shots) if learner else parts[OWN]
+    table = pd.concat([part.assign(head=name) for name, part in parts.items()], ignore_index=True)
+    store.write_table(out, table, store.HEADS, stage="meta_test", params=settings.model_dump(mode="json"))
+    own = table[table["head"] == "own"].groupby("setting")["accuracy"].mean()
+    log.info("meta_test: " + ", ".join(f"{setting} {accuracy:.2f}" for setting, accuracy in own.items()))
+
+
+if __name__ == "__main__":
+    run(main)

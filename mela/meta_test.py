@@ -1,0 +1,104 @@
+"""Meta-test of any method on frozen tasks: by its own rule, and by every head on its embedding."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from mela.episodes import Episodes
+from mela.evaluation import Lookup, support_of
+from mela.flat_tasks import FlatTasks, TaskGroup
+from mela.heads import Head, in_blocks
+from mela.images import ImageLoader, to_unit
+from mela.learner import Learner
+
+BATCH = 64
+Predict = Callable[[TaskGroup], npt.NDArray[np.int64]]
+
+
+def own_rule(
+    learner: Learner, images: npt.NDArray[np.uint8], tasks: Episodes, shots: Sequence[int], *, block: int = 8
+) -> pd.DataFrame:
+    """Accuracy of every task by the method's own rule, in evaluation mode.
+
+    What the rule needs of an image is computed once.
+
+    Parameters
+    ----------
+    learner : Learner
+    images : uint8 (N, h, w, c)
+    tasks : Episodes
+    shots : sequence of int
+        Of each class, the first so many support images count.
+    block : int
+        Tasks at a time.
+
+    Returns
+    -------
+    DataFrame with columns task_id, setting, accuracy (percent)
+    """
+    device = next(learner.parameters()).device
+    learner.eval()
+    image_ids = tasks.image_ids()
+    load = ImageLoader(images, device, resident=False)
+    with torch.no_grad():
+        starts = range(0, len(image_ids), BATCH)
+        known = torch.cat([learner(to_unit(load(image_ids[start : start + BATCH]))) for start in starts])
+
+        def of(ids: npt.NDArray[np.int64]) -> Tensor:
+            return known[torch.from_numpy(np.searchsorted(image_ids, ids)).to(device)]
+
+        def predict(group: TaskGroup) -> npt.NDArray[np.int64]:
+            found = []
+            for start in range(0, len(group), block):
+                part = group[start : start + block]
+                labels = torch.from_numpy(part.support_labels).to(device)
+                found.append(
+                    learner.logits(of(part.support), labels, of(part.query), part.ways).argmax(2).cpu().numpy()
+                )
+            return np.concatenate(found)
+
+        return _table(tasks, shots, {"": predict})
+
+
+def with_head(
+    head: Head, lookup: Lookup, tasks: Episodes, shots: Sequence[int], *, copies: Lookup | None = None
+) -> pd.DataFrame:
+    """Accuracy of every task with a head on features.
+
+    Parameters
+    ----------
+    head : callable
+        See `mela.heads`.
+    lookup, copies : callable
+        See `mela.evaluation.evaluate_tasks`.
+    tasks : Episodes
+    shots : sequence of int
+
+    Returns
+    -------
+    DataFrame with columns task_id, setting, accuracy (percent)
+    """
+
+    def predict_by(support: Lookup) -> Predict:
+        return lambda group: in_blocks(head, *support_of(group, support), lookup(group.query)[:, :, 0], group.ways)
+
+    variants = {"": predict_by(lookup)}
+    if copies is not None:
+        variants[f"_{copies(tasks.support_ids()[:1]).shape[1]}x"] = predict_by(copies)
+    return _table(tasks, shots, variants)
+
+
+def _table(tasks: Episodes, shots: Sequence[int], variants: Mapping[str, Predict]) -> pd.DataFrame:
+    every, parts = FlatTasks.of(tasks), []
+    for k in shots:
+        groups = every.first_shots(k).groups()
+        for suffix, predict in variants.items():
+            for group in groups:
+                right = predict(group) == group.query_labels
+                part = {"task_id": tasks.task_ids[group.positions], "setting": f"{k}_shot{suffix}"}
+                parts.append(pd.DataFrame(part | {"accuracy": 100 * right.mean(axis=1)}))
+    return pd.concat(parts, ignore_index=True)
