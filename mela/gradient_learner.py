@@ -1,0 +1,112 @@
+"""Methods that adapt weights to a task by gradient steps: what MAML, its first-order version and ANIL share."""
+
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from mela.backbones import Backbone
+from mela.learner import Learner
+
+
+class SupportBatchNorm(nn.BatchNorm2d):
+    """BatchNorm with the statistics of a support set, where `n_support` says how many of a batch's first images it is.
+
+    So nothing is learned of a query image from the others, and training and testing do the same (as in MetaBN;
+    Bronskill et al., 2020). Where `n_support` is None it is plain BatchNorm, with running statistics in evaluation
+    mode.
+    """
+
+    n_support: int | None = None
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """Maps (b, c, h, w) of the same shape."""
+        if self.n_support is None:
+            return super().forward(maps)
+        support = maps[: self.n_support]
+        mean, variance = support.mean((0, 2, 3)), support.var((0, 2, 3), unbiased=False)
+        if self.training and self.running_mean is not None and self.running_var is not None:
+            self.running_mean.lerp_(mean.detach(), self.momentum or 0.1)
+            self.running_var.lerp_(variance.detach(), self.momentum or 0.1)
+        return F.batch_norm(maps, mean, variance, self.weight, self.bias, training=False, eps=self.eps)
+
+
+class GradientLearner(Learner):
+    r"""Gradient descent on the cross-entropy of the support set, from weights that are learned for it.
+
+    .. math:: \theta_{i+1} = \theta_i - \eta \nabla_{\theta_i} L_{ce}(\theta_i; S)
+
+    The linear classifier on top starts from one vector for all classes, so that any number of ways goes, and the order
+    of a task's labels makes no difference (Ye and Chao, 2022).
+
+    Parameters
+    ----------
+    backbone : Backbone
+
+    Attributes
+    ----------
+    adapts : {"all", "head"}
+        What the steps change.
+    first_order : bool
+        Whether the steps count as constants when their outcome is differentiated.
+    steps : int
+    rate : float
+        eta.
+    """
+
+    adapts: ClassVar[Literal["all", "head"]] = "all"
+    first_order: ClassVar[bool] = False
+    steps: ClassVar[int] = 5
+    rate: ClassVar[float] = 0.1
+
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__(backbone)
+        self.start = nn.Parameter(torch.zeros(backbone.dimensions))
+        self.norms = [module for module in backbone.modules() if isinstance(module, nn.BatchNorm2d)]
+        for module in self.norms:
+            module.__class__ = SupportBatchNorm
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images as they are; the features depend on the task."""
+        return images
+
+    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """Logits (t, q, ways) of images (t, q, c, h, w); see `Learner.logits`."""
+        learning = torch.is_grad_enabled() and self.training
+        with torch.enable_grad():
+            found = [self._adapted(*task, ways) for task in zip(support, labels, query, strict=True)]
+        return torch.stack(found) if learning else torch.stack(found).detach()
+
+    def _adapted(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """Logits (q, ways) for one task."""
+        weights: dict[str, Tensor] = {"head": self.start.expand(ways, -1)}
+        weights["bias"] = self.start.new_zeros(ways).requires_grad_()
+        if self.adapts == "all":
+            weights |= dict(self.backbone.named_parameters())
+        second_order = self.training and not self.first_order
+        images = torch.cat([support, query])
+        known = None if self.adapts == "all" else self._features({}, images, len(support))
+        for _ in range(self.steps):
+            features = self._features(weights, support, len(support)) if known is None else known[: len(support)]
+            loss = F.cross_entropy(F.linear(features, weights["head"], weights["bias"]), labels)
+            gradients = torch.autograd.grad(loss, list(weights.values()), create_graph=second_order, retain_graph=True)
+            weights = {
+                name: value - self.rate * gradient
+                for (name, value), gradient in zip(weights.items(), gradients, strict=True)
+            }
+        features = self._features(weights, images, len(support)) if known is None else known
+        return F.linear(features[len(support) :], weights["head"], weights["bias"])
+
+    def _features(self, weights: dict[str, Tensor], images: Tensor, n_support: int) -> Tensor:
+        """Features (b, m) of images the first of which are the support set, with some weights in place of the own."""
+        body = {name: value for name, value in weights.items() if name not in ("head", "bias")}
+        for norm in self.norms:
+            norm.n_support = n_support  # type: ignore[assignment]
+        try:
+            features: Tensor = functional_call(self.backbone, body, (images,))
+        finally:
+            for norm in self.norms:
+                norm.n_support = None  # type: ignore[assignment]
+        return features

@@ -1,0 +1,13 @@
+"""MAML without second derivatives (Finn, Abbeel and Levine, 2017, section 5.2)."""
+
+from mela.gradient_learner import GradientLearner
+from mela.method import Method
+
+
+class FirstOrderMAML(GradientLearner):
+    """All weights take the steps, which count as constants when their outcome is differentiated."""
+
+    first_order = True
+
+
+METHOD = Method(title="MAML, first order", source="Finn et al., 2017", sees="tasks", learner=FirstOrderMAML)

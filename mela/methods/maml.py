@@ -1,0 +1,11 @@
+"""MAML: weights from which a few gradient steps lead to any task (Finn, Abbeel and Levine, 2017)."""
+
+from mela.gradient_learner import GradientLearner
+from mela.method import Method
+
+
+class MAML(GradientLearner):
+    """All weights take the steps, and what they lead to is differentiated through them."""
+
+
+METHOD = Method(title="MAML", source="Finn et al., 2017", sees="tasks", learner=MAML)

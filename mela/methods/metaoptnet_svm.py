@@ -1,0 +1,85 @@
+"""MetaOptNet with a multi-class support vector machine (Lee et al., 2019)."""
+
+import torch
+from torch import Tensor, nn
+
+from mela.backbones import Backbone
+from mela.learner import Learner, one_hot
+from mela.method import Method
+
+C = 0.1
+STEPS = 500
+EPSILON = 1e-5
+
+
+class MetaOptNetSVM(Learner):
+    r"""Logits are :math:`s\, x W`, W being Crammer and Singer's machine on the support set (C = 0.1) and s learned.
+
+    Its dual, with K the Gram matrix of the support set and Y its one-hot labels, in :math:`B = C Y - A`:
+
+    .. math:: \min_A \tfrac12 \langle A, K A \rangle - \langle A, Y \rangle \quad
+        \text{with } B \ge 0,\ B \mathbf 1 = C \mathbf 1, \qquad W = X^\top A.
+
+    It is solved by projected gradients. Where B is above 0 the solution solves a linear system, through which it is
+    differentiated.
+    """
+
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__(backbone)
+        self.scale = nn.Parameter(torch.tensor(10.0))
+
+    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """Logits (t, q, ways); see `Learner.logits`."""
+        gram, targets = support @ support.mT, one_hot(labels, ways, support.dtype)
+        dual = solve(gram, targets, free_variables(gram.detach(), targets))
+        return self.scale * (query @ (support.mT @ dual))
+
+
+def free_variables(gram: Tensor, targets: Tensor) -> Tensor:
+    """Which entries of B are above 0 at the optimum (t, n, k), by accelerated projected gradients (FISTA)."""
+    step = 1 / torch.linalg.matrix_norm(gram, ord=2).clamp(min=EPSILON)[:, None, None]
+    slack = ahead = torch.full_like(targets, C / targets.shape[2])
+    momentum = 1.0
+    for _ in range(STEPS):
+        gradient = targets - gram @ (C * targets - ahead)
+        moved = to_simplex(ahead - step * gradient, C)
+        faster = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+        ahead = moved + (momentum - 1) / faster * (moved - slack)
+        slack, momentum = moved, faster
+    return slack > EPSILON * C
+
+
+def to_simplex(points: Tensor, total: float) -> Tensor:
+    """The nearest points (..., k) with entries from 0 that sum to `total` (Held, Wolfe and Crowder, 1974)."""
+    ordered = points.sort(dim=-1, descending=True).values
+    excess = ordered.cumsum(-1) - total
+    counts = torch.arange(1, points.shape[-1] + 1, device=points.device)
+    last = (ordered * counts > excess).sum(-1, keepdim=True)
+    return (points - excess.gather(-1, last - 1) / last).clamp(min=0)
+
+
+def solve(gram: Tensor, targets: Tensor, free: Tensor) -> Tensor:
+    """The dual solution A (t, n, k) as a function of the Gram matrices (t, n, n), given which entries of B are above 0.
+
+    Where B is 0, A is C Y; elsewhere the gradient of the objective is one number for each image, and rows sum to 0.
+    """
+    t, n, k = targets.shape
+    mask = free.to(gram.dtype).flatten(1)
+    unit = torch.eye(n * k, device=gram.device, dtype=gram.dtype)
+    blocks = torch.einsum("tij,kl->tikjl", gram, unit[:k, :k]).reshape(t, n * k, n * k)
+    # rows of variables that are free: K A - Y + multiplier = 0; of the others: A = C Y
+    upper = mask[:, :, None] * (blocks + EPSILON * unit) + (1 - mask)[:, :, None] * unit
+    sums = unit.view(n * k, n, k).sum(2).expand(t, -1, -1)
+    system = torch.cat(
+        [
+            torch.cat([upper, mask[:, :, None] * sums], dim=2),
+            torch.cat([sums.mT, torch.zeros(t, n, n, device=gram.device, dtype=gram.dtype)], dim=2),
+        ],
+        dim=1,
+    )
+    wanted = torch.where(free, targets, C * targets).flatten(1)
+    right = torch.cat([wanted, torch.zeros(t, n, device=gram.device, dtype=gram.dtype)], dim=1)
+    return torch.linalg.solve(system, right[:, :, None])[:, : n * k, 0].view(t, n, k)
+
+
+METHOD = Method(title="MetaOptNet (SVM)", source="Lee et al., 2019", sees="tasks", learner=MetaOptNetSVM)
