@@ -30,7 +30,8 @@ class SupportBatchNorm(nn.BatchNorm2d):
         if self.training and self.running_mean is not None and self.running_var is not None:
             self.running_mean.lerp_(mean.detach(), self.momentum or 0.1)
             self.running_var.lerp_(variance.detach(), self.momentum or 0.1)
-        return F.batch_norm(maps, mean, variance, self.weight, self.bias, training=False, eps=self.eps)
+        scale = self.weight / (variance + self.eps).sqrt()
+        return maps * scale[:, None, None] + (self.bias - mean * scale)[:, None, None]
 
 
 class GradientLearner(Learner):
@@ -38,8 +39,8 @@ class GradientLearner(Learner):
 
     .. math:: \theta_{i+1} = \theta_i - \eta \nabla_{\theta_i} L_{ce}(\theta_i; S)
 
-    The linear classifier on top starts from one vector for all classes, so that any number of ways goes, and the order
-    of a task's labels makes no difference (Ye and Chao, 2022).
+    The linear classifier on top starts at zero (Kao, Chiu and Chen, 2022), so that any number of ways goes, and the
+    order of a task's labels makes no difference; the first step changes it alone.
 
     Parameters
     ----------
@@ -63,7 +64,6 @@ class GradientLearner(Learner):
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__(backbone)
-        self.start = nn.Parameter(torch.zeros(backbone.dimensions))
         self.norms = [module for module in backbone.modules() if isinstance(module, nn.BatchNorm2d)]
         for module in self.norms:
             module.__class__ = SupportBatchNorm
@@ -81,8 +81,9 @@ class GradientLearner(Learner):
 
     def _adapted(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (q, ways) for one task."""
-        weights: dict[str, Tensor] = {"head": self.start.expand(ways, -1)}
-        weights["bias"] = self.start.new_zeros(ways).requires_grad_()
+        like = next(self.backbone.parameters())
+        weights = {"head": like.new_zeros(ways, self.backbone.dimensions), "bias": like.new_zeros(ways)}
+        weights = {name: value.requires_grad_() for name, value in weights.items()}
         if self.adapts == "all":
             weights |= dict(self.backbone.named_parameters())
         second_order = self.training and not self.first_order

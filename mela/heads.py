@@ -65,18 +65,17 @@ def rectified_prototypes(support: Floats, labels: Ints, query: Floats, ways: int
     """Transductive: class means that the query images of the task have a say in (BD-CSPN; Liu, Song and Qin, 2020).
 
     All query features move by the difference between the mean of the support set and theirs. Then each class's mean
-    becomes that of its support images and of all queries that are nearest to it, weighted by the softmax of ten times
-    their cosines with the first means.
+    becomes that of its support images and of all queries that are nearest to it, weighted by the exponential of ten
+    times their cosines with the first mean. Nearest is what has the largest cosine.
     """
-    own = torch.from_numpy(labels)
-    known, asked = torch.from_numpy(support), torch.from_numpy(query)
+    own, known, asked = torch.from_numpy(labels), torch.from_numpy(support), torch.from_numpy(query)
     asked = asked + known.mean(1, keepdim=True) - asked.mean(1, keepdim=True)
     first = F.normalize(prototypes(known, own, ways), dim=2)
     every = torch.cat([known, asked], dim=1)
     cosines = F.normalize(every, dim=2) @ first.mT
-    guessed = one_hot(cosines.argmax(2), ways)
-    shares = guessed * (TEMPERATURE * cosines).softmax(2)
-    means = (shares / shares.sum(1, keepdim=True).clamp(min=torch.finfo(shares.dtype).tiny)).mT @ every
+    members = one_hot(torch.cat([own, cosines[:, own.shape[1] :].argmax(2)], dim=1), ways)
+    shares = members * (TEMPERATURE * cosines).exp()
+    means = (shares / shares.sum(1, keepdim=True)).mT @ every
     return (F.normalize(asked, dim=2) @ F.normalize(means, dim=2).mT).argmax(2).numpy()
 
 

@@ -1,0 +1,348 @@
+"""Every method against another way to the same figures, and that each of them learns."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import NearestCentroid
+from sklearn.svm import LinearSVC
+from test_embedding import IMAGES, NONE, backbone, episodes, schedule
+from torch import Tensor
+from torch.nn import functional as F
+
+from mela.backbones import Backbone, build_backbone
+from mela.errors import MelaError
+from mela.gradient_learner import GradientLearner, SupportBatchNorm
+from mela.learner import Learner, one_hot, prototypes
+from mela.meta_test import own_rule
+from mela.meta_training import train_on_tasks
+from mela.method import find_method, method_names
+from mela.methods import feat, metaoptnet_svm
+from mela.methods.anil import ANIL
+from mela.methods.feat import FEAT
+from mela.methods.fomaml import FirstOrderMAML
+from mela.methods.frn import FRN
+from mela.methods.maml import MAML
+from mela.methods.matchingnet import MatchingNet
+from mela.methods.metaoptnet_ridge import REGULARIZER, MetaOptNetRidge
+from mela.methods.metaoptnet_svm import MetaOptNetSVM, free_variables, solve, to_simplex
+from mela.methods.protonet import ProtoNet
+from mela.methods.r2d2 import R2D2
+
+WAYS, SHOTS, QUERIES = 4, 3, 5
+LEARN_FROM_TASKS = [name for name in method_names() if find_method(name).sees == "tasks"]
+
+
+def features(tasks: int = 3, m: int = 6, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Support features, labels, query features and labels of some tasks, whose classes overlap."""
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(tasks, WAYS, m, generator=generator, dtype=dtype)
+
+    def drawn(count: int) -> tuple[Tensor, Tensor]:
+        labels = torch.stack([torch.randperm(WAYS * count, generator=generator) % WAYS for _ in range(tasks)])
+        noise = torch.randn(tasks, WAYS * count, m, generator=generator, dtype=dtype)
+        return centres[torch.arange(tasks)[:, None], labels] + 0.7 * noise, labels
+
+    return *drawn(SHOTS), *drawn(QUERIES)
+
+
+def of(kind: type[Learner], **changes: Any) -> Any:
+    learner = kind(backbone()).eval()
+    for name, value in changes.items():
+        getattr(learner, name).data.fill_(value)
+    return learner
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_a_method_says_what_it_is(name: str) -> None:
+    method = find_method(name)
+    assert method.sees in ("tasks", "labels", "images")
+    assert method.title
+    assert method.source[-4:].isdigit()
+    assert isinstance(method.learner(backbone()), Learner)
+
+
+def test_methods_that_do_not_exist() -> None:
+    with pytest.raises(MelaError, match=r"^method 'protonets': expected one of anil, .*protonet"):
+        find_method("protonets")
+
+
+def test_prototypes_are_means() -> None:
+    support, labels, _, _ = features()
+    found = prototypes(support, labels, WAYS)
+    for task in range(len(support)):
+        for way in range(WAYS):
+            torch.testing.assert_close(found[task, way], support[task][labels[task] == way].mean(0))
+
+
+def test_protonet_is_the_nearest_centroid() -> None:
+    support, labels, query, _ = features()
+    logits = of(ProtoNet).logits(support, labels, query, WAYS)
+    torch.testing.assert_close(
+        logits, -torch.cdist(query, prototypes(support, labels, WAYS)).square(), atol=1e-4, rtol=1e-4
+    )
+    for task in range(len(support)):
+        nearest = NearestCentroid().fit(support[task].numpy(), labels[task].numpy())
+        np.testing.assert_array_equal(logits[task].argmax(1), nearest.predict(query[task].numpy()))
+
+
+def test_matchingnet_by_hand() -> None:
+    support = torch.tensor([[[3.0, 4.0], [1.0, 0.0], [0.0, 2.0]]])
+    query = torch.tensor([[[2.0, 0.0]]])
+    weights = np.exp(10 * np.array([0.6, 1.0, 0.0]))
+    expected = np.log(np.array([weights[0] + weights[2], weights[1]]) / weights.sum())
+    found = of(MatchingNet).logits(support, torch.tensor([[0, 1, 0]]), query, 2)
+    np.testing.assert_allclose(found[0, 0].detach(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "regularizer"), [(R2D2, 2.0), (MetaOptNetRidge, REGULARIZER)])
+def test_ridge_heads_are_those_of_scikit_learn(kind: type[Learner], regularizer: float) -> None:
+    support, labels, query, _ = features(dtype=torch.float64)
+    changes = {"log_lambda": np.log(regularizer), "shift": 0.5} if kind is R2D2 else {}
+    learner = of(kind, scale=3.0, **changes).double()
+    found = learner.logits(support, labels, query, WAYS).detach().numpy()
+    for task in range(len(support)):
+        design, asked = (np.pad(x[task].numpy(), ((0, 0), (0, 1)), constant_values=1) for x in (support, query))
+        model = Ridge(alpha=regularizer, fit_intercept=False).fit(design, one_hot(labels[task], WAYS).numpy())
+        np.testing.assert_allclose(found[task], 3 * model.predict(asked) + changes.get("shift", 0), atol=1e-6)
+
+
+def test_support_vector_machine_is_that_of_liblinear() -> None:
+    support, labels, query, _ = features(dtype=torch.float64)
+    found = of(MetaOptNetSVM, scale=1.0).double().logits(support, labels, query, WAYS).detach().numpy()
+    for task in range(len(support)):
+        machine = LinearSVC(
+            multi_class="crammer_singer", C=metaoptnet_svm.C, fit_intercept=False, max_iter=10**6, tol=1e-9
+        )
+        machine.fit(support[task].numpy(), labels[task].numpy())
+        np.testing.assert_allclose(found[task], machine.decision_function(query[task].numpy()), atol=1e-4)
+
+
+def test_support_vector_machine_is_differentiated_where_it_is_solved() -> None:
+    support, labels, _, _ = features(dtype=torch.float64)
+    gram, targets = support @ support.mT, one_hot(labels, WAYS, torch.float64)
+    free = free_variables(gram, targets)
+    assert 0.2 < free.double().mean() < 0.9, "some bounds are active, some are not"
+
+    def dual(changed: Tensor) -> Tensor:
+        return solve(changed, targets, free_variables(changed.detach(), targets))
+
+    way = torch.randn(gram.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    way = way + way.mT
+    numeric = (dual(gram + 1e-6 * way) - dual(gram - 1e-6 * way)) / 2e-6
+    _, exact = torch.autograd.functional.jvp(dual, gram, way)
+    assert numeric.abs().max() > 1e-3
+    torch.testing.assert_close(exact, numeric, atol=1e-6, rtol=1e-4)
+
+
+def test_projection_to_the_simplex() -> None:
+    points = torch.randn(200, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = to_simplex(points, 0.3)
+    torch.testing.assert_close(found.sum(1), torch.full((200,), 0.3, dtype=torch.float64))
+    assert (found >= 0).all()
+    others = torch.distributions.Dirichlet(torch.ones(5, dtype=torch.float64)).sample((1000,)) * 0.3
+    assert (torch.cdist(points, others).min(1).values >= (points - found).norm(dim=1)).all(), "none is nearer"
+
+
+def test_feat_is_that_of_easyfsl() -> None:
+    easyfsl = pytest.importorskip("easyfsl.methods")
+    modules = pytest.importorskip("easyfsl.modules")
+    support, labels, query, _ = features(m=backbone().dimensions)
+    learner = FEAT(backbone()).eval()
+    m = learner.backbone.dimensions
+    attention = modules.MultiHeadAttention(1, m, m, m).eval()
+    own = learner.transformer
+    q, k, v = own.attention.in_proj_weight.detach().chunk(3)
+    for layer, weight in [(attention.w_qs, q), (attention.w_ks, k), (attention.w_vs, v)]:
+        layer.weight.data.copy_(weight)
+    attention.fc.weight.data.copy_(own.attention.out_proj.weight.data)
+    attention.fc.bias.data.zero_()
+    other = easyfsl.FEAT(torch.nn.Identity(), attention_module=attention).eval()
+    found = learner.logits(support, labels, query, WAYS)
+    for task in range(len(support)):
+        other.process_support_set(support[task], labels[task])
+        torch.testing.assert_close(found[task], -other(query[task]).square() / feat.TEMPERATURE, atol=1e-4, rtol=1e-4)
+
+
+def test_feat_asks_whole_classes_to_stay_together() -> None:
+    support, labels, query, asked = features(m=backbone().dimensions)
+    learner = FEAT(backbone()).eval()
+    every, own = torch.cat([support, query], 1), torch.cat([labels, asked], 1)
+    losses, _ = learner.losses(every, own, support.shape[1], WAYS)
+    for task in range(len(support)):
+        few = F.cross_entropy(
+            learner.logits(*(x[task : task + 1] for x in (support, labels, query)), WAYS)[0], asked[task]
+        )
+        sets = [learner.transformer(every[task][own[task] == way][None])[0].mean(0) for way in range(WAYS)]
+        whole = F.cross_entropy(-torch.cdist(every[task], torch.stack(sets)).square() / feat.TEMPERATURE, own[task])
+        torch.testing.assert_close(losses[task], few + feat.BALANCE * whole)
+
+
+def test_frn_puts_maps_together_by_ridge_regression() -> None:
+    generator = torch.Generator().manual_seed(0)
+    r, d = 4, 5
+    labels = torch.arange(WAYS).repeat(SHOTS)[None]
+    support = torch.randn(1, WAYS * SHOTS, r, d, generator=generator)
+    query = torch.randn(1, 2, r, d, generator=generator)
+    found = of(FRN, alpha=0.3, beta=-0.2, gamma=1.5).logits(support, labels, query, WAYS).detach().numpy()
+    for way in range(WAYS):
+        rows = support[0][labels[0] == way].reshape(-1, d).numpy()
+        model = Ridge(alpha=len(rows) / d * np.exp(0.3), fit_intercept=False)
+        for number in range(2):
+            parts = model.fit(rows.T, query[0, number].numpy().T).coef_
+            distance = np.square(np.exp(-0.2) * parts @ rows - query[0, number].numpy()).sum(1).mean()
+            np.testing.assert_allclose(found[0, number, way], -1.5 * distance, rtol=1e-4)
+
+
+def test_frn_sees_the_maps_before_they_are_pooled() -> None:
+    for name, positions in [("conv4", 4), ("resnet12", 4)]:
+        body = build_backbone(
+            name=name, channels=1, size=32, width=4, drop_rate=0.1, drop_block=2, mean=[0.5], std=[0.25], seed=0
+        )
+        learner = FRN(body).eval()
+        images = torch.rand(2, 1, 32, 32)
+        maps = learner(images)
+        assert maps.shape[:2] == (2, positions)
+        pooled = maps.mean(1) if name == "resnet12" else maps.mT.flatten(1)
+        torch.testing.assert_close(pooled * maps.shape[2] ** 0.5, body(images))
+
+
+def images_of_tasks(tasks: int = 2) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(3).repeat(2).expand(tasks, -1)
+    asked = torch.arange(3).expand(tasks, -1)
+    shown = torch.rand(tasks, 9, 1, 16, 16, generator=generator, dtype=torch.float64)
+    return shown[:, :6], labels, shown[:, 6:], asked
+
+
+def smooth(kind: type[GradientLearner]) -> GradientLearner:
+    """A learner with derivatives everywhere, in float64, that has gone some way from its start."""
+    body = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 3, 3, stride=4),
+        torch.nn.BatchNorm2d(3),
+        torch.nn.Tanh(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(48, 4),
+    )
+    torch.manual_seed(0)
+    for parameter in body.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    learner = kind(Backbone(body, 4, [0.5], [0.25])).double()
+    return learner.train()
+
+
+def outer_loss(learner: GradientLearner) -> Tensor:
+    support, labels, query, asked = images_of_tasks()
+    losses, _ = learner.losses(torch.cat([support, query], 1), torch.cat([labels, asked], 1), 6, 3)
+    return losses.mean()
+
+
+@pytest.mark.parametrize("kind", [MAML, ANIL])
+def test_second_order_gradients_are_those_of_the_whole_way(kind: type[GradientLearner]) -> None:
+    learner = smooth(kind)
+    outer_loss(learner).backward()
+    generator = torch.Generator().manual_seed(1)
+    for name, parameter in learner.named_parameters():
+        if parameter.grad is None:
+            raise AssertionError(name)
+        way = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+        start = parameter.data.clone()
+        found = []
+        for sign in (1, -1):
+            parameter.data = start + sign * 1e-6 * way
+            found.append(outer_loss(learner).item())
+        parameter.data = start
+        np.testing.assert_allclose((parameter.grad * way).sum(), (found[0] - found[1]) / 2e-6, rtol=1e-4, atol=1e-7)
+
+
+def test_first_order_gradients_are_those_at_the_end_of_the_way() -> None:
+    first, second = smooth(FirstOrderMAML), smooth(MAML)
+    for learner in (first, second):
+        outer_loss(learner).backward()
+    assert outer_loss(first).item() == pytest.approx(outer_loss(second).item()), "the steps are the same"
+    one, other = (dict(learner.named_parameters())["backbone.body.4.weight"].grad for learner in (first, second))
+    assert not torch.allclose(one, other)
+    learner = smooth(FirstOrderMAML)
+    support, labels, query, asked = (x[0] for x in images_of_tasks(1))
+    weights = dict(learner.backbone.named_parameters()) | {
+        "head": torch.zeros(3, 4, dtype=torch.float64),
+        "bias": torch.zeros(3, dtype=torch.float64),
+    }
+    for step in range(learner.steps + 1):
+        weights = {name: value.detach().requires_grad_() for name, value in weights.items()}
+        end = step == learner.steps
+        images, own = (torch.cat([support, query]), asked) if end else (support, labels)
+        known = learner._features(weights, images, 6)[6 if end else 0 :]
+        loss = F.cross_entropy(F.linear(known, weights["head"], weights["bias"]), own)
+        gradients = dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))
+        if not end:
+            weights = {name: value - learner.rate * gradients[name] for name, value in weights.items()}
+    learner.losses(torch.cat([support, query])[None], torch.cat([labels, asked])[None], 6, 3)[0].mean().backward()
+    for name, parameter in learner.backbone.named_parameters():
+        torch.testing.assert_close(parameter.grad, gradients[name])
+
+
+def test_anil_leaves_the_features_as_they_are() -> None:
+    learner = smooth(ANIL).eval()
+    support, labels, query, _ = images_of_tasks(1)
+    logits = learner.logits(support, labels, query, 3)[0]
+    known = learner._features({}, torch.cat([support[0], query[0]]), 6).detach()
+    head, bias = torch.zeros(3, 4, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    for _ in range(learner.steps):
+        error = (F.linear(known[:6], head, bias).softmax(1) - one_hot(labels[0], 3)) / 6
+        head, bias = head - learner.rate * error.T @ known[:6], bias - learner.rate * error.sum(0)
+    torch.testing.assert_close(logits, F.linear(known[6:], head, bias))
+
+
+@pytest.mark.parametrize("kind", [MAML, FirstOrderMAML, ANIL])
+def test_a_query_image_says_nothing_about_the_others(kind: type[GradientLearner]) -> None:
+    learner = smooth(kind).eval()
+    support, labels, query, _ = images_of_tasks(1)
+    every = learner.logits(support, labels, query, 3)
+    alone = torch.cat([learner.logits(support, labels, query[:, i : i + 1], 3) for i in range(3)], 1)
+    torch.testing.assert_close(every, alone)
+    assert not every.requires_grad
+
+
+def test_batch_norm_of_a_support_set() -> None:
+    norm = torch.nn.BatchNorm2d(3)
+    maps = torch.randn(7, 3, 4, 4)
+    expected = torch.nn.BatchNorm2d(3)(maps[:5])
+    norm.__class__ = SupportBatchNorm
+    norm.n_support = 5  # type: ignore[assignment]
+    torch.testing.assert_close(norm(maps)[:5], expected)
+    norm.n_support = None
+    torch.testing.assert_close(norm.eval()(maps), F.batch_norm(maps, norm.running_mean, norm.running_var))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", LEARN_FROM_TASKS)
+def test_the_order_of_a_support_set_makes_no_difference(name: str) -> None:
+    learner = find_method(name).learner(backbone()).eval()
+    images = torch.from_numpy(IMAGES[:30]).permute(0, 3, 1, 2) / 255
+    labels = torch.arange(5).repeat(4)[None]
+    with torch.no_grad():
+        known = learner(images)[None]
+        order = torch.randperm(20, generator=torch.Generator().manual_seed(0))
+        one = learner.logits(known[:, :20], labels, known[:, 20:], 5)
+        other = learner.logits(known[:, :20][:, order], labels[:, order], known[:, 20:], 5)
+        renamed = learner.logits(known[:, :20], (labels + 1) % 5, known[:, 20:], 5)
+    assert one.shape == (1, 10, 5)
+    torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(one.roll(1, dims=2), renamed, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", LEARN_FROM_TASKS)
+def test_a_method_learns(name: str) -> None:
+    """New tasks of the same six patterns: far above chance, 33%, and above what it knew at the start."""
+    learner = find_method(name).learner(backbone())
+    training, test = episodes([([2, 2, 2], 4)] * 60), episodes([([2, 2, 2], 4)] * 90)
+    chosen = schedule(3, learner.learning_rate)
+    before = own_rule(learner, IMAGES, test, [2])["accuracy"].mean()
+    curve = train_on_tasks(
+        learner, IMAGES, training, stage="methods", augmentation=NONE, schedule=chosen, tasks_per_epoch=None, seed=0
+    )
+    after = own_rule(learner, IMAGES, test, [2])["accuracy"].mean()
+    assert after > max(60, before), (before, after)
+    assert curve[-1].loss < curve[0].loss
