@@ -1,7 +1,8 @@
 """Which optimizer and learning rate suits each method: trained on one seed, measured on validation tasks.
 
-``python -m bench.method_rates`` after ``dvc repro`` in benchmark/ has drawn the tasks; goes on where it stopped, and writes
-results/method_rates.csv. The rates that methods have in `mela.methods` were chosen by this table, and no test task is read.
+``python -m bench.method_rates`` after ``dvc repro`` in benchmark/ has drawn the tasks; goes on where it stopped, and
+writes results/method_rates.csv. The rates that methods have in `mela.methods` were chosen by this table; no test task
+is read.
 """
 
 from itertools import product
