@@ -31,7 +31,14 @@ from mela.seeding import seeded
 from mela.training import Schedule
 
 SEED = 100
-RATES: dict[Literal["sgd", "adam"], list[float]] = {"sgd": [0.1, 0.05, 0.02, 0.005], "adam": [0.003, 0.001]}
+RATES: list[tuple[Literal["sgd", "adam"], float]] = [
+    ("sgd", 0.1),
+    ("adam", 0.003),
+    ("sgd", 0.05),
+    ("sgd", 0.02),
+    ("adam", 0.001),
+    ("sgd", 0.005),
+]
 
 
 def measure(data: str, name: str, optimizer: Literal["sgd", "adam"], rate: float) -> dict[str, float]:
@@ -66,22 +73,20 @@ def main(
 ) -> None:
     """All rates of all methods."""
     names = methods or [name for name in method_names() if find_method(name).sees == "tasks"]
-    for name, optimizer in product(names, RATES):
-        for rate in RATES[optimizer]:
-            known = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=["data", "method", "optimizer", "rate"])
-            key = {"data": data, "method": name, "optimizer": optimizer, "rate": rate}
-            if (known[list(key)] == pd.Series(key)).all(axis=1).any():
-                continue
-            try:
-                found = measure(data, name, optimizer, rate)
-            except MelaError as error:
-                typer.echo(f"{name}, {optimizer}, {rate:g}: {error}")
-                found = {}
-            # another process may have added rows
-            known = pd.read_csv(out) if out.exists() else known
-            rows = pd.concat([known, pd.DataFrame([key | found])]).sort_values([*key], kind="stable")
-            store.write_csv(out, rows)
-            typer.echo(f"{key} {found}")
+    for (optimizer, rate), name in product(RATES, names):
+        known = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=["data", "method", "optimizer", "rate"])
+        key = {"data": data, "method": name, "optimizer": optimizer, "rate": rate}
+        if (known[list(key)] == pd.Series(key)).all(axis=1).any():
+            continue
+        try:
+            found = measure(data, name, optimizer, rate)
+        except MelaError as error:
+            typer.echo(f"{name}, {optimizer}, {rate:g}: {error}")
+            found = {}
+        # another process may have added rows
+        known = pd.read_csv(out) if out.exists() else known
+        store.write_csv(out, pd.concat([known, pd.DataFrame([key | found])]).sort_values([*key], kind="stable"))
+        typer.echo(f"{key} {found}")
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from mela.device import choose_device
 from mela.episodes import Episodes
 from mela.evaluation import feature_lookups, require_unseen
 from mela.heads import HEADS
-from mela.learned import load_learner
+from mela.learned import embedding, load_learner
+from mela.learner import Learner
 from mela.meta_test import own_rule, with_head
-from mela.models import load_model
 from mela.output import log
 from mela.params import AugmentParams, EvaluateParams, RuntimeParams
 from stages.run import run
@@ -36,8 +36,7 @@ def main(
     device = choose_device(RuntimeParams.read(params).device)
     packed, tasks = store.open_images(images), Episodes(read_manifest(test))
     require_unseen(tasks, Episodes(read_manifest(train)), str(test))
-    learner = load_learner(model, device)
-    backbone = load_model(model, device, packed) if learner is None else learner.backbone
+    learner, backbone = load_learner(model, device), embedding(model, device, packed)
     changing = augment.crop_padding or augment.flip or augment.jitter
     lookup, copies = feature_lookups(
         backbone,
@@ -48,7 +47,7 @@ def main(
         seed=settings.seed,
     )
     parts = {name: with_head(head, lookup, tasks, settings.shots, copies=copies) for name, head in HEADS.items()}
-    parts["own"] = own_rule(learner, packed, tasks, settings.shots) if learner else parts[OWN]
+    parts["own"] = own_rule(learner, packed, tasks, settings.shots) if isinstance(learner, Learner) else parts[OWN]
     table = pd.concat([part.assign(head=name) for name, part in parts.items()], ignore_index=True)
     store.write_table(out, table, store.HEADS, stage="meta_test", params=settings.model_dump(mode="json"))
     own = table[table["head"] == "own"].groupby("setting")["accuracy"].mean()

@@ -10,7 +10,7 @@ from mela.atomic import replacing
 from mela.params import check_document
 from stages.run import run
 
-SEEDED = ("embed", "labeler", "kmeans", "pretrain", "methods")
+SEEDED = ("embed", "labeler", "kmeans", "pretrain", "methods", "tuning")
 
 
 def main(data: Annotated[str, typer.Option()], seed: Annotated[int, typer.Option(min=0)]) -> None:

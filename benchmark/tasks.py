@@ -13,11 +13,11 @@ from mela.backbones import build_backbone
 from mela.checked import read_manifest
 from mela.checkpoints import steady
 from mela.episodes import Episodes
-from mela.learned import save_learner
+from mela.learned import embedding, save_learner
 from mela.meta_training import train_on_tasks
 from mela.method import find_method
 from mela.models import configure
-from mela.params import AugmentParams, MethodsParams, ModelParams, RuntimeParams
+from mela.params import AugmentParams, MethodsParams, ModelParams, RuntimeParams, TuningParams
 from mela.seeding import seeded
 from mela.training import Schedule, curve_table, log_epoch
 from stages.checkpoints import checkpoint
@@ -31,12 +31,14 @@ def main(
     train: Annotated[Path, typer.Option()],
     params: Annotated[Path, typer.Option()],
     out: Annotated[Path, typer.Option()],
+    start: Annotated[Path | None, typer.Option(help="a pre-trained embedding to go on from")] = None,
 ) -> None:
     """Read images and training tasks; write what the method learned and its curve into a folder."""
-    settings, model_settings = MethodsParams.read(params), ModelParams.read(params)
+    settings = MethodsParams.read(params) if start is None else TuningParams.read(params)
+    model_settings = ModelParams.read(params)
     augment, runtime = AugmentParams.read(params), RuntimeParams.read(params)
     chosen = find_method(method)
-    with steady(images, train) as inputs:
+    with steady(images, train, *([] if start is None else [start])) as inputs:
         packed = store.open_images(images)
         tasks = Episodes(read_manifest(train))
         configuration = configure(model_settings, packed, tasks.image_ids())
@@ -46,13 +48,16 @@ def main(
         kept = checkpoint(f"methods-{method}", blocks, inputs, device, compute, runtime.checkpoint_seconds)
         with seeded(settings.seed):
             learner = chosen.learner(build_backbone(**configuration, seed=settings.seed)).to(device)
+        if start is not None:
+            learner.backbone.load_state_dict(embedding(start, device, packed).state_dict())
+        rate = learner.learning_rate * (settings.rate if isinstance(settings, TuningParams) else 1)
         epochs = train_on_tasks(
             learner,
             packed,
             tasks,
             stage="methods",
             augmentation=Augmentation(**augment.model_dump()),
-            schedule=Schedule(**settings.schedule(), learning_rate=learner.learning_rate, optimizer=learner.optimizer),
+            schedule=Schedule(**settings.schedule(), learning_rate=rate, optimizer=learner.optimizer),
             tasks_per_epoch=settings.tasks_per_epoch,
             tasks_per_step=settings.tasks_per_step,
             accumulate=settings.accumulate,

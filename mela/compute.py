@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,8 +31,10 @@ class Compute:
     team: Team = ALONE
     compiled: bool = False
 
-    def forward_of(self, network: nn.Module) -> Callable[[Tensor], Tensor]:
+    def forward_of(self, network: nn.Module) -> Callable[..., Tensor]:
         """The network as a function of this process's part of a batch, with outputs of float32 (or float64, if it is).
+
+        What it is called with beside the batch goes to the network as it is.
 
         In a team the statistics of BatchNorm are those of the whole batch, and the gradients that arrive at the weights
         are the means over the processes.
@@ -53,9 +56,9 @@ class Compute:
         if self.compiled:
             run.compile()
 
-        def forward(batch: Tensor) -> Tensor:
+        def forward(batch: Tensor, **options: Any) -> Tensor:
             with torch.autocast(device.type, self.dtype, enabled=self.dtype != torch.float32):
-                outputs: Tensor = run(batch)
+                outputs: Tensor = run(batch, **options)
             return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
 
         return forward

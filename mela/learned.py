@@ -4,29 +4,36 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save
 
 from mela.atomic import replacing
-from mela.backbones import build_backbone
+from mela.backbones import Backbone, build_backbone
 from mela.errors import MelaError, raise_if_machine
+from mela.label_learner import LabelLearner
 from mela.learner import Learner
 from mela.method import find_method
+from mela.models import load_model
 from mela.tensors import read_tensors
 
 KIND = "mela.learner/1"
 
 
-def save_learner(path: Path, learner: Learner, method: str, configuration: dict[str, Any]) -> None:
+def save_learner(path: Path, learner: Learner | LabelLearner, method: str, configuration: dict[str, Any]) -> None:
     """Write a learner; `configuration` holds the arguments of `build_backbone` but for the seed."""
     tensors = {name: value.detach().cpu().contiguous() for name, value in learner.state_dict().items()}
-    about = {"kind": KIND, "method": method, "configuration": configuration}
+    about: dict[str, Any] = {"kind": KIND, "method": method, "configuration": configuration}
+    if isinstance(learner, LabelLearner):
+        about["labels"] = learner.classifier.out_features
     with replacing(path) as temporary:
+        # one key only: safetensors writes several in random order
         temporary.write_bytes(save(tensors, metadata={"mela": json.dumps(about, sort_keys=True)}))
 
 
-def load_learner(path: Path, device: torch.device) -> Learner | None:
+def load_learner(path: Path, device: torch.device) -> Learner | LabelLearner | None:
     """The learner in evaluation mode; None if the file holds something else, such as an embedding alone.
 
     Raises
@@ -43,9 +50,17 @@ def load_learner(path: Path, device: torch.device) -> Learner | None:
         raise MelaError(f"{path}: expected a safetensors file, got {error}; train it again") from None
     if header.get("kind") != KIND:
         return None
-    learner = find_method(header["method"]).learner(build_backbone(**header["configuration"], seed=0))
     try:
+        of_labels = [header["labels"]] if "labels" in header else []
+        learner = find_method(header["method"]).learner(build_backbone(**header["configuration"], seed=0), *of_labels)
         learner.load_state_dict(tensors, strict=True)
-    except RuntimeError as error:
-        raise MelaError(f"{path}: tensors do not fit its configuration: {' '.join(str(error).split())}") from None
-    return learner.to(device).eval()
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise MelaError(f"{path}: expected a learner, got {' '.join(str(error).split())}; train it again") from None
+    found: Learner | LabelLearner = learner.to(device).eval()
+    return found
+
+
+def embedding(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) -> Backbone:
+    """The embedding that a file holds, alone or with what a method learned beside it, for images (N, h, w, c)."""
+    learner = load_learner(path, device)
+    return load_model(path, device, images) if learner is None else learner.backbone

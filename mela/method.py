@@ -4,12 +4,10 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 from mela import methods
-from mela.backbones import Backbone
 from mela.errors import MelaError
-from mela.learner import Learner
 
 Sees = Literal["tasks", "labels", "images"]
 
@@ -27,13 +25,13 @@ class Method:
     sees : {"tasks", "labels", "images"}
         What it learns from: tasks with local labels, images with global labels, or images alone.
     learner : callable
-        Makes what learns from an embedding.
+        Makes what learns of an embedding and, if it learns from labels, of their number: a `Learner` or `LabelLearner`.
     """
 
     title: str
     source: str
     sees: Sees
-    learner: Callable[[Backbone], Learner]
+    learner: Callable[..., Any]
 
 
 def method_names() -> list[str]:

@@ -284,6 +284,13 @@ class MethodsParams(_Decays):
     tasks_per_step: Positive
 
 
+class TuningParams(MethodsParams):
+    """The same for methods that go on from a pre-trained embedding, at a fraction of their learning rate."""
+
+    block: ClassVar[str] = "tuning"
+    rate: Fraction
+
+
 class EvaluateParams(Block):
     """Meta-test with a logistic head (Eq. 8)."""
 
@@ -333,7 +340,7 @@ BLOCKS: tuple[type[Block], ...] = (
     RuntimeParams,
 )
 # of the benchmark of methods, in no other file
-EXTRA_BLOCKS: tuple[type[Block], ...] = (MethodsParams,)
+EXTRA_BLOCKS: tuple[type[Block], ...] = (MethodsParams, TuningParams)
 
 
 def check_document(path: Path) -> None:

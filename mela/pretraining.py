@@ -1,7 +1,8 @@
 """Pre-training: classify all global labels at once (Eq. 7), and what it bounds (Proposition 1)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,19 +11,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela.augmentation import Augmentation
 from mela.backbones import Backbone
-from mela.checkpoints import Checkpoint
-from mela.compute import Compute
 from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.extraction import extract_features
 from mela.flat_tasks import FlatTasks
-from mela.images import ImageLoader, require_images
+from mela.label_learner import LabelLearner
+from mela.label_training import train_on_labels
 from mela.seeding import seeded
 from mela.targets import Targets
-from mela.training import Epoch, Part, Schedule, batch_count, fit, require_share, shuffled_batches
-from mela.watching import SILENT, Watch
+from mela.training import Epoch
 
 Ids = npt.NDArray[np.int64]
 
@@ -34,15 +32,8 @@ def pretrain(
     images: npt.NDArray[np.uint8],
     targets: Targets,
     *,
-    augmentation: Augmentation,
-    schedule: Schedule,
-    batch_size: int,
-    accumulate: int = 1,
     seed: int,
-    compute: Compute | None = None,
-    checkpoint: Checkpoint | None = None,
-    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
-    watch: Watch = SILENT,
+    **training: Any,
 ) -> tuple[nn.Linear, list[Epoch]]:
     """Train `backbone` in place with a linear classifier on top, and return the classifier and the curve.
 
@@ -55,64 +46,16 @@ def pretrain(
     images : uint8 (N, h, w, c)
     targets : Targets
         The flat data set.
-    augmentation : Augmentation
-    schedule : Schedule
-    batch_size : int
-    accumulate : int
-        Parts into which a batch is cut, to be computed one after the other with less memory; their gradients add up.
-        Each part has BatchNorm statistics of its own.
     seed : int
-        Of the classifier's weights, the order, augmentation and dropout.
-    compute : Compute, optional
-        Number format and processes; by default float32 in this process alone.
-    checkpoint : Checkpoint, optional
-        See `mela.training.fit`.
-    on_epoch : callable
-        Told of every finished epoch.
-    watch : Watch
-        Counts steps.
+        Of the classifier's weights, and of all else that `train_on_labels` draws.
+    **training
+        All else that `mela.label_training.train_on_labels` takes.
     """
     if targets.n_labels < 2:
         raise MelaError(f"pretrain.labels: expected at least 2 global labels to tell apart, got {targets.n_labels}")
-    require_images(images, targets.image_ids)
-    compute = compute or Compute()
-    n_steps = batch_count(len(targets.image_ids), batch_size)
-    require_share("pretrain.batch_size", len(targets.image_ids) // n_steps, accumulate, compute.team, things="images")
-    generator = torch.Generator().manual_seed(seed)
-    like = next(backbone.parameters())
-    device = like.device
-    load = ImageLoader(images, device)
     with seeded(seed):
-        classifier = nn.Linear(backbone.dimensions, targets.n_labels).to(like)
-    network = nn.Sequential(backbone, classifier)
-    forward = compute.forward_of(network)
-
-    def parts(chosen: Tensor) -> Iterator[Part]:
-        for part in chosen.tensor_split(accumulate):
-            own = compute.team.share(len(part))
-            rows = part[own].numpy()
-            logits = forward(augmentation.draw(len(part), generator)[own](load(targets.image_ids[rows])))
-            label = torch.from_numpy(targets.labels[rows]).to(device)
-            loss = F.cross_entropy(logits, targets.batch(rows).to(device), reduction="sum")
-            yield loss / len(chosen), (logits.detach().argmax(1) == label).sum() / len(chosen)
-
-    def epoch_steps() -> Iterator[Iterator[Part]]:
-        return map(parts, shuffled_batches(len(targets.image_ids), batch_size, generator))
-
-    curve = fit(
-        network,
-        epoch_steps,
-        schedule,
-        stage="pretrain",
-        seed=seed,
-        generator=generator,
-        team=compute.team,
-        checkpoint=checkpoint,
-        on_epoch=on_epoch,
-        steps_per_epoch=n_steps,
-        watch=watch,
-    )
-    return classifier, curve
+        learner = LabelLearner(backbone, targets.n_labels).to(next(backbone.parameters()))
+    return learner.classifier, train_on_labels(learner, images, targets, stage="pretrain", seed=seed, **training)
 
 
 def both_losses(

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from mela.backbones import Backbone, build_backbone
 from mela.errors import MelaError
 from mela.gradient_learner import GradientLearner, SupportBatchNorm
+from mela.label_learner import LabelLearner
 from mela.learner import Learner, one_hot, prototypes
 from mela.meta_test import own_rule
 from mela.meta_training import train_on_tasks
@@ -61,7 +62,10 @@ def test_a_method_says_what_it_is(name: str) -> None:
     assert method.sees in ("tasks", "labels", "images")
     assert method.title
     assert method.source[-4:].isdigit()
-    assert isinstance(method.learner(backbone()), Learner)
+    if method.sees == "tasks":
+        assert isinstance(method.learner(backbone()), Learner)
+    else:
+        assert isinstance(method.learner(backbone(), 3), LabelLearner)
 
 
 def test_methods_that_do_not_exist() -> None:

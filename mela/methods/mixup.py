@@ -1,0 +1,28 @@
+"""Pre-training with manifold mixup (Verma et al., 2019)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mela.label_learner import LabelLearner, Run
+from mela.method import Method
+from mela.mixing import Mix, mixed_features, mixed_loss
+
+
+class MixupLearner(LabelLearner):
+    """The mean of the cross-entropy of all images as they are, and mixed in pairs."""
+
+    def forward(self, images: Tensor, mix: Mix | None = None) -> Any:
+        """Images (b, c, h, w), mixed or not, to logits (b, n_labels)."""
+        return self.classifier(self.backbone(images) if mix is None else mixed_features(self.backbone, images, mix))
+
+    def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Summed loss, and logits of the images as they are; see `LabelLearner.loss`."""
+        plain = run(images)
+        mixed, _ = mixed_loss(run, self.backbone, images, targets, generator)
+        return (F.cross_entropy(plain, targets, reduction="sum") + mixed) / 2, plain
+
+
+METHOD = Method(title="manifold mixup", source="Verma et al., 2019", sees="labels", learner=MixupLearner)

@@ -1,0 +1,28 @@
+"""Pre-training with rotations to recognise (Gidaris, Singh and Komodakis, 2018)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mela.label_learner import Run
+from mela.method import Method
+from mela.rotating import RotationHead, rotated_loss
+
+
+class RotationLearner(RotationHead):
+    """The cross-entropy of all images, and `rotated_loss` of some."""
+
+    def forward(self, images: Tensor) -> Any:
+        """Images (b, c, h, w) to logits of labels and rotations (b, n_labels + 4)."""
+        return self.heads(self.backbone(images))
+
+    def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Summed loss, and logits of the upright images; see `LabelLearner.loss`."""
+        upright = run(images)[:, :-4]
+        loss = F.cross_entropy(upright, targets, reduction="sum")
+        return loss + rotated_loss(run, images, targets, generator), upright
+
+
+METHOD = Method(title="rotation", source="Gidaris et al., 2018", sees="labels", learner=RotationLearner)

@@ -1,0 +1,30 @@
+"""S2M2's pre-training: manifold mixup, and rotations to recognise (Mangla et al., 2020)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mela.label_learner import Run
+from mela.method import Method
+from mela.mixing import Mix, mixed_features, mixed_loss
+from mela.rotating import RotationHead, rotated_loss
+
+
+class S2M2Learner(RotationHead):
+    """The mean of the cross-entropy of all images as they are and mixed in pairs, and `rotated_loss` of some."""
+
+    def forward(self, images: Tensor, mix: Mix | None = None) -> Any:
+        """Images (b, c, h, w), mixed or not, to logits of labels and rotations (b, n_labels + 4)."""
+        return self.heads(self.backbone(images) if mix is None else mixed_features(self.backbone, images, mix))
+
+    def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Summed loss, and logits of the images as they are; see `LabelLearner.loss`."""
+        plain = run(images)[:, :-4]
+        mixed, _ = mixed_loss(lambda batch, mix: run(batch, mix=mix)[:, :-4], self.backbone, images, targets, generator)
+        loss = (F.cross_entropy(plain, targets, reduction="sum") + mixed) / 2
+        return loss + rotated_loss(run, images, targets, generator), plain
+
+
+METHOD = Method(title="S2M2", source="Mangla et al., 2020", sees="labels", learner=S2M2Learner)

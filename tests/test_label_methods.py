@@ -1,0 +1,192 @@
+"""Methods that see global labels: their losses by hand, and that each of them learns."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_embedding import IMAGES, N_CLASSES, NONE, PER_CLASS, backbone, schedule
+from torch import Tensor
+from torch.nn import functional as F
+
+from mela.backbones import build_backbone
+from mela.compute import Compute
+from mela.errors import MelaError
+from mela.extraction import extract_features
+from mela.label_learner import LabelLearner
+from mela.label_training import train_on_labels
+from mela.learned import embedding, load_learner, save_learner
+from mela.learner import Learner
+from mela.method import find_method, method_names
+from mela.methods.distill import TEMPERATURE, DistillLearner
+from mela.methods.mixup import MixupLearner
+from mela.methods.rotation import RotationLearner
+from mela.methods.s2m2 import S2M2Learner
+from mela.mixing import Mix, mixed_features, mixing_layers
+from mela.rotating import rotated_loss
+from mela.targets import Targets
+
+LEARN_FROM_LABELS = [name for name in method_names() if find_method(name).sees == "labels"]
+TARGETS = Targets(image_ids=np.arange(len(IMAGES)), labels=np.repeat(np.arange(N_CLASSES), PER_CLASS))
+CPU = torch.device("cpu")
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(3)
+
+
+def batch(count: int = 8) -> tuple[Tensor, Tensor]:
+    images = torch.rand(count, 1, 16, 16, generator=generator())
+    return images, torch.arange(count) % 3
+
+
+def ready(name: str) -> LabelLearner:
+    learner: LabelLearner = find_method(name).learner(backbone(), N_CLASSES)
+    if isinstance(learner, DistillLearner):
+        learner.learn_from(LabelLearner(backbone(), N_CLASSES))
+    return learner
+
+
+def test_rotated_images_have_a_class_and_a_rotation() -> None:
+    learner = RotationLearner(backbone(), 3).eval()
+    images, targets = batch()
+    chosen = torch.randperm(8, generator=generator())[:2]
+    expected = torch.zeros(())
+    for turns in range(4):
+        features = learner.backbone(images[chosen].rot90(turns, (2, 3)))
+        expected = expected + F.cross_entropy(learner.classifier(features), targets[chosen], reduction="sum")
+        turned = torch.full((2,), turns)
+        expected = expected + F.cross_entropy(learner.rotations(features), turned, reduction="sum")
+    torch.testing.assert_close(rotated_loss(learner, images, targets, generator()), expected / 2)
+    plain = F.cross_entropy(learner.logits(images), targets, reduction="sum")
+    loss, logits = learner.loss(learner, images, targets, generator())
+    torch.testing.assert_close(loss, plain + expected / 2)
+    torch.testing.assert_close(logits, learner.logits(images))
+
+
+@pytest.mark.parametrize(("name", "expected"), [("conv4", [0, 4, 8, 12]), ("resnet12", [0, 1, 2, 3])])
+def test_images_may_be_mixed_between_blocks(name: str, expected: list[int]) -> None:
+    body = build_backbone(
+        name=name, channels=1, size=16, width=4, drop_rate=0.1, drop_block=2, mean=[0.5], std=[0.25], seed=0
+    ).eval()
+    assert mixing_layers(body) == expected
+    images, _ = batch(4)
+    partners = torch.tensor([2, 3, 0, 1])
+    plain = body(images)
+    for layer in expected:
+        torch.testing.assert_close(mixed_features(body, images, Mix(layer, 1.0, partners)), plain)
+        torch.testing.assert_close(mixed_features(body, images, Mix(layer, 0.0, partners)), plain[partners])
+        half = mixed_features(body, images, Mix(layer, 0.5, partners))
+        torch.testing.assert_close(half, half[partners], msg="half of each is the same for both")
+    mixed = 0.3 * images + 0.7 * images[partners]
+    torch.testing.assert_close(mixed_features(body, images, Mix(0, 0.3, partners)), body(mixed))
+
+
+def test_shares_are_those_of_a_beta_distribution() -> None:
+    drawn, source = backbone(), generator()
+    mixes = [Mix.draw(drawn, 4, source) for _ in range(4000)]
+    shares = np.array([mix.share for mix in mixes])
+    assert shares.mean() == pytest.approx(0.5, abs=0.02)
+    assert shares.var() == pytest.approx(1 / 20, abs=0.005), "of Beta(2, 2)"
+    assert {mix.layer for mix in mixes} == {0, 4, 8, 12}
+    assert np.bincount([mix.layer for mix in mixes]).max() < 1200
+
+
+@pytest.mark.parametrize("kind", [MixupLearner, S2M2Learner])
+def test_mixed_images_have_both_labels(kind: type[Any]) -> None:
+    learner = kind(backbone(), 3).eval()
+    images, targets = batch()
+    source = generator()
+    mix = Mix.draw(learner.backbone, 8, source)
+    logits = learner.classifier(mixed_features(learner.backbone, images, mix))
+    shares = mix.share * F.one_hot(targets, 3) + (1 - mix.share) * F.one_hot(targets[mix.partners], 3)
+    expected = F.cross_entropy(logits, shares, reduction="sum")
+    expected = (expected + F.cross_entropy(learner.logits(images), targets, reduction="sum")) / 2
+    if kind is S2M2Learner:
+        expected = expected + rotated_loss(learner, images, targets, source)
+    torch.testing.assert_close(learner.loss(learner, images, targets, generator())[0], expected)
+
+
+def test_a_student_learns_from_labels_and_teacher() -> None:
+    teacher, student = LabelLearner(backbone(), 3), DistillLearner(backbone(), 3).eval()
+    student.learn_from(teacher)
+    images, targets = batch()
+    loss, logits = student.loss(student, images, targets, generator())
+    wanted = (teacher.logits(images) / TEMPERATURE).softmax(1)
+    found = (logits / TEMPERATURE).softmax(1)
+    divergence = (wanted * (wanted / found).log()).sum() * TEMPERATURE**2
+    torch.testing.assert_close(loss, (F.cross_entropy(logits, targets, reduction="sum") + divergence) / 2)
+    before = {name: value.clone() for name, value in teacher.state_dict().items()}
+    student.train()
+    torch.optim.SGD(student.parameters(), 0.1).step()
+    assert not teacher.training
+    assert not any(name.startswith("_teacher") for name in student.state_dict())
+    assert all(torch.equal(value, before[name]) for name, value in teacher.state_dict().items())
+
+
+def test_a_student_without_a_teacher() -> None:
+    images, targets = batch()
+    with pytest.raises(MelaError, match=r"^distill: expected a teacher, got none; .*--teacher"):
+        DistillLearner(backbone(), 3).loss(LabelLearner(backbone(), 3), images, targets, generator())
+
+
+@pytest.mark.parametrize("name", LEARN_FROM_LABELS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_method_learns(name: str, dtype: torch.dtype) -> None:
+    """Classes that it was told end up apart: a nearest class mean finds nearly all of the other images."""
+    learner = ready(name)
+
+    def apart() -> float:
+        known = extract_features(learner.backbone, IMAGES, TARGETS.image_ids)
+        first = np.arange(len(IMAGES)) % PER_CLASS < 2
+        means = known[first].reshape(N_CLASSES, 2, -1).mean(1)
+        nearest = np.square(known[~first][:, None] - means).sum(2).argmin(1)
+        return float((nearest == TARGETS.labels[~first]).mean())
+
+    before = apart()
+    curve = train_on_labels(
+        learner,
+        IMAGES,
+        TARGETS,
+        stage="pretrain",
+        augmentation=NONE,
+        schedule=schedule(20, 0.02),
+        batch_size=12,
+        seed=0,
+        compute=Compute(dtype=dtype),
+    )
+    assert curve[-1].accuracy > 80
+    assert apart() > max(0.85, before)
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_what_was_learned_comes_back(tmp_path: Path, name: str) -> None:
+    method, path = find_method(name), tmp_path / "model.safetensors"
+    configuration = {"name": "conv4", "channels": 1, "size": 16, "width": 4, "drop_rate": 0.1, "drop_block": 2}
+    configuration |= {"mean": [0.5], "std": [0.25]}
+    learner = method.learner(build_backbone(**configuration, seed=5), *([7] if method.sees == "labels" else []))
+    save_learner(path, learner, name, configuration)
+    found = load_learner(path, CPU)
+    assert isinstance(found, Learner if method.sees == "tasks" else LabelLearner)
+    assert type(found) is type(learner)
+    for key, value in learner.state_dict().items():
+        assert torch.equal(found.state_dict()[key], value)
+    kept = embedding(path, CPU, IMAGES)
+    assert torch.equal(next(kept.parameters()), next(learner.backbone.parameters()))
+    assert save_learner(tmp_path / "again", learner, name, configuration) is None
+    assert path.read_bytes() == (tmp_path / "again").read_bytes()
+
+
+def test_files_that_hold_no_learner(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    with pytest.raises(MelaError, match=r"no such file; run the stage that makes it first$"):
+        load_learner(path, CPU)
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(MelaError, match=r"expected a safetensors file, got .*; train it again$"):
+        load_learner(path, CPU)
+    configuration = {"name": "conv4", "channels": 1, "size": 16, "width": 4, "drop_rate": 0.1, "drop_block": 2}
+    configuration |= {"mean": [0.5], "std": [0.25]}
+    save_learner(path, ready("rfs"), "protonet", configuration)
+    with pytest.raises(MelaError, match=r"expected a learner, got .*; train it again$"):
+        load_learner(path, CPU)
