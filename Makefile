@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup repro test check bench docs format
+.PHONY: help setup repro test check bench benchmark tables docs format
 help:            ## show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/'
 
@@ -37,6 +37,13 @@ bench: setup     ## measure speed against references in the same run: results/be
 	python -m bench.training
 	python -m bench.meta_test
 	python -m bench.pipeline
+
+benchmark: setup ## train and measure all systems on the same tasks: hours; benchmark/params.yaml says which
+	cd benchmark && dvc repro
+	@$(MAKE) --no-print-directory tables
+
+tables: setup    ## write the tables of systems from what is measured: docs/systems.md
+	@python -m benchmark.tables
 
 docs: setup      ## build the documentation's site: site/index.html
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict

@@ -50,6 +50,16 @@ class Block(BaseModel):
 
 def read_document(path: Path) -> dict[str, object]:
     """A params file as plain dictionaries; only its syntax and the names of its blocks are checked."""
+    document = read_yaml(path)
+    known = {block.block for block in (*BLOCKS, *EXTRA_BLOCKS)}
+    for name in document:
+        if name not in known:
+            raise MelaError(f"{path}: {name}: unknown block; expected one of {', '.join(sorted(known))}")
+    return document
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file of blocks as plain dictionaries."""
     try:
         document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
@@ -65,10 +75,6 @@ def read_document(path: Path) -> dict[str, object]:
         raise MelaError(f"{path}: expected YAML, got {' '.join(str(error).split())}") from None
     if not isinstance(document, dict):
         raise MelaError(f"{path}: expected blocks such as `labeler:`, got {type(document).__name__}")
-    known = {block.block for block in (*BLOCKS, *EXTRA_BLOCKS)}
-    for name in document:
-        if name not in known:
-            raise MelaError(f"{path}: {name}: unknown block; expected one of {', '.join(sorted(known))}")
     return document
 
 

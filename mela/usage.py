@@ -70,7 +70,28 @@ def _peak() -> int:
 
 def keep(stage: str, usage: Usage, folder: Path = FOLDER) -> None:
     """Remember what a stage took when it last ran; no output of a stage, since it is never the same twice."""
-    write_json(folder / f"{stage}.json", {"seconds": usage.seconds, "memory_bytes": usage.memory})
+    write_usage(folder / f"{stage}.json", usage)
+
+
+def write_usage(path: Path, usage: Usage) -> None:
+    """Write a file that `read_usage` reads."""
+    write_json(path, {"seconds": usage.seconds, "memory_bytes": usage.memory})
+
+
+def read_usage(path: Path) -> Usage:
+    """What `write_usage` wrote.
+
+    Raises
+    ------
+    MelaError
+        The file is missing or holds something else.
+    """
+    content = read_json(path)
+    seconds, memory = content.get("seconds"), content.get("memory_bytes")
+    if not isinstance(seconds, int | float) or not isinstance(memory, int):
+        found = ", ".join(content) or "none"
+        raise MelaError(f"{path}: expected seconds and memory_bytes, got {found}; delete it")
+    return Usage(seconds=float(seconds), memory=memory)
 
 
 def kept(stages: Iterable[str], folder: Path = FOLDER) -> dict[str, Usage]:
@@ -81,14 +102,5 @@ def kept(stages: Iterable[str], folder: Path = FOLDER) -> dict[str, Usage]:
     MelaError
         A file holds something else.
     """
-    found = {}
-    for stage in stages:
-        path = folder / f"{stage}.json"
-        if path.is_file():
-            content = read_json(path)
-            seconds, memory = content.get("seconds"), content.get("memory_bytes")
-            if not isinstance(seconds, int | float) or not isinstance(memory, int):
-                found_keys = ", ".join(content) or "none"
-                raise MelaError(f"{path}: expected seconds and memory_bytes, got {found_keys}; delete it")
-            found[stage] = Usage(seconds=float(seconds), memory=memory)
-    return found
+    paths = {stage: folder / f"{stage}.json" for stage in stages}
+    return {stage: read_usage(path) for stage, path in paths.items() if path.is_file()}

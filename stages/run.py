@@ -14,7 +14,7 @@ import typer
 
 from mela.errors import line_of, print_anything
 from mela.output import log, print_error, speak
-from mela.usage import keep, measured
+from mela.usage import keep, measured, write_usage
 from stages.guard import require_no_signal, work_begins
 
 
@@ -59,5 +59,7 @@ def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
         log.info(f"{stage}: {usage}")
         with suppress(OSError):
             keep(stage, usage)
+            if file := os.environ.get("MELA_USAGE"):
+                write_usage(Path(file), usage)
 
     return telling

@@ -1,0 +1,46 @@
+"""Names of systems: ``initial``, a method on tasks, or ``<labels>-<method>`` and what follows it, step by step."""
+
+from mela.errors import MelaError
+from mela.method import find_method
+
+LABELS = {"mela": "MeLa", "kmeans": "K-means labels", "oracle": "true labels"}
+GROUPS = {"tasks": "Local labels only", "labels": "Global labels", "images": "No labels"}
+
+
+def title(system: str) -> str:
+    """What tables call a system."""
+    if system == "initial":
+        return "initial embedding"
+    first, *methods = system.split("-")
+    if first not in LABELS:
+        return find_method(first).title
+    titles = [find_method(name).title for name in methods]
+    if titles[:1] == ["RFS"]:
+        titles = titles[1:]
+    generations = titles.count("distilled")
+    if generations > 1:
+        titles = [name for name in titles if name != "distilled"] + [f"distilled, generation {generations}"]
+    return LABELS[first] + (f" + {' + '.join(titles)}" if titles else "")
+
+
+def group(system: str) -> str:
+    """Under which heading of a table it stands, by what it has seen."""
+    first = system.split("-")[0]
+    if first in ("initial", "mela"):
+        return GROUPS["tasks"]
+    if first == "oracle":
+        return GROUPS["labels"]
+    if first == "kmeans":
+        return GROUPS["tasks"]
+    return GROUPS[find_method(first).sees]
+
+
+def require(system: str) -> None:
+    """Raise MelaError unless there is such a system."""
+    first, *methods = system.split("-")
+    if first == "initial" and not methods:
+        return
+    if first in LABELS and not methods:
+        raise MelaError(f"system {system!r}: expected {first}-<method>, such as {first}-rfs")
+    for name in methods if first in LABELS else [system]:
+        find_method(name)

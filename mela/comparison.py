@@ -1,0 +1,134 @@
+"""Systems side by side: accuracies over seeds and test tasks, and paired differences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from mela import store
+from mela.errors import MelaError
+from mela.intervals import Interval
+
+OWN = "own"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One system on one data set in one setting.
+
+    Attributes
+    ----------
+    accuracies : float64 (n_seeds, n_tasks)
+        Percent, tasks in the order of their ids.
+    """
+
+    accuracies: npt.NDArray[np.float64]
+
+    @property
+    def interval(self) -> Interval:
+        """Of the mean over seeds and tasks, over tasks: how sure it is what these trained models have on all tasks."""
+        return Interval.of(self.accuracies.mean(axis=0))
+
+    @property
+    def seeds(self) -> tuple[float, float]:
+        """Mean of the worst and of the best seed."""
+        means = self.accuracies.mean(axis=1)
+        return float(means.min()), float(means.max())
+
+    def less(self, other: "Measured") -> Interval:
+        """The mean difference, over tasks, each system averaged over its seeds.
+
+        Raises
+        ------
+        MelaError
+            They were not measured on the same number of tasks.
+        """
+        if self.accuracies.shape[1] != other.accuracies.shape[1]:
+            found = f"{self.accuracies.shape[1]} and {other.accuracies.shape[1]}"
+            raise MelaError(f"results: expected two systems on the same tasks, got {found} tasks; measure both again")
+        return Interval.of(self.accuracies.mean(axis=0) - other.accuracies.mean(axis=0))
+
+
+def read_results(folder: Path, data: str) -> pd.DataFrame:
+    """Accuracies of all systems on a data set: columns system, seed, head, setting, task_id, accuracy.
+
+    Parameters
+    ----------
+    folder : Path
+        With files ``<data>/seed<n>/<system>.parquet``.
+    data : str
+    """
+    parts = [
+        store.read_table(path, store.HEADS).assign(system=path.stem, seed=int(path.parent.name.removeprefix("seed")))
+        for path in sorted((folder / data).glob("seed*/*.parquet"))
+    ]
+    if not parts:
+        return pd.DataFrame(columns=["system", "seed", *store.HEADS.names])
+    return pd.concat(parts, ignore_index=True)
+
+
+def measured(results: pd.DataFrame, system: str, setting: str, head: str = OWN) -> Measured | None:
+    """What is known of a system; None if it is not measured.
+
+    Raises
+    ------
+    MelaError
+        Its seeds were not measured on the same tasks.
+    """
+    rows = results[(results["system"] == system) & (results["setting"] == setting) & (results["head"] == head)]
+    if rows.empty:
+        return None
+    wide = rows.pivot(index="seed", columns="task_id", values="accuracy")
+    if wide.isna().any(axis=None):
+        seeds = ", ".join(str(seed) for seed in wide.index[wide.isna().any(axis=1)])
+        raise MelaError(
+            f"results of {system}: expected all seeds on the same tasks, got others for {seeds}; rerun them"
+        )
+    return Measured(accuracies=wide.to_numpy(dtype=np.float64))
+
+
+def summarize_systems(
+    results: pd.DataFrame, systems: Sequence[str], settings: Sequence[str], reference: str
+) -> pd.DataFrame:
+    """A row for each system and setting that is measured.
+
+    Parameters
+    ----------
+    results : DataFrame
+        Of `read_results`.
+    systems, settings : sequence of str
+    reference : str
+        The system that the differences are from.
+
+    Returns
+    -------
+    DataFrame with columns system, setting, seeds, tasks, mean, ci95, worst_seed, best_seed, difference, difference_ci95
+    """
+    rows = []
+    for setting in settings:
+        other = measured(results, reference, setting)
+        for system in systems:
+            found = measured(results, system, setting)
+            if found is None:
+                continue
+            worst, best = found.seeds
+            difference = found.less(other) if other is not None else Interval(np.nan, np.nan)
+            seeds, tasks = found.accuracies.shape
+            rows.append(
+                {
+                    "system": system,
+                    "setting": setting,
+                    "seeds": seeds,
+                    "tasks": tasks,
+                    "mean": found.interval.mean,
+                    "ci95": found.interval.ci95,
+                    "worst_seed": worst,
+                    "best_seed": best,
+                    "difference": difference.mean,
+                    "difference_ci95": difference.ci95,
+                }
+            )
+    return pd.DataFrame(rows)

@@ -1,0 +1,184 @@
+"""The benchmark's own dvc.yaml held against the code, as the pipeline's is, and what each kind of method may see."""
+
+import ast
+import re
+import shlex
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from test_pipeline_definition import ROOT, imported_modules
+
+from benchmark.systems import group, require, title
+from mela.errors import MelaError
+from mela.method import find_method, method_names
+from mela.params import BLOCKS, EXTRA_BLOCKS, check_document
+from mela.published import SYSTEMS
+
+HERE = ROOT / "benchmark"
+YAML_FILES = {name: YAML(typ="safe").load((HERE / f"{name}.yaml").read_text("utf-8")) for name in ("dvc", "params")}
+STAGES: dict[str, dict[str, Any]] = YAML_FILES["dvc"]["stages"]
+PARAMS: dict[str, Any] = YAML_FILES["params"]
+# whose labels, tasks or truth a stage may see
+TRUTH = {"images", "manifest", "label_oracle"}
+METHODS_OF = {
+    stage: PARAMS[name]
+    for name, stages in {
+        "task_methods": ("tasks", "test_tasks"),
+        "tuned_methods": ("tuned", "test_tuned"),
+        "label_methods": ("labels", "test_labels"),
+    }.items()
+    for stage in stages
+}
+METHODS_OF |= {key: ["distill"] for key in ("distill", "test_distill")}
+LABELS = {"label_mela", "label_kmeans", "label_oracle", "labels", "distill"}
+
+
+def script(stage: str) -> Path:
+    found = re.search(r"python -m ([\w.]+)", STAGES[stage]["cmd"])
+    assert found is not None
+    return ROOT.joinpath(*found[1].split(".")).with_suffix(".py")
+
+
+def all_imports(path: Path) -> set[Path]:
+    seen, waiting = {path}, [path]
+    while waiting:
+        here = waiting.pop()
+        new = imported_modules(here)
+        for node in ast.walk(ast.parse(here.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "benchmark":
+                names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+                new |= {
+                    file for name in names if (file := ROOT.joinpath(*name.split(".")).with_suffix(".py")).is_file()
+                }
+        waiting += new - seen
+        seen |= new
+    return seen
+
+
+def listed(stage: str, *kinds: str) -> list[str]:
+    entries = [entry for kind in kinds for entry in STAGES[stage].get(kind, [])]
+    return [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
+
+
+def cells(stage: str) -> list[dict[str, Any]]:
+    """Every combination of a stage's matrix."""
+    matrix = {key: PARAMS[value[2:-1]] for key, value in STAGES[stage]["matrix"].items()}
+    return [dict(zip(matrix, values, strict=True)) for values in product(*matrix.values())]
+
+
+def filled(text: str, cell: dict[str, Any]) -> str:
+    return re.sub(r"\$\{item\.(\w+)\}", lambda found: str(cell[found[1]]), text)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_dependencies_are_the_imports_and_the_method(stage: str) -> None:
+    code = {(HERE / entry).resolve() for entry in listed(stage, "deps") if entry.endswith(".py") and "${" not in entry}
+    methods = {path for path in code if path.parent.name == "methods"}
+    kind = METHODS_OF.get(stage, [])
+    shared = set().union(*(all_imports(ROOT / f"mela/methods/{name}.py") for name in kind))
+    assert code - methods == all_imports(script(stage)) | {path for path in shared if path.parent.name != "methods"}
+    named = any("mela/methods/" in entry for entry in listed(stage, "deps"))
+    assert named == (
+        stage in ("tasks", "labels", "distill", "tuned") or stage.startswith("test_") * (stage != "test_initial")
+    )
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "mela/methods").glob("[!_]*.py")), ids=lambda path: path.stem)
+def test_a_method_is_one_short_file_that_no_other_needs(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 150
+    assert not [other for other in imported_modules(path) if other.parent.name == "methods"], "no stage lists it"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_files_of_the_command_are_listed(stage: str) -> None:
+    command = STAGES[stage]["cmd"]
+    assert command.startswith("cd .. && ")
+    words = shlex.split(command.replace("${item.", "{").replace("cd .. && ", ""))
+    files = {word for word in words if word.startswith("benchmark/") and "." in word.rsplit("/", 1)[-1]}
+    params = {f"benchmark/{name}".replace("${item.", "{") for name in listed(stage, "params")}
+    files = {name for name in files if not name.startswith("MELA_USAGE=")}
+    known = {f"benchmark/{name}".replace("${item.", "{") for name in listed(stage, "deps", "outs")}
+    folders = tuple(f"{name}/" for name in known)
+    assert {name for name in files - params - known if not name.startswith(folders)} == set()
+    assert params <= files
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_a_method_may_see(stage: str) -> None:
+    """Tasks or labels, and ground truth only where it is drawn from or what the upper bound is made of."""
+    files = listed(stage, "deps", "outs")
+    assert any("truth.parquet" in file for file in files) == (stage in TRUTH)
+    assert any("/labels/" in file for file in files) == (stage in LABELS)
+    assert any("test.parquet" in file for file in files) == (stage == "manifest" or stage.startswith("test_"))
+    if stage in ("labels", "distill"):
+        assert not any("train.parquet" in file for file in files), "labels are all that it sees"
+    for kind, name in [("tasks", "task_methods"), ("labels", "label_methods"), ("tasks", "tuned_methods")]:
+        assert {find_method(method).sees for method in PARAMS[name]} == {kind}
+
+
+def test_params_of_a_stage_are_blocks() -> None:
+    blocks = {block.block for block in (*BLOCKS, *EXTRA_BLOCKS)}
+    for stage in STAGES.values():
+        for entry in stage.get("params", []):
+            (names,) = entry.values()
+            assert {name.split(".")[0] for name in names} <= blocks
+
+
+def test_every_method_is_in_the_matrix_and_everything_trained_is_measured() -> None:
+    every = {*PARAMS["task_methods"], *PARAMS["label_methods"], *PARAMS["tuned_methods"], "distill"}
+    assert every == set(method_names())
+    trained = [
+        filled(file, cell)
+        for stage in ("embed", "tasks", "labels", "distill", "tuned")
+        for cell in cells(stage)
+        for file in listed(stage, "outs")
+        if file.endswith("model.safetensors")
+    ]
+    tests = [stage for stage in STAGES if stage.startswith("test_")]
+    measured = [
+        filled(file, cell)
+        for stage in tests
+        for cell in cells(stage)
+        for file in listed(stage, "deps")
+        if file.endswith("model.safetensors")
+    ]
+    assert sorted(trained) == sorted(measured)
+    assert len(set(trained)) == len(trained)
+    systems = {Path(file).parent.name for file in trained}
+    assert systems == set(PARAMS["systems"])
+    assert len(PARAMS["systems"]) == len(systems)
+
+
+@pytest.mark.parametrize("data", sorted(path.stem for path in (HERE / "data").glob("*.yaml")))
+def test_data_sets_have_all_parameters(data: str) -> None:
+    path = HERE / "data" / f"{data}.yaml"
+    check_document(path)
+    for block in EXTRA_BLOCKS:
+        block.read(path)
+    assert set(PARAMS["data"]) <= {found.stem for found in (HERE / "data").glob("*.yaml")}
+
+
+def test_names_of_systems() -> None:
+    for system in PARAMS["systems"]:
+        require(system)
+    titles = [title(system) for system in PARAMS["systems"]]
+    assert len(set(titles)) == len(titles)
+    assert title("mela-rfs") == "MeLa"
+    assert title("oracle-s2m2-finetune") == "true labels + S2M2 + fine-tuned"
+    assert title("mela-rfs-distill-distill") == "MeLa + distilled, generation 2"
+    assert [group(name) for name in ("initial", "maml", "mela-rfs-feat", "kmeans-rfs")] == ["Local labels only"] * 4
+    assert group("oracle-rfs") == "Global labels"
+
+
+@pytest.mark.parametrize("system", ["mela", "protonets", "mela-protonets", "initial-rfs"])
+def test_systems_that_do_not_exist(system: str) -> None:
+    with pytest.raises(MelaError, match="expected"):
+        require(system)
+
+
+def test_published_figures_have_names_that_are_or_will_be() -> None:
+    planned = {"shot_free", "tadam", "moco", "cmc"}
+    assert set(SYSTEMS) - set(PARAMS["systems"]) <= planned
