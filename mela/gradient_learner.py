@@ -87,7 +87,9 @@ class GradientLearner(Learner):
         if self.adapts == "all":
             weights |= dict(self.backbone.named_parameters())
         second_order = self.training and not self.first_order
-        images = torch.cat([support, query])
+        # as the network's weights lie in memory, which is twice as fast
+        images = torch.cat([support, query]).contiguous(memory_format=torch.channels_last)
+        support = images[: len(support)]
         known = None if self.adapts == "all" else self._features({}, images, len(support))
         for _ in range(self.steps):
             features = self._features(weights, support, len(support)) if known is None else known[: len(support)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
-from mela import methods
+import mela.methods
 from mela.errors import MelaError
 
 Sees = Literal["tasks", "labels", "images"]
@@ -36,7 +36,7 @@ class Method:
 
 def method_names() -> list[str]:
     """Of all methods, in alphabetical order."""
-    return sorted(module.name for module in pkgutil.iter_modules(methods.__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(mela.methods.__path__))
 
 
 def find_method(name: str) -> Method:
