@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mela.batched_logistic import fit_heads
+from mela.errors import MelaError
 from mela.learner import one_hot, prototypes
 from mela.ridge import ridge, with_intercept
 
@@ -30,7 +31,10 @@ TEMPERATURE = 10.0
 
 def logistic(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
     """Multinomial logistic regression (Eq. 8), the head of RFS; see `mela.batched_logistic`."""
-    return fit_heads(support, labels, ways, C=C, max_iter=MAX_ITER).logits(query).argmax(axis=1)
+    heads = fit_heads(support, labels, ways, C=C, max_iter=MAX_ITER)
+    if not heads.converged.all():
+        raise MelaError(f"logistic head: expected to converge in {MAX_ITER} steps, did not; the features may be NaN")
+    return heads.logits(query).argmax(axis=1)
 
 
 def centroid(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:

@@ -26,8 +26,8 @@ class Learner(nn.Module):
         At the start.
     """
 
-    optimizer: ClassVar[Literal["sgd", "adam"]] = "sgd"
-    learning_rate: ClassVar[float] = 0.05
+    optimizer: ClassVar[Literal["sgd", "adam"]] = "adam"
+    learning_rate: ClassVar[float] = 0.003
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__()

@@ -1,5 +1,6 @@
 """Every method against another way to the same figures, and that each of them learns."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -342,7 +343,7 @@ def test_a_method_learns(name: str) -> None:
     """New tasks of the same six patterns: far above chance, 33%, and above what it knew at the start."""
     learner = find_method(name).learner(backbone())
     training, test = episodes([([2, 2, 2], 4)] * 60), episodes([([2, 2, 2], 4)] * 90)
-    chosen = schedule(3, learner.learning_rate)
+    chosen = replace(schedule(3), learning_rate=learner.learning_rate, optimizer=learner.optimizer)
     before = own_rule(learner, IMAGES, test, [2])["accuracy"].mean()
     curve = train_on_tasks(
         learner, IMAGES, training, stage="methods", augmentation=NONE, schedule=chosen, tasks_per_epoch=None, seed=0

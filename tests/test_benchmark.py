@@ -1,0 +1,224 @@
+"""The benchmark from end to end: the commands of its dvc.yaml, one after the other, on tiny tasks."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import ROOT, TINY, change
+from ruamel.yaml import YAML
+from test_benchmark_definition import PARAMS, STAGES, filled
+
+from bench.environment import for_clone
+from benchmark import tables
+from mela import store
+from mela.comparison import measured, read_results, summarize_systems
+from mela.errors import MelaError
+from mela.heads import HEADS
+from mela.params import MethodsParams
+
+TRAINING = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 20}
+TUNING = {"tuning.epochs": 1, "tuning.milestones": [], "tuning.tasks_per_epoch": 10}
+CELLS = [
+    ("images", {}),
+    ("manifest", {}),
+    ("settings", {}),
+    ("embed", {}),
+    ("extract", {}),
+    ("label_mela", {}),
+    ("label_kmeans", {}),
+    ("label_oracle", {}),
+    ("tasks", {"method": "protonet"}),
+    ("tasks", {"method": "anil"}),
+    ("labels", {"method": "rfs", "labels": "mela"}),
+    ("labels", {"method": "s2m2", "labels": "oracle"}),
+    ("distill", {"former": "rfs", "labels": "mela"}),
+    ("distill", {"former": "rfs-distill", "labels": "mela"}),
+    ("tuned", {"method": "finetune", "start": "mela-rfs"}),
+    ("test_initial", {}),
+    ("test_tasks", {"method": "protonet"}),
+    ("test_tasks", {"method": "anil"}),
+    ("test_labels", {"method": "rfs", "labels": "mela"}),
+    ("test_labels", {"method": "s2m2", "labels": "oracle"}),
+    ("test_distill", {"former": "rfs-distill", "labels": "mela"}),
+    ("test_tuned", {"method": "finetune", "start": "mela-rfs"}),
+]
+RAN = ["initial", "protonet", "anil", "mela-rfs", "oracle-s2m2", "mela-rfs-distill-distill", "mela-rfs-finetune"]
+
+
+def run_cell(stage: str, item: dict[str, Any]) -> None:
+    """What a cell's command does, in this process."""
+    words = shlex.split(filled(STAGES[stage]["cmd"], {"data": "tiny", "seed": 3} | item).removeprefix("cd .. && "))
+    while "=" in words[0]:
+        words.pop(0)
+    assert words[:2] == ["python", "-m"]
+    main = import_module(words[2]).main
+    options = dict(zip([word.removeprefix("--").replace("-", "_") for word in words[3::2]], words[4::2], strict=True))
+    paths = {name: Path(value) for name, value in options.items() if "/" in value}
+    main(**options | paths | ({"seed": int(options["seed"])} if "seed" in options else {}))
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder in which some cells of the benchmark have run on tiny glyphs, as the current directory."""
+    folder = tmp_path_factory.mktemp("benchmark")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        preset = Path("benchmark/data/tiny.yaml")
+        preset.parent.mkdir(parents=True)
+        shutil.copy(ROOT / "benchmark/data/glyphs.yaml", preset)
+        change(preset, TINY | TRAINING | TUNING)
+        for stage, item in CELLS:
+            run_cell(stage, item)
+        yield folder
+
+
+def test_everything_that_was_trained_is_measured_by_every_rule(ran: Path) -> None:
+    results = read_results(ran / "benchmark/results", "tiny")
+    assert sorted(results["system"].unique()) == sorted(RAN)
+    assert set(results["seed"]) == {3}
+    assert set(results["head"]) == {*HEADS, "own"}
+    assert set(results["setting"]) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
+    counts = results.groupby(["system", "head", "setting"])["task_id"].nunique()
+    assert (counts == 12).all()
+    own = results[results["head"] == "own"].groupby("system")["setting"].unique()
+    assert set(own["protonet"]) == {"1_shot", "5_shot"}
+    logistic = results[(results["head"] == "logistic") & (results["system"] == "mela-rfs")]
+    same = results[(results["head"] == "own") & (results["system"] == "mela-rfs")]
+    np.testing.assert_array_equal(logistic["accuracy"], same["accuracy"])
+    assert results["accuracy"].between(0, 100).all()
+
+
+def test_all_seeds_meet_the_same_tasks_and_train_with_their_own(ran: Path) -> None:
+    params = ran / "benchmark/runs/tiny/seed3/params.yaml"
+    document = YAML(typ="safe").load(params.read_text(encoding="utf-8"))
+    seeds = {block: values["seed"] for block, values in document.items() if "seed" in values}
+    for block in ("embed", "labeler", "kmeans", "pretrain", "methods", "tuning"):
+        assert seeds.pop(block) == 3
+    assert set(seeds.values()) == {0}
+    assert MethodsParams.read(params).epochs == 2
+
+
+def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ran)
+    folder = Path("benchmark/results")
+    content = {"data": ["tiny"], "systems": [*RAN, "maml"]}
+    YAML().dump(content, Path("benchmark/params.yaml"))
+    (folder / "tiny/seed3/protonet.json").write_text(json.dumps({"seconds": 12.3, "memory_bytes": 5}))
+    tables.main(page=Path("systems.md"))
+    page = Path("systems.md").read_text(encoding="utf-8")
+    summary = pd.read_csv(folder / "systems.csv")
+    assert list(summary["system"].unique()) == RAN
+    one = summary[(summary["system"] == "protonet") & (summary["setting"] == "5_shot")].iloc[0]
+    line = next(line for line in page.splitlines() if line.startswith("| ProtoNet |"))
+    assert f"{one['mean']:.1f} ± {one['ci95']:.1f} |" in line
+    assert f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f} |" in line
+    assert line.endswith("| 12 | 1 | 12 s |")
+    assert re.search(r"\| MAML \| not measured \| not measured \|", page)
+    assert page.index("**Local labels only**") < page.index("ProtoNet") < page.index("**Global labels**")
+    mela = summary[summary["system"] == "mela-rfs"]
+    assert (mela["difference"] == 0).all()
+
+
+def results(accuracies: dict[str, list[list[float]]]) -> pd.DataFrame:
+    """Of systems: accuracies of seeds and tasks."""
+    return pd.DataFrame(
+        [
+            {"system": system, "seed": seed, "head": "own", "setting": "1_shot", "task_id": task, "accuracy": accuracy}
+            for system, seeds in accuracies.items()
+            for seed, tasks in enumerate(seeds)
+            for task, accuracy in enumerate(tasks)
+        ]
+    )
+
+
+def test_differences_are_paired_by_task() -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.normal(60, 15, size=400)
+    noise = rng.normal(0, 1, size=(2, 3, 400))
+    table = summarize_systems(
+        results({"one": (hard + noise[0]).tolist(), "other": (hard + 2 + noise[1]).tolist()}),
+        ["one", "other"],
+        ["1_shot", "5_shot"],
+        "one",
+    ).set_index("system")
+    assert list(table["setting"]) == ["1_shot"] * 2
+    assert table.loc["other", "difference"] == pytest.approx(2, abs=0.2)
+    assert table.loc["other", "difference_ci95"] < 0.1 < 1 < table.loc["other", "ci95"]
+    assert table.loc["one", "difference"] == table.loc["one", "difference_ci95"] == 0
+    assert table.loc["one", "worst_seed"] < table.loc["one", "mean"] < table.loc["one", "best_seed"]
+    assert tuple(table.loc["one", ["seeds", "tasks"]]) == (3, 400)
+
+
+def test_results_of_different_tasks_are_not_compared() -> None:
+    with pytest.raises(MelaError, match=r"^results of one: expected all seeds on the same tasks, got others for 1"):
+        measured(results({"one": [[50, 60, 70], [50, 60]]}), "one", "1_shot")
+    found = results({"one": [[50, 60, 70]], "other": [[50, 60]]})
+    with pytest.raises(MelaError, match=r"^results: expected two systems on the same tasks, got 2 and 3 tasks"):
+        summarize_systems(found, ["other"], ["1_shot"], "one")
+    assert measured(found, "neither", "1_shot") is None
+
+
+def test_the_tables_are_those_of_the_results() -> None:
+    """What is in the repository: the page is made from the accuracies that lie beside it."""
+    page = ROOT / "docs/systems.md"
+    text = page.read_text(encoding="utf-8")
+    for data in PARAMS["data"]:
+        table = summarize_systems(
+            read_results(ROOT / "benchmark/results", data), PARAMS["systems"], [*tables.SETTINGS], tables.REFERENCE
+        )
+        assert len(table), f"nothing is measured on {data}"
+        assert "\n".join(tables.section(table, data, PARAMS["systems"], ROOT / "benchmark/results")) in text
+
+
+def test_dvc_runs_a_cell_and_only_once(tmp_path: Path) -> None:
+    """A project in the project: the pipeline does not know the benchmark, which finds the code beside it."""
+    folder = tmp_path / "project"
+    for name in ("mela", "stages", "benchmark"):
+        ignored = shutil.ignore_patterns("__pycache__", "runs", "results", "cache", "tmp", "dvc.lock")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copytree(ROOT / ".dvc", folder / ".dvc", ignore=shutil.ignore_patterns("cache", "tmp"))
+    for name in ("dvc.yaml", ".dvcignore", ".gitignore"):
+        shutil.copy(ROOT / name, folder / name)
+    shutil.copytree(ROOT / "data/raw", folder / "data/raw", ignore=lambda *_: ["omniglot", "cifar100"])
+    shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
+    change(folder / "benchmark/data/glyphs.yaml", TINY | TRAINING | TUNING)
+
+    def ask(*command: str, where: Path) -> str:
+        environment = for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(folder))
+        done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    ask("git", "init", "--quiet", where=folder)
+    dvc = [sys.executable, "-m", "dvc"]
+    cell = [*dvc, "repro", "test_tasks@protonet-glyphs-0"]
+    first = ask(*cell, where=folder / "benchmark")
+    assert "Running stage 'tasks@protonet-glyphs-0'" in first
+    assert (folder / "benchmark/results/glyphs/seed0/protonet.parquet").is_file()
+    seconds = json.loads((folder / "benchmark/results/glyphs/seed0/protonet.json").read_text())["seconds"]
+    assert seconds > 0
+    again = ask(*cell, where=folder / "benchmark")
+    assert "Running stage" not in again
+    (folder / "mela/methods/frn.py").write_text("# another method has changed\n")
+    assert "Running stage" not in ask(*cell, where=folder / "benchmark")
+    assert "benchmark" not in ask(*dvc, "stage", "list", where=folder)
+    known = ask("git", "status", "--short", "--ignored=no", "--untracked-files=all", where=folder).splitlines()
+    assert not [line for line in known if "runs/" in line]
+
+
+def test_no_cell_of_another_schema(tmp_path: Path) -> None:
+    path = tmp_path / "glyphs/seed0/initial.parquet"
+    rows = pd.DataFrame({"image_id": [1], "label": [2]})
+    store.write_table(path, rows, store.LABELS, stage="test", params={})
+    with pytest.raises(MelaError, match=r"initial.parquet: expected columns \(head: string, task_id: int64"):
+        read_results(tmp_path, "glyphs")
