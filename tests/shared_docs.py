@@ -23,6 +23,7 @@ FOLLOWED = {
     "docs/using-the-model.md": ("tests/test_docs_examples.py", {"bash", "python"}),
     "docs/tutorial.md": ("tests/test_dvc.py", {"sh", "python"}),
     "docs/adding-a-method.md": ("tests/test_adding_a_method.py", {"sh", "python", "diff"}),
+    "docs/methods.md": ("tests/test_methods_docs.py", {"python", "diff"}),
     "docs/teams.md": ("tests/test_teams_docs.py", {"sh", "yaml"}),
     # made from the commands themselves
     "docs/commands.md": ("tests/test_docs.py", {"console"}),
@@ -54,6 +55,7 @@ NETWORK = "needs a network"
 TRAINS = "a training of minutes to hours; tests/test_dvc.py runs the tutorial's, and others like it"
 BENCH = "a benchmark of minutes to hours; tests/test_bench.py has its parts"
 MACHINES = "needs several machines; tests/test_team.py has several processes"
+CELL = "a training of minutes; tests/test_benchmark.py runs it on tiny tasks"
 ITSELF = "one of the tests"
 NOT_RUN = {
     "make repro": INSTALLS,
@@ -61,6 +63,10 @@ NOT_RUN = {
     "make setup": INSTALLS,
     "make check": INSTALLS,
     "make docs": INSTALLS,
+    "make benchmark": TRAINS,
+    "make tables": INSTALLS,
+    "cd benchmark": SHELL,
+    "dvc repro test_tasks@protonet-glyphs-0": CELL,
     "source .venv/bin/activate": SHELL,
     "mela download cifar100": NETWORK,
     "uv pip compile --universal --extra dev --python-version 3.11 pyproject.toml -o requirements.txt --no-header "
@@ -86,6 +92,7 @@ NOT_RUN = {
     "torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 "
     "-m stages.pretrain": MACHINES,
     "python -m pytest tests/test_pipeline_definition.py": ITSELF,
+    "python -m pytest tests/test_benchmark_definition.py": ITSELF,
 }
 
 

@@ -180,5 +180,5 @@ def test_systems_that_do_not_exist(system: str) -> None:
 
 
 def test_published_figures_have_names_that_are_or_will_be() -> None:
-    planned = {"shot_free", "tadam", "moco", "cmc"}
+    planned = {"shot_free", "moco", "cmc"}
     assert set(SYSTEMS) - set(PARAMS["systems"]) <= planned

@@ -32,6 +32,7 @@ from mela.methods.metaoptnet_ridge import REGULARIZER, MetaOptNetRidge
 from mela.methods.metaoptnet_svm import MetaOptNetSVM, free_variables, solve, to_simplex
 from mela.methods.protonet import ProtoNet
 from mela.methods.r2d2 import R2D2
+from mela.methods.tadam import TADAM
 
 WAYS, SHOTS, QUERIES = 4, 3, 5
 LEARN_FROM_TASKS = [name for name in method_names() if find_method(name).sees == "tasks"]
@@ -320,6 +321,43 @@ def test_batch_norm_of_a_support_set() -> None:
     torch.testing.assert_close(norm(maps)[:5], expected)
     norm.n_support = None
     torch.testing.assert_close(norm.eval()(maps), F.batch_norm(maps, norm.running_mean, norm.running_var))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["conv4", "resnet12"])
+def test_tadam_sets_the_network_for_the_task(name: str) -> None:
+    learner = TADAM(backbone(name)).eval()
+    images = torch.from_numpy(IMAGES[:24]).permute(0, 3, 1, 2) / 255
+    labels = torch.arange(4).repeat(3)[None]
+    task = images[None, :12], labels, images[None, 12:], 4
+    known = learner.backbone(images)
+    plain = -torch.cdist(known[None, 12:], prototypes(known[None, :12], labels, 4)).square()
+    torch.testing.assert_close(learner.logits(*task), plain, atol=1e-3, rtol=1e-3, msg="no condition at the start")
+    for condition in learner.conditions:
+        condition.strength.data.fill_(0.5)
+    maps = (images - learner.backbone.mean) / learner.backbone.std
+    embedded, number = prototypes(known[None, :12], labels, 4)[0].mean(0), 0
+    for layer in learner.backbone.body:
+        maps = layer(maps)
+        if type(layer).__name__ in ("BatchNorm2d", "ResidualBlock"):
+            scale, shift = (0.5 * learner.conditions[number].network(embedded)).chunk(2)
+            maps, number = maps * (1 + scale[:, None, None]) + shift[:, None, None], number + 1
+    assert number == 4
+    expected = -torch.cdist(maps[None, 12:], prototypes(maps[None, :12], labels, 4)).square()
+    torch.testing.assert_close(learner.logits(*task), expected, atol=1e-3, rtol=1e-3)
+    assert not torch.allclose(expected, plain, atol=1e-2)
+
+
+def test_tadam_remembers_statistics_of_what_it_computes_with() -> None:
+    learner = TADAM(backbone()).train()
+    for condition in learner.conditions:
+        condition.strength.data.fill_(2.0)
+    images = torch.from_numpy(IMAGES[:24]).permute(0, 3, 1, 2) / 255
+    second = next(module for module in list(learner.backbone.body)[4:] if isinstance(module, torch.nn.BatchNorm2d))
+    seen = []
+    second.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].mean((0, 2, 3)).detach()))
+    learner.logits(images[None, :12], torch.arange(4).repeat(3)[None], images[None, 12:], 4)
+    torch.testing.assert_close(second.running_mean, 0.1 * seen[1], msg="of the second way through alone")
+    assert second.momentum == 0.1
 
 
 @pytest.mark.parametrize("name", LEARN_FROM_TASKS)

@@ -1,0 +1,97 @@
+"""TADAM: an embedding that is set for each task (Oreshkin, Rodriguez and Lacoste, 2018)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from mela.backbones import Backbone, ResidualBlock
+from mela.learner import Learner, prototypes
+from mela.method import Method
+
+
+class TADAM(Learner):
+    r"""Logits are :math:`-\alpha \|\psi(x, \Gamma) - c_k\|^2`, with alpha learned and :math:`\Gamma` made of the task.
+
+    The mean of the class means without a task, through one small network for each block, gives a scale and a shift of
+    each channel of the block (FiLM). The paper trains on global labels besides, which are not there here.
+    """
+
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__(backbone)
+        self.alpha = nn.Parameter(torch.tensor(1.0))
+        channels = {place: _channels(layer) for place, layer in enumerate(_layers(backbone)) if _channels(layer)}
+        self.places = list(channels)
+        self.conditions = nn.ModuleList([Condition(backbone.dimensions, count) for count in channels.values()])
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images as they are; the features depend on the task."""
+        return images
+
+    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """Logits (t, q, ways) of images (t, q, c, h, w); see `Learner.logits`."""
+        return torch.stack([self._logits(*task, ways) for task in zip(support, labels, query, strict=True)])
+
+    def _logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        with _without_memory(self.backbone):
+            plain = self.backbone(support)
+        task = prototypes(plain[None], labels[None], ways)[0].mean(0)
+        images = torch.cat([support, query]).contiguous(memory_format=torch.channels_last)
+        features = self._conditioned(images, task)
+        means = prototypes(features[None, : len(support)], labels[None], ways)[0]
+        return -self.alpha * torch.cdist(features[len(support) :], means).square()
+
+    def _conditioned(self, images: Tensor, task: Tensor) -> Tensor:
+        """Features (b, m) of images (b, c, h, w) for a task (m,)."""
+        maps = (images - self.backbone.mean) / self.backbone.std
+        for place, layer in enumerate(_layers(self.backbone)):
+            maps = layer(maps)
+            if place in self.places:
+                scale, shift = self.conditions[self.places.index(place)](task)
+                maps = maps * (1 + scale[:, None, None]) + shift[:, None, None]
+        return maps
+
+
+class Condition(nn.Module):
+    """Scale and shift of some channels for a task; nothing at the start, and as strong as it is learned to be."""
+
+    def __init__(self, dimensions: int, channels: int) -> None:
+        super().__init__()
+        self.network = nn.Sequential(nn.Linear(dimensions, channels), nn.ReLU(), nn.Linear(channels, 2 * channels))
+        self.strength = nn.Parameter(torch.zeros(2, 1))
+
+    def forward(self, task: Tensor) -> Tensor:
+        """Task (m,) to scales and shifts (2, channels)."""
+        made: Tensor = self.strength * self.network(task).view(2, -1)
+        return made
+
+
+def _layers(backbone: Backbone) -> list[nn.Module]:
+    return list(backbone.body.children())
+
+
+def _channels(layer: nn.Module) -> int:
+    """Of the maps that a layer gives, if they are conditioned: of BatchNorm, before the activation, or of a block."""
+    if isinstance(layer, nn.BatchNorm2d):
+        return layer.num_features
+    if isinstance(layer, ResidualBlock):
+        return next(module.num_features for module in layer.shortcut if isinstance(module, nn.BatchNorm2d))
+    return 0
+
+
+@contextmanager
+def _without_memory(network: nn.Module) -> Iterator[None]:
+    """Running statistics of BatchNorm stay as they are within the block; they are those of conditioned maps."""
+    norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
+    before = [module.momentum for module in norms]
+    for module in norms:
+        module.momentum = 0.0
+    try:
+        yield
+    finally:
+        for module, momentum in zip(norms, before, strict=True):
+            module.momentum = momentum
+
+
+METHOD = Method(title="TADAM", source="Oreshkin et al., 2018", sees="tasks", learner=TADAM)

@@ -1,0 +1,96 @@
+"""docs/methods.md followed in a copy of the project: its method, its change of the matrix, and what it says of both."""
+
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import ROOT
+from shared_docs import blocks, write_files
+from sklearn.neighbors import KNeighborsClassifier
+from test_adding_a_method import apply
+from test_embedding import IMAGES, NONE, backbone, episodes, schedule
+from test_methods import WAYS, features
+
+from bench.environment import for_clone
+from mela.meta_test import own_rule
+from mela.meta_training import train_on_tasks
+from mela.method import find_method, method_names
+
+PAGE = "docs/methods.md"
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with what the page adds."""
+    folder = tmp_path_factory.mktemp("methods") / "project"
+    for name in ("mela", "stages", "benchmark", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "runs", "cache", "tmp")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    for name in ("dvc.yaml", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    assert write_files(PAGE, folder) == ["mela/methods/nearest.py"]
+    assert [apply(block.content, folder) for block in blocks(PAGE) if block.language == "diff"] == ["params.yaml"]
+    return folder
+
+
+def test_nothing_is_missing(changed: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_benchmark_definition.py"]
+    environment = for_clone(PYTHONPATH=str(changed))
+    ended = subprocess.run(command, cwd=changed, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    check = [sys.executable, "-m", "ruff", "check", "--quiet", "mela/methods"]
+    assert subprocess.run(check, cwd=changed, check=False).returncode == 0
+
+
+def test_a_method_that_is_in_no_matrix_would_be_noticed(changed: Path, tmp_path: Path) -> None:
+    shutil.copytree(changed, tmp_path / "copy")
+    shutil.copy(ROOT / "benchmark/params.yaml", tmp_path / "copy/benchmark/params.yaml")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_benchmark_definition.py"]
+    command += ["-k", "every_method_is_in_the_matrix"]
+    environment = for_clone(PYTHONPATH=str(tmp_path / "copy"))
+    ended = subprocess.run(command, cwd=tmp_path / "copy", env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "nearest" in ended.stdout
+
+
+def nearest(folder: Path) -> Any:
+    spec = spec_from_file_location("nearest", folder / "mela/methods/nearest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.METHOD.learner(backbone())
+
+
+def test_it_is_the_nearest_neighbour(changed: Path) -> None:
+    support, labels, query, _ = features()
+    logits = nearest(changed).logits(support, labels, query, WAYS)
+    for task in range(len(support)):
+        neighbours = KNeighborsClassifier(1).fit(support[task].numpy(), labels[task].numpy())
+        np.testing.assert_array_equal(logits[task].argmax(1), neighbours.predict(query[task].numpy()))
+    assert torch.isfinite(logits).all()
+
+
+def test_it_learns(changed: Path) -> None:
+    learner = nearest(changed)
+    training, test = episodes([([2, 2, 2], 4)] * 60), episodes([([2, 2, 2], 4)] * 90)
+    arguments = {"stage": "methods", "augmentation": NONE, "schedule": schedule(3, 0.02), "tasks_per_epoch": None}
+    train_on_tasks(learner, IMAGES, training, seed=0, **arguments)
+    assert own_rule(learner, IMAGES, test, [2])["accuracy"].mean() > 60
+
+
+def test_the_page_tells_of_all_methods() -> None:
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    rows = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| `")}
+    for name in method_names():
+        method = find_method(name)
+        assert f"| {method.sees} |" in rows[f"`{name}`"]
+        assert method.source.replace(",", "").removesuffix(".")[-4:] in rows[f"`{name}`"]
+        assert method.source.split()[0].rstrip(",") in rows[f"`{name}`"]
+    assert rows.keys() == {f"`{name}`" for name in method_names()}
