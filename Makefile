@@ -39,7 +39,7 @@ bench: setup     ## measure speed against references in the same run: results/be
 	python -m bench.pipeline
 
 benchmark: setup ## train and measure all systems on the same tasks: hours; benchmark/params.yaml says which
-	cd benchmark && dvc repro
+	dvc --cd benchmark repro
 	@$(MAKE) --no-print-directory tables
 
 tables: setup    ## write the tables of systems from what is measured: docs/systems.md

@@ -65,8 +65,7 @@ NOT_RUN = {
     "make docs": INSTALLS,
     "make benchmark": TRAINS,
     "make tables": INSTALLS,
-    "cd benchmark": SHELL,
-    "dvc repro test_tasks@protonet-glyphs-0": CELL,
+    "dvc --cd benchmark repro test_tasks@protonet-glyphs-0": CELL,
     "source .venv/bin/activate": SHELL,
     "mela download cifar100": NETWORK,
     "uv pip compile --universal --extra dev --python-version 3.11 pyproject.toml -o requirements.txt --no-header "

@@ -201,16 +201,16 @@ def test_dvc_runs_a_cell_and_only_once(tmp_path: Path) -> None:
 
     ask("git", "init", "--quiet", where=folder)
     dvc = [sys.executable, "-m", "dvc"]
-    cell = [*dvc, "repro", "test_tasks@protonet-glyphs-0"]
-    first = ask(*cell, where=folder / "benchmark")
+    cell = [*dvc, "--cd", "benchmark", "repro", "test_tasks@protonet-glyphs-0"]
+    first = ask(*cell, where=folder)
     assert "Running stage 'tasks@protonet-glyphs-0'" in first
     assert (folder / "benchmark/results/glyphs/seed0/protonet.parquet").is_file()
     seconds = json.loads((folder / "benchmark/results/glyphs/seed0/protonet.json").read_text())["seconds"]
     assert seconds > 0
-    again = ask(*cell, where=folder / "benchmark")
+    again = ask(*cell, where=folder)
     assert "Running stage" not in again
     (folder / "mela/methods/frn.py").write_text("# another method has changed\n")
-    assert "Running stage" not in ask(*cell, where=folder / "benchmark")
+    assert "Running stage" not in ask(*cell, where=folder)
     assert "benchmark" not in ask(*dvc, "stage", "list", where=folder)
     known = ask("git", "status", "--short", "--ignored=no", "--untracked-files=all", where=folder).splitlines()
     assert not [line for line in known if "runs/" in line]
