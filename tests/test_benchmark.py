@@ -18,6 +18,7 @@ from conftest import ROOT, TINY, change
 from ruamel.yaml import YAML
 from test_benchmark_definition import PARAMS, STAGES, filled
 
+from bench import method_rates
 from bench.environment import for_clone
 from benchmark import tables
 from mela import store
@@ -127,6 +128,24 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     assert page.index("**Local labels only**") < page.index("ProtoNet") < page.index("**Global labels**")
     mela = summary[summary["system"] == "mela-rfs"]
     assert (mela["difference"] == 0).all()
+
+
+def test_learning_rates_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(method_rates, "RATES", [("sgd", 0.01), ("sgd", 1e30), ("adam", 0.003)])
+    test = Path("benchmark/runs/tiny/test.parquet")
+    aside = test.rename("aside.parquet")
+    out = Path("rates.csv")
+    try:
+        method_rates.main(data="tiny", methods=["protonet"], out=out)
+    finally:
+        aside.rename(test)
+    table = pd.read_csv(out)
+    assert table[["optimizer", "rate"]].to_numpy().tolist() == [["adam", 0.003], ["sgd", 0.01], ["sgd", 1e30]]
+    assert table["5_shot"].between(20, 100).tolist() == [True, True, False], "one does not converge, and says so"
+    written = out.stat().st_mtime_ns
+    method_rates.main(data="tiny", methods=["protonet"], out=out)
+    assert out.stat().st_mtime_ns == written, "nothing is measured again"
 
 
 def results(accuracies: dict[str, list[list[float]]]) -> pd.DataFrame:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -23,12 +24,15 @@ from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
 from mela.checkpoints import Checkpoint, fingerprint, steady
 from mela.compute import Compute
-from mela.embedding import train_embedding
 from mela.episodes import Episodes
 from mela.errors import MelaError
+from mela.label_training import train_on_labels
+from mela.meta_training import train_on_tasks
+from mela.methods.feat import FEAT
+from mela.methods.s2m2 import S2M2Learner
 from mela.params import AugmentParams, EmbedParams, ModelParams
-from mela.pretraining import pretrain
 from mela.progress import Progress
+from mela.seeding import seeded
 from mela.targets import Targets
 from mela.team import Team
 from mela.training import Epoch, Part, Schedule, fit, shuffled_batches
@@ -112,44 +116,41 @@ def backbone() -> Any:
 def embedding(checkpoint: Checkpoint | None) -> Trained:
     """Of tasks of two shapes, two in a step."""
     rng = np.random.default_rng(1)
-    rows = []
-    for task in range(8):
-        ways = 2 + task % 2
-        for place, image in enumerate(rng.choice(40, 4 * ways, replace=False)):
-            rows.append((task, image, place % ways, "support" if place < 2 * ways else "query"))
+    roles = ["support"] * 4 + ["query"] * 4
+    rows = [(task, 8 * task + place, place % 2, roles[place]) for task in range(5) for place in range(8)]
     tasks = Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
-    model = backbone()
-    curve = train_embedding(
-        model,
+    with seeded(0):
+        learner = FEAT(backbone())
+    curve = train_on_tasks(
+        learner,
         IMAGES,
         tasks,
+        stage="methods",
         augmentation=AUGMENTATION,
-        schedule=SCHEDULE,
-        tasks_per_epoch=7,
-        tasks_per_step=2,
-        accumulate=1,
-        ridge=1.0,
-        normalize=False,
+        schedule=replace(SCHEDULE, optimizer="adam", learning_rate=0.003),
+        tasks_per_epoch=None,
         seed=4,
         checkpoint=checkpoint,
     )
-    return model.state_dict(), curve
+    return learner.state_dict(), curve
 
 
-def classifier(checkpoint: Checkpoint | None) -> Trained:
-    model = backbone()
-    targets = Targets(image_ids=np.arange(40), labels=np.arange(40) % 4)
-    last, curve = pretrain(
-        model,
+def method_on_labels(checkpoint: Checkpoint | None) -> Trained:
+    """One that draws: which images it turns, which it mixes, and how."""
+    with seeded(0):
+        learner = S2M2Learner(backbone(), 4)
+    curve = train_on_labels(
+        learner,
         IMAGES,
-        targets,
+        Targets(image_ids=np.arange(40), labels=np.arange(40) % 4),
+        stage="pretrain",
         augmentation=AUGMENTATION,
         schedule=SCHEDULE,
         batch_size=12,
         seed=4,
         checkpoint=checkpoint,
     )
-    return model.state_dict() | {"last": last.weight}, curve
+    return learner.state_dict(), curve
 
 
 def assert_same(found: Trained, expected: Trained) -> None:
@@ -158,7 +159,7 @@ def assert_same(found: Trained, expected: Trained) -> None:
         assert torch.equal(found[0][name], value), name
 
 
-@pytest.mark.parametrize("train", [small, embedding, classifier])
+@pytest.mark.parametrize("train", [small, embedding, classifier, method_on_tasks, method_on_labels])
 def test_interrupted_after_any_step_it_ends_the_same(train: Train, tmp_path: Path) -> None:
     """At the begin, within and at the end of an epoch; again and again, each time one step further."""
     expected = train(None)
