@@ -24,6 +24,7 @@ from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
 from mela.checkpoints import Checkpoint, fingerprint, steady
 from mela.compute import Compute
+from mela.embedding import train_embedding
 from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.label_training import train_on_labels
@@ -31,6 +32,7 @@ from mela.meta_training import train_on_tasks
 from mela.methods.feat import FEAT
 from mela.methods.s2m2 import S2M2Learner
 from mela.params import AugmentParams, EmbedParams, ModelParams
+from mela.pretraining import pretrain
 from mela.progress import Progress
 from mela.seeding import seeded
 from mela.targets import Targets
@@ -116,8 +118,50 @@ def backbone() -> Any:
 def embedding(checkpoint: Checkpoint | None) -> Trained:
     """Of tasks of two shapes, two in a step."""
     rng = np.random.default_rng(1)
+    rows = []
+    for task in range(8):
+        ways = 2 + task % 2
+        for place, image in enumerate(rng.choice(40, 4 * ways, replace=False)):
+            rows.append((task, image, place % ways, "support" if place < 2 * ways else "query"))
+    tasks = Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
+    model = backbone()
+    curve = train_embedding(
+        model,
+        IMAGES,
+        tasks,
+        augmentation=AUGMENTATION,
+        schedule=SCHEDULE,
+        tasks_per_epoch=7,
+        tasks_per_step=2,
+        accumulate=1,
+        ridge=1.0,
+        normalize=False,
+        seed=4,
+        checkpoint=checkpoint,
+    )
+    return model.state_dict(), curve
+
+
+def classifier(checkpoint: Checkpoint | None) -> Trained:
+    model = backbone()
+    targets = Targets(image_ids=np.arange(40), labels=np.arange(40) % 4)
+    last, curve = pretrain(
+        model,
+        IMAGES,
+        targets,
+        augmentation=AUGMENTATION,
+        schedule=SCHEDULE,
+        batch_size=12,
+        seed=4,
+        checkpoint=checkpoint,
+    )
+    return model.state_dict() | {"last": last.weight}, curve
+
+
+def method_on_tasks(checkpoint: Checkpoint | None) -> Trained:
+    """With Adam, and with weights and dropout beside those of the embedding."""
     roles = ["support"] * 4 + ["query"] * 4
-    rows = [(task, 8 * task + place, place % 2, roles[place]) for task in range(5) for place in range(8)]
+    rows = [(task, 8 * task + place, place % 2, roles[place]) for task in range(4) for place in range(8)]
     tasks = Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
     with seeded(0):
         learner = FEAT(backbone())
