@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
 
 from mela import store
+from mela.atomic import together
 from mela.augmentation import Augmentation
 from mela.checked import read_manifest
+from mela.comparison import summarize_heads
 from mela.device import choose_device
 from mela.episodes import Episodes
 from mela.evaluation import feature_lookups, require_unseen
@@ -30,8 +31,9 @@ def main(
     params: Annotated[Path, typer.Option()],
     model: Annotated[Path, typer.Option()],
     out: Annotated[Path, typer.Option()],
+    heads: Annotated[Path, typer.Option()],
 ) -> None:
-    """Read images, a model and test tasks; write the accuracy of every task by every rule."""
+    """Read images, a model and test tasks; write accuracies of tasks by its own rule, and means by every head."""
     settings, augment = EvaluateParams.read(params), AugmentParams.read(params)
     device = choose_device(RuntimeParams.read(params).device)
     packed, tasks = store.open_images(images), Episodes(read_manifest(test))
@@ -48,9 +50,10 @@ def main(
     )
     parts = {name: with_head(head, lookup, tasks, settings.shots, copies=copies) for name, head in HEADS.items()}
     parts["own"] = own_rule(learner, packed, tasks, settings.shots) if isinstance(learner, Learner) else parts[OWN]
-    table = pd.concat([part.assign(head=name) for name, part in parts.items()], ignore_index=True)
-    store.write_table(out, table, store.HEADS, stage="meta_test", params=settings.model_dump(mode="json"))
-    own = table[table["head"] == "own"].groupby("setting")["accuracy"].mean()
+    with together():
+        store.write_table(out, parts["own"], store.RESULTS, stage="meta_test", params=settings.model_dump(mode="json"))
+        store.write_csv(heads, summarize_heads(parts))
+    own = parts["own"].groupby("setting")["accuracy"].mean()
     log.info("meta_test: " + ", ".join(f"{setting} {accuracy:.2f}" for setting, accuracy in own.items()))
 
 

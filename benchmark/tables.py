@@ -10,7 +10,8 @@ from benchmark import places
 from benchmark.systems import GROUPS, group, title
 from mela import store
 from mela.atomic import replacing
-from mela.comparison import read_results, summarize_systems
+from mela.comparison import read_heads, read_results, summarize_systems
+from mela.heads import HEADS
 from mela.output import log
 from mela.params import read_yaml
 from mela.published import SYSTEMS
@@ -27,6 +28,10 @@ how they were trained. 5-way accuracy in percent on the frozen test tasks of eac
 over seeds and tasks with its 95% interval over tasks, in brackets the means of the worst and the best seed. Then the
 paired differences from MeLa on the same tasks. *Published* figures are those of the paper, with other and larger
 networks, and do not compare with ours; what does is the order. Training is the time of a system's last step alone.
+"""
+
+HEADS_HEADER = """Other heads on the same features, 1-shot / 5-shot, means over seeds and tasks. The transductive one
+looks at all queries of a task together, and does not compare with the others.
 """
 
 
@@ -46,6 +51,7 @@ def main(
             continue
         parts.append(table.assign(data=data))
         lines += [f"## {data}", "", *section(table, data, matrix["systems"], results), ""]
+        lines += [HEADS_HEADER, *heads_section(read_heads(results, data), matrix["systems"]), ""]
     everything = pd.concat(parts, ignore_index=True)
     store.write_csv(summary, everything[["data", *(name for name in everything if name != "data")]])
     with replacing(page) as temporary:
@@ -70,6 +76,21 @@ def section(table: pd.DataFrame, data: str, systems: list[str], results: Path) -
                 figures = SYSTEMS.get(system, {}).get(data)
                 cells.append(f"*{figures[0]} / {figures[1]}*" if figures else "")
             lines.append(f"| {title(system)} | {' | '.join(cells)} |")
+    return lines
+
+
+def heads_section(heads: pd.DataFrame, systems: list[str]) -> list[str]:
+    """Lines of a data set's table of heads: 1-shot / 5-shot means over seeds."""
+    means = heads.groupby(["system", "head", "setting"])["mean"].mean()
+    names = [*HEADS, "logistic, 5x support"]
+    lines = [f"| features of | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for system in systems:
+        if system not in means.index:
+            continue
+        pairs = [[means.get((system, name, setting)) for setting in SETTINGS] for name in HEADS]
+        pairs.append([means.get((system, "logistic", f"{setting}_5x")) for setting in SETTINGS])
+        cells = [" / ".join("-" if mean is None else f"{mean:.1f}" for mean in pair) for pair in pairs]
+        lines.append(f"| {title(system)} | {' | '.join(cells)} |")
     return lines
 
 

@@ -1,6 +1,6 @@
 """Systems side by side: accuracies over seeds and test tasks, and paired differences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,6 @@ import pandas as pd
 from mela import store
 from mela.errors import MelaError
 from mela.intervals import Interval
-
-OWN = "own"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +51,7 @@ class Measured:
 
 
 def read_results(folder: Path, data: str) -> pd.DataFrame:
-    """Accuracies of all systems on a data set: columns system, seed, head, setting, task_id, accuracy.
+    """Accuracies of all systems on a data set, by their own rules: columns system, seed, setting, task_id, accuracy.
 
     Parameters
     ----------
@@ -62,15 +60,57 @@ def read_results(folder: Path, data: str) -> pd.DataFrame:
     data : str
     """
     parts = [
-        store.read_table(path, store.HEADS).assign(system=path.stem, seed=int(path.parent.name.removeprefix("seed")))
+        store.read_table(path, store.RESULTS).assign(system=path.stem, seed=_seed(path))
         for path in sorted((folder / data).glob("seed*/*.parquet"))
+    ]
+    if not parts:
+        return pd.DataFrame(columns=["system", "seed", *store.RESULTS.names])
+    return pd.concat(parts, ignore_index=True)
+
+
+def read_heads(folder: Path, data: str) -> pd.DataFrame:
+    """Means of all systems on a data set by all heads: columns system, seed, head, setting, tasks, mean, ci95.
+
+    Parameters
+    ----------
+    folder : Path
+        With files ``<data>/seed<n>/<system>-heads.csv``.
+    data : str
+    """
+    parts = [
+        store.read_csv(path, store.HEADS).assign(system=path.stem.removesuffix("-heads"), seed=_seed(path))
+        for path in sorted((folder / data).glob("seed*/*-heads.csv"))
     ]
     if not parts:
         return pd.DataFrame(columns=["system", "seed", *store.HEADS.names])
     return pd.concat(parts, ignore_index=True)
 
 
-def measured(results: pd.DataFrame, system: str, setting: str, head: str = OWN) -> Measured | None:
+def summarize_heads(accuracies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Mean and 95% interval over tasks of every head and setting.
+
+    Parameters
+    ----------
+    accuracies : mapping of str to DataFrame
+        Of each head, columns setting and accuracy.
+
+    Returns
+    -------
+    DataFrame with columns head, setting, tasks, mean, ci95
+    """
+    rows = []
+    for head, table in accuracies.items():
+        for setting, values in table.groupby("setting", sort=False)["accuracy"]:
+            interval = Interval.of(values.to_numpy(dtype=np.float64))
+            rows.append((head, setting, len(values), interval.mean, interval.ci95))
+    return pd.DataFrame(rows, columns=store.HEADS.names)
+
+
+def _seed(path: Path) -> int:
+    return int(path.parent.name.removeprefix("seed"))
+
+
+def measured(results: pd.DataFrame, system: str, setting: str) -> Measured | None:
     """What is known of a system; None if it is not measured.
 
     Raises
@@ -78,7 +118,7 @@ def measured(results: pd.DataFrame, system: str, setting: str, head: str = OWN) 
     MelaError
         Its seeds were not measured on the same tasks.
     """
-    rows = results[(results["system"] == system) & (results["setting"] == setting) & (results["head"] == head)]
+    rows = results[(results["system"] == system) & (results["setting"] == setting)]
     if rows.empty:
         return None
     wide = rows.pivot(index="seed", columns="task_id", values="accuracy")

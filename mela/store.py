@@ -48,8 +48,15 @@ ACCURACIES = pa.schema(
         ("accuracy", pa.float64()),
     ]
 )
+RESULTS = pa.schema([("task_id", pa.int64()), ("setting", pa.string()), ("accuracy", pa.float64())])
 HEADS = pa.schema(
-    [("head", pa.string()), ("task_id", pa.int64()), ("setting", pa.string()), ("accuracy", pa.float64())]
+    [
+        ("head", pa.string()),
+        ("setting", pa.string()),
+        ("tasks", pa.int64()),
+        ("mean", pa.float64()),
+        ("ci95", pa.float64()),
+    ]
 )
 CURVE = pa.schema(
     [("epoch", pa.int64()), ("loss", pa.float64()), ("accuracy", pa.float64()), ("learning_rate", pa.float64())]

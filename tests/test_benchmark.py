@@ -22,7 +22,7 @@ from bench import method_rates
 from bench.environment import for_clone
 from benchmark import tables
 from mela import store
-from mela.comparison import measured, read_results, summarize_systems
+from mela.comparison import measured, read_heads, read_results, summarize_systems
 from mela.errors import MelaError
 from mela.heads import HEADS
 from mela.params import MethodsParams
@@ -87,16 +87,21 @@ def test_everything_that_was_trained_is_measured_by_every_rule(ran: Path) -> Non
     results = read_results(ran / "benchmark/results", "tiny")
     assert sorted(results["system"].unique()) == sorted(RAN)
     assert set(results["seed"]) == {3}
-    assert set(results["head"]) == {*HEADS, "own"}
-    assert set(results["setting"]) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
-    counts = results.groupby(["system", "head", "setting"])["task_id"].nunique()
-    assert (counts == 12).all()
-    own = results[results["head"] == "own"].groupby("system")["setting"].unique()
-    assert set(own["protonet"]) == {"1_shot", "5_shot"}
-    logistic = results[(results["head"] == "logistic") & (results["system"] == "mela-rfs")]
-    same = results[(results["head"] == "own") & (results["system"] == "mela-rfs")]
-    np.testing.assert_array_equal(logistic["accuracy"], same["accuracy"])
     assert results["accuracy"].between(0, 100).all()
+    counts = results.groupby(["system", "setting"])["task_id"].nunique()
+    assert (counts == 12).all()
+    assert set(results["setting"]) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
+    assert set(results[results["system"] == "protonet"]["setting"]) == {"1_shot", "5_shot"}, (
+        "its own rule takes no copies"
+    )
+    heads = read_heads(ran / "benchmark/results", "tiny")
+    assert sorted(heads["system"].unique()) == sorted(RAN)
+    assert set(heads["head"]) == {*HEADS, "own"}
+    assert set(heads["tasks"]) == {12}
+    table = heads.set_index(["system", "head", "setting"])["mean"]
+    assert table["mela-rfs", "own", "5_shot"] == table["mela-rfs", "logistic", "5_shot"]
+    own = results[(results["system"] == "protonet") & (results["setting"] == "5_shot")]
+    assert table["protonet", "own", "5_shot"] == pytest.approx(own["accuracy"].mean(), abs=1e-3)
 
 
 def test_all_seeds_meet_the_same_tasks_and_train_with_their_own(ran: Path) -> None:
@@ -120,7 +125,9 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     summary = pd.read_csv(folder / "systems.csv")
     assert list(summary["system"].unique()) == RAN
     one = summary[(summary["system"] == "protonet") & (summary["setting"] == "5_shot")].iloc[0]
-    line = next(line for line in page.splitlines() if line.startswith("| ProtoNet |"))
+    line, of_heads = (line for line in page.splitlines() if line.startswith("| ProtoNet |"))
+    assert of_heads.count("/") == len(HEADS) + 1
+    assert of_heads.endswith("| - / - |"), "there are two copies of each image, not five"
     assert f"{one['mean']:.1f} ± {one['ci95']:.1f} |" in line
     assert f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f} |" in line
     assert line.endswith("| 12 | 1 | 12 s |")
@@ -152,7 +159,7 @@ def results(accuracies: dict[str, list[list[float]]]) -> pd.DataFrame:
     """Of systems: accuracies of seeds and tasks."""
     return pd.DataFrame(
         [
-            {"system": system, "seed": seed, "head": "own", "setting": "1_shot", "task_id": task, "accuracy": accuracy}
+            {"system": system, "seed": seed, "setting": "1_shot", "task_id": task, "accuracy": accuracy}
             for system, seeds in accuracies.items()
             for seed, tasks in enumerate(seeds)
             for task, accuracy in enumerate(tasks)
@@ -197,6 +204,8 @@ def test_the_tables_are_those_of_the_results() -> None:
         )
         assert len(table), f"nothing is measured on {data}"
         assert "\n".join(tables.section(table, data, PARAMS["systems"], ROOT / "benchmark/results")) in text
+        heads = read_heads(ROOT / "benchmark/results", data)
+        assert "\n".join(tables.heads_section(heads, PARAMS["systems"])) in text
 
 
 def test_dvc_runs_a_cell_and_only_once(tmp_path: Path) -> None:
@@ -239,5 +248,5 @@ def test_no_cell_of_another_schema(tmp_path: Path) -> None:
     path = tmp_path / "glyphs/seed0/initial.parquet"
     rows = pd.DataFrame({"image_id": [1], "label": [2]})
     store.write_table(path, rows, store.LABELS, stage="test", params={})
-    with pytest.raises(MelaError, match=r"initial.parquet: expected columns \(head: string, task_id: int64"):
+    with pytest.raises(MelaError, match=r"initial.parquet: expected columns \(task_id: int64, setting"):
         read_results(tmp_path, "glyphs")
