@@ -71,6 +71,8 @@ def section(table: pd.DataFrame, data: str, systems: list[str], results: Path) -
             lines.append(f"| **{heading}** |" + " |" * len(names))
         for system in inside:
             cells = row(table[table["system"] == system].set_index("setting").to_dict("index"))
+            if system == REFERENCE:
+                cells[2:4] = ["", ""]
             cells.append(training_time(results / data, system))
             if published:
                 figures = SYSTEMS.get(system, {}).get(data)
@@ -97,7 +99,7 @@ def heads_section(heads: pd.DataFrame, systems: list[str]) -> list[str]:
 def row(found: Mapping[Any, Mapping[Any, Any]]) -> list[str]:
     """Accuracies, differences, tasks and seeds of a system, or that it is not measured."""
     if not found:
-        return [NOT_MEASURED, NOT_MEASURED, "", "", "", ""]
+        return [NOT_MEASURED, NOT_MEASURED, *[""] * 4]
     cells = []
     for setting in SETTINGS:
         one = found[setting]

@@ -55,7 +55,7 @@ def main(
             learner,
             packed,
             tasks,
-            stage="methods",
+            stage=settings.block,
             augmentation=Augmentation(**augment.model_dump()),
             schedule=Schedule(**settings.schedule(), learning_rate=rate, optimizer=learner.optimizer),
             tasks_per_epoch=settings.tasks_per_epoch,

@@ -208,6 +208,18 @@ def test_the_tables_are_those_of_the_results() -> None:
         assert "\n".join(tables.heads_section(heads, PARAMS["systems"])) in text
 
 
+def test_the_readme_has_rows_of_the_page() -> None:
+    text = (
+        (ROOT / "README.md").read_text(encoding="utf-8").partition("### Beside other methods")[2].partition("\n## ")[0]
+    )
+    page = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition("## glyphs")[2]
+    rows = [re.sub(r" \([\d.]+ to [\d.]+\)", "", line) for line in page.splitlines()]
+    shown = [line.replace("**", "") for line in text.splitlines() if line.startswith("| ") and "±" in line]
+    assert len(shown) > 5
+    for line in shown:
+        assert [row for row in rows if row.startswith(line.rstrip(" |"))], line
+
+
 def test_dvc_runs_a_cell_and_only_once(tmp_path: Path) -> None:
     """A project in the project: the pipeline does not know the benchmark, which finds the code beside it."""
     folder = tmp_path / "project"

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,14 @@ def test_package_data_is_listed_where_it_is_read() -> None:
 def test_packages_hold_no_code(path: Path) -> None:
     body = ast.parse(path.read_text(encoding="utf-8")).body
     assert [type(node) for node in body] == [ast.Expr], "no stage lists this file, so only a docstring may stand here"
+
+
+def test_all_packages_are_installed() -> None:
+    listed_packages = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
+        "packages"
+    ]
+    folders = [path.parent.relative_to(ROOT) for path in ROOT.glob("mela/**/__init__.py")]
+    assert sorted(listed_packages) == sorted(".".join(folder.parts) for folder in folders)
 
 
 def test_what_the_package_offers_is_used_by_nobody_inside() -> None:
