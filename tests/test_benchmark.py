@@ -20,7 +20,7 @@ from test_benchmark_definition import PARAMS, STAGES, filled
 
 from bench import method_rates
 from bench.environment import for_clone
-from benchmark import tables
+from benchmark import code, tables
 from mela import store
 from mela.comparison import measured, read_heads, read_results, summarize_systems
 from mela.errors import MelaError
@@ -254,6 +254,21 @@ def test_dvc_runs_a_cell_and_only_once(tmp_path: Path) -> None:
     assert "benchmark" not in ask(*dvc, "stage", "list", where=folder)
     known = ask("git", "status", "--short", "--ignored=no", "--untracked-files=all", where=folder).splitlines()
     assert not [line for line in known if "runs/" in line]
+
+
+def test_the_code_of_a_kind_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mela", "stages", "benchmark"):
+        ignored = shutil.ignore_patterns("__pycache__", "runs", "results", ".dvc")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    monkeypatch.chdir(tmp_path)
+    code.main(kind="tasks", out=Path("before.json"))
+    Path("mela/ridge.py").write_text("# another\n")
+    Path("mela/mixing.py").write_text("# this is for labels only\n")
+    code.main(kind="tasks", out=Path("after.json"))
+    before, after = (json.loads(Path(name).read_text()) for name in ("before.json", "after.json"))
+    assert "benchmark/tasks.py" in before
+    assert {name for name in before if before[name] != after[name]} == {"mela/ridge.py"}
+    assert before.keys() == after.keys()
 
 
 def test_no_cell_of_another_schema(tmp_path: Path) -> None:

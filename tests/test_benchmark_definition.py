@@ -23,16 +23,14 @@ STAGES: dict[str, dict[str, Any]] = YAML_FILES["dvc"]["stages"]
 PARAMS: dict[str, Any] = YAML_FILES["params"]
 # whose labels, tasks or truth a stage may see
 TRUTH = {"images", "manifest", "label_oracle"}
-METHODS_OF = {
-    stage: PARAMS[name]
-    for name, stages in {
-        "task_methods": ("tasks", "test_tasks"),
-        "tuned_methods": ("tuned", "test_tuned"),
-        "label_methods": ("labels", "test_labels"),
-    }.items()
-    for stage in stages
+# stages that depend on the code of a kind in one file, and what that kind is of
+CODE = {
+    "tasks": ("benchmark/tasks.py", [*PARAMS["task_methods"], *PARAMS["tuned_methods"]]),
+    "labels": ("benchmark/labels.py", [*PARAMS["label_methods"], "distill"]),
+    "test": ("benchmark/meta_test.py", method_names()),
 }
-METHODS_OF |= {key: ["distill"] for key in ("distill", "test_distill")}
+KIND_OF = {"tasks": "tasks", "tuned": "tasks", "labels": "labels", "distill": "labels"}
+KIND_OF |= {stage: "test" for stage in STAGES if stage.startswith("test_")}
 LABELS = {"label_mela", "label_kmeans", "label_oracle", "labels", "distill"}
 
 
@@ -65,7 +63,7 @@ def listed(stage: str, *kinds: str) -> list[str]:
 
 def cells(stage: str) -> list[dict[str, Any]]:
     """Every combination of a stage's matrix."""
-    matrix = {key: PARAMS[value[2:-1]] for key, value in STAGES[stage]["matrix"].items()}
+    matrix = {key: PARAMS[value[2:-1]] for key, value in STAGES[stage].get("matrix", {}).items()}
     return [dict(zip(matrix, values, strict=True)) for values in product(*matrix.values())]
 
 
@@ -73,17 +71,33 @@ def filled(text: str, cell: dict[str, Any]) -> str:
     return re.sub(r"\$\{item\.(\w+)\}", lambda found: str(cell[found[1]]), text)
 
 
-@pytest.mark.parametrize("stage", STAGES)
+def modules(stage: str) -> set[Path]:
+    """Code that a stage lists, but for its method."""
+    return {(HERE / entry).resolve() for entry in listed(stage, "deps") if entry.endswith(".py") and "${" not in entry}
+
+
+@pytest.mark.parametrize("kind", CODE)
+def test_code_of_a_kind_is_what_its_script_and_methods_import(kind: str) -> None:
+    path, methods = CODE[kind]
+    imports = all_imports(ROOT / path).union(*(all_imports(ROOT / f"mela/methods/{name}.py") for name in methods))
+    shared = {file for file in imports if file.parent.name != "methods"}
+    assert modules(f"code_{kind}") == shared | {HERE / "code.py", HERE / "places.py"}
+    assert listed(f"code_{kind}", "outs") == [f"runs/code/{kind}.json"]
+
+
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if not stage.startswith("code_")])
 def test_dependencies_are_the_imports_and_the_method(stage: str) -> None:
-    code = {(HERE / entry).resolve() for entry in listed(stage, "deps") if entry.endswith(".py") and "${" not in entry}
-    methods = {path for path in code if path.parent.name == "methods"}
-    kind = METHODS_OF.get(stage, [])
-    shared = set().union(*(all_imports(ROOT / f"mela/methods/{name}.py") for name in kind))
-    assert code - methods == all_imports(script(stage)) | {path for path in shared if path.parent.name != "methods"}
+    of_kind = [entry for entry in listed(stage, "deps") if entry.startswith("runs/code/")]
+    if stage in KIND_OF:
+        kind = KIND_OF[stage]
+        assert of_kind == [f"runs/code/{kind}.json"]
+        assert script(stage) == ROOT / CODE[kind][0]
+        assert not {path for path in modules(stage) if path.parent.name != "methods"}
+    else:
+        assert not of_kind
+        assert modules(stage) == all_imports(script(stage))
     named = any("mela/methods/" in entry for entry in listed(stage, "deps"))
-    assert named == (
-        stage in ("tasks", "labels", "distill", "tuned") or stage.startswith("test_") * (stage != "test_initial")
-    )
+    assert named == (stage in KIND_OF and stage != "test_initial")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "mela/methods").glob("[!_]*.py")), ids=lambda path: path.stem)
