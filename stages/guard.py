@@ -56,4 +56,11 @@ def _end(number: int, frame: FrameType | None) -> None:
     late = threading.Timer(PATIENCE, os._exit, [128 + number])
     late.daemon = True
     late.start()
+    sys.unraisablehook = _ignored
     sys.exit(128 + number)
+
+
+def _ignored(what: "sys.UnraisableHookArgs") -> None:
+    """Say nothing where the end that was said in a line is what Python ignores."""
+    if not isinstance(what.exc_value, SystemExit):
+        sys.__unraisablehook__(what)

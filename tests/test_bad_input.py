@@ -247,7 +247,7 @@ BAD_PARAMS: dict[str, Case] = {
     "more tasks an epoch than there are": (
         "embed",
         params(embed__tasks_per_epoch=81),
-        "embed.tasks_per_epoch: expected at most 80, the number of training tasks, got 81",
+        "embed.tasks_per_epoch: expected at most 80, the number of training tasks, got 81; lower it, or null takes all",
     ),
     "more parts than tasks": (
         "embed",

@@ -230,6 +230,36 @@ def test_an_end_that_gets_lost(begun: bool) -> None:
     assert err == INTERRUPTED.format("SIGTERM")
 
 
+DESTROYING = """
+import time
+from stages import guard
+guard.guard()
+guard.work_begins()
+class Slow:
+    def __del__(self):
+        print("ready", flush=True)
+        time.sleep(60)
+class Broken:
+    def __del__(self):
+        raise ValueError("of its own")
+Slow()
+Broken()
+guard.require_no_signal()
+"""
+
+
+def test_an_end_that_python_ignores_is_told_once() -> None:
+    """In a destructor, or while a lock of an import is given back; what else is ignored there is told as ever."""
+    process = begin_guarded(DESTROYING)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 143, out + err
+    first, *others = err.splitlines(keepends=True)
+    assert first == INTERRUPTED.format("SIGTERM")
+    assert "SystemExit" not in err
+    assert "ValueError: of its own\n" in others
+
+
 def test_what_the_dead_left_is_deleted(tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
