@@ -14,9 +14,10 @@ from mela.device import choose_device
 from mela.episodes import Episodes
 from mela.evaluation import feature_lookups, require_unseen
 from mela.heads import HEADS
-from mela.learned import embedding, load_learner
+from mela.learned import load_learner
 from mela.learner import Learner
 from mela.meta_test import own_rule, with_head
+from mela.models import load_model
 from mela.output import log
 from mela.params import AugmentParams, EvaluateParams, RuntimeParams
 from stages.run import run
@@ -38,7 +39,8 @@ def main(
     device = choose_device(RuntimeParams.read(params).device)
     packed, tasks = store.open_images(images), Episodes(read_manifest(test))
     require_unseen(tasks, Episodes(read_manifest(train)), str(test))
-    learner, backbone = load_learner(model, device), embedding(model, device, packed)
+    learner = load_learner(model, device)
+    backbone = load_model(model, device, packed) if learner is None else learner.backbone
     changing = augment.crop_padding or augment.flip or augment.jitter
     lookup, copies = feature_lookups(
         backbone,

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from benchmark import places
-from benchmark.systems import GROUPS, group, title
+from benchmark.systems import GROUPS, group, require, title
 from mela import store
 from mela.atomic import replacing
 from mela.comparison import read_heads, read_results, summarize_systems
@@ -43,6 +43,8 @@ def main(
 ) -> None:
     """Read the accuracies of all systems; write their means, intervals and differences as a table and a page."""
     matrix = read_yaml(params)
+    for system in matrix["systems"]:
+        require(system)
     parts, lines = [], [HEADER]
     for data in matrix["data"]:
         accuracies = read_results(results, data)

@@ -104,7 +104,11 @@ class Backbone(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (n, c, h, w), float in [0, 1], to features (n, m)."""
-        return self.body((images - self.mean) / self.std)
+        return self.body(self.normalized(images))
+
+    def normalized(self, images: Tensor) -> Tensor:
+        """Images (n, c, h, w), float in [0, 1], as the body takes them."""
+        return (images - self.mean) / self.std
 
 
 def conv4(channels: int, size: int, width: int) -> tuple[nn.Module, int]:

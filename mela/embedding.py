@@ -8,9 +8,9 @@ from torch import Tensor
 
 from mela.backbones import Backbone
 from mela.episodes import Episodes
-from mela.learner import Learner, one_hot
+from mela.learner import Learner
 from mela.meta_training import train_on_tasks
-from mela.ridge import ridge, ridge_query_losses, with_intercept
+from mela.ridge import ridge_outputs, ridge_query_losses
 from mela.training import Epoch
 
 
@@ -30,8 +30,7 @@ class RidgeLearner(Learner):
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """What ridge regression predicts of one-hot labels."""
-        weights = ridge(support, one_hot(labels, ways), self.regularizer, normalize=self.normalize)
-        return with_intercept(query.to(weights.dtype)) @ weights
+        return ridge_outputs(support, labels, query, ways, self.regularizer, normalize=self.normalize)
 
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
         """See `mela.ridge.ridge_query_losses`."""

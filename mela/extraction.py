@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mela.backbones import Backbone
 from mela.errors import MelaError
@@ -15,7 +15,7 @@ from mela.watching import SILENT, Watch
 
 
 def feature_batches(
-    backbone: Backbone,
+    backbone: nn.Module,
     images: npt.NDArray[np.uint8],
     image_ids: npt.NDArray[np.int64],
     change: Callable[[Tensor], Tensor] = to_unit,
@@ -27,8 +27,8 @@ def feature_batches(
 
     Parameters
     ----------
-    backbone : Backbone
-        Put into evaluation mode.
+    backbone : nn.Module
+        A `Backbone`, or a learner that makes something else (b, ...) of images; put into evaluation mode.
     images : uint8 (N, h, w, c), possibly memory-mapped
     image_ids : int64 (n,)
     change : callable, optional
@@ -59,7 +59,7 @@ def feature_batches(
         if gathered is None:
             continue
         features = gathered.cpu().numpy()
-        finite = np.isfinite(features).all(axis=1)
+        finite = np.isfinite(features).reshape(len(ids), -1).all(axis=1)
         if not finite.all():
             raise MelaError(
                 f"features: image {ids[finite.argmin()]}: expected finite values, got NaN or infinity; train again"

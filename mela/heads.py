@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from mela.batched_logistic import fit_heads
 from mela.errors import MelaError
 from mela.learner import one_hot, prototypes
-from mela.ridge import ridge, with_intercept
+from mela.ridge import ridge_outputs
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -51,8 +51,8 @@ def cosine(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
 
 def ridge_regression(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
     """The largest output of ridge regression to one-hot labels, lambda = 1."""
-    weights = ridge(torch.from_numpy(support), one_hot(torch.from_numpy(labels), ways), RIDGE)
-    return (with_intercept(torch.from_numpy(query)) @ weights).argmax(2).numpy()
+    known, own, asked = (torch.from_numpy(array) for array in (support, labels, query))
+    return ridge_outputs(known, own, asked, ways, RIDGE).argmax(2).numpy()
 
 
 def svm(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:

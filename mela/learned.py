@@ -1,36 +1,29 @@
 """What a method has learned, on disk: safetensors, with the method and the backbone's configuration in the header."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save
 
-from mela.atomic import replacing
 from mela.backbones import Backbone, build_backbone
-from mela.errors import MelaError, raise_if_machine
+from mela.errors import MelaError
 from mela.label_learner import LabelLearner
 from mela.learner import Learner
 from mela.method import find_method
 from mela.models import load_model
-from mela.tensors import read_tensors
+from mela.tensors import read_trained, write_trained
 
 KIND = "mela.learner/1"
 
 
 def save_learner(path: Path, learner: Learner | LabelLearner, method: str, configuration: dict[str, Any]) -> None:
     """Write a learner; `configuration` holds the arguments of `build_backbone` but for the seed."""
-    tensors = {name: value.detach().cpu().contiguous() for name, value in learner.state_dict().items()}
     about: dict[str, Any] = {"kind": KIND, "method": method, "configuration": configuration}
     if isinstance(learner, LabelLearner):
         about["labels"] = learner.classifier.out_features
-    with replacing(path) as temporary:
-        # one key only: safetensors writes several in random order
-        temporary.write_bytes(save(tensors, metadata={"mela": json.dumps(about, sort_keys=True)}))
+    write_trained(path, learner, about)
 
 
 def load_learner(path: Path, device: torch.device) -> Learner | LabelLearner | None:
@@ -43,11 +36,7 @@ def load_learner(path: Path, device: torch.device) -> Learner | LabelLearner | N
     """
     if not path.is_file():
         raise MelaError(f"{path}: no such file; run the stage that makes it first")
-    try:
-        header, tensors = read_tensors(path)
-    except (SafetensorError, OSError, ValueError, MemoryError) as error:
-        raise_if_machine(error, path)
-        raise MelaError(f"{path}: expected a safetensors file, got {error}; train it again") from None
+    header, tensors = read_trained(path)
     if header.get("kind") != KIND:
         return None
     try:

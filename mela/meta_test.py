@@ -10,12 +10,11 @@ from torch import Tensor
 
 from mela.episodes import Episodes
 from mela.evaluation import Lookup, support_of
+from mela.extraction import feature_batches
 from mela.flat_tasks import FlatTasks, TaskGroup
 from mela.heads import Head, in_blocks
-from mela.images import ImageLoader, to_unit
 from mela.learner import Learner
 
-BATCH = 64
 Predict = Callable[[TaskGroup], npt.NDArray[np.int64]]
 
 
@@ -41,15 +40,12 @@ def own_rule(
     DataFrame with columns task_id, setting, accuracy (percent)
     """
     device = next(learner.parameters()).device
-    learner.eval()
     image_ids = tasks.image_ids()
-    load = ImageLoader(images, device, resident=False)
+    known = torch.from_numpy(np.concatenate([found for _, found in feature_batches(learner, images, image_ids)]))
     with torch.no_grad():
-        starts = range(0, len(image_ids), BATCH)
-        known = torch.cat([learner(to_unit(load(image_ids[start : start + BATCH]))) for start in starts])
 
         def of(ids: npt.NDArray[np.int64]) -> Tensor:
-            return known[torch.from_numpy(np.searchsorted(image_ids, ids)).to(device)]
+            return known[torch.from_numpy(np.searchsorted(image_ids, ids))].to(device)
 
         def predict(group: TaskGroup) -> npt.NDArray[np.int64]:
             found = []

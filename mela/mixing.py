@@ -50,7 +50,7 @@ def mixing_layers(backbone: Backbone) -> list[int]:
 def mixed_features(backbone: Backbone, images: Tensor, mix: Mix) -> Tensor:
     """Features (b, m) of images (b, c, h, w) that are mixed on their way."""
     partners = mix.partners.to(images.device)
-    maps = (images - backbone.mean) / backbone.std
+    maps = backbone.normalized(images)
     layers = list(backbone.body) if isinstance(backbone.body, nn.Sequential) else [backbone.body]
     for place, layer in enumerate(layers):
         if place == mix.layer:

@@ -1,22 +1,18 @@
 """Embeddings on disk: safetensors, with the backbone's configuration in the header."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save
 
-from mela.atomic import replacing
 from mela.backbones import Backbone, build_backbone
-from mela.errors import MelaError, raise_if_machine
+from mela.errors import MelaError
 from mela.images import channel_statistics, require_images
 from mela.params import ModelParams
 from mela.pretrained import PREFIX, manners
-from mela.tensors import read_tensors
+from mela.tensors import read_trained, write_trained
 
 KIND = "mela.backbone/1"
 
@@ -63,11 +59,7 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
 
 def save_model(path: Path, backbone: Backbone, configuration: dict[str, Any]) -> None:
     """Write a backbone; `configuration` holds the arguments of `build_backbone` but for the seed."""
-    tensors = {name: value.detach().cpu().contiguous() for name, value in backbone.state_dict().items()}
-    # one key only: safetensors writes several in random order
-    header = {"mela": json.dumps({"kind": KIND, "configuration": configuration}, sort_keys=True)}
-    with replacing(path) as temporary:
-        temporary.write_bytes(save(tensors, metadata=header))
+    write_trained(path, backbone, {"kind": KIND, "configuration": configuration})
 
 
 def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) -> Backbone:
@@ -100,11 +92,7 @@ def read_model(
     """
     if not path.is_file():
         raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first")
-    try:
-        header, tensors = read_tensors(path)
-    except (SafetensorError, OSError, ValueError, MemoryError) as error:
-        raise_if_machine(error, path)
-        raise MelaError(f"{path}: expected a safetensors file, got {error}; train it again") from None
+    header, tensors = read_trained(path)
     if header.get("kind") != KIND:
         raise MelaError(f"{path}: expected a model of kind {KIND}, found {header.get('kind')}; train it again")
     configuration = header.get("configuration", {})

@@ -74,6 +74,34 @@ def with_intercept(features: Tensor) -> Tensor:
     return F.pad(features, (0, 1), value=1.0)
 
 
+def ridge_outputs(
+    support: Tensor,
+    labels: Tensor,
+    query: Tensor,
+    ways: int,
+    regularizer: float | Tensor,
+    *,
+    normalize: bool = False,
+) -> Tensor:
+    """What ridge regression on the support sets of t tasks predicts of their queries' one-hot labels.
+
+    Parameters
+    ----------
+    support, query : Tensor (t, n, m), (t, q, m)
+    labels : Tensor (t, n) of int64
+        0 to ways - 1.
+    ways : int
+    regularizer, normalize
+        As in `ridge`.
+
+    Returns
+    -------
+    Tensor (t, q, ways)
+    """
+    weights = ridge(support, F.one_hot(labels, ways).to(torch.float32), regularizer, normalize=normalize)
+    return with_intercept(query.to(weights.dtype)) @ weights
+
+
 def ridge_query_losses(
     features: Tensor, labels: Tensor, ways: int, n_support: int, regularizer: float, *, normalize: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -96,9 +124,8 @@ def ridge_query_losses(
     accuracies : Tensor (t,)
         Share of the query images whose largest output is their label.
     """
-    targets = F.one_hot(labels, ways).to(torch.float32)
-    weights = ridge(features[:, :n_support], targets[:, :n_support], regularizer, normalize=normalize)
-    outputs = with_intercept(features[:, n_support:].to(weights.dtype)) @ weights
-    errors = (outputs - targets[:, n_support:].to(weights.dtype)).square()
-    correct = outputs.argmax(2) == labels[:, n_support:]
+    support, query, asked = features[:, :n_support], features[:, n_support:], labels[:, n_support:]
+    outputs = ridge_outputs(support, labels[:, :n_support], query, ways, regularizer, normalize=normalize)
+    errors = (outputs - F.one_hot(asked, ways).to(outputs.dtype)).square()
+    correct = outputs.argmax(2) == asked
     return errors.mean((1, 2)), correct.float().mean(1).detach()

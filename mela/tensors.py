@@ -1,11 +1,16 @@
 """Safetensors files with a JSON object in the header."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
-from torch import Tensor
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from mela.atomic import replacing
+from mela.errors import MelaError, raise_if_machine
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -26,3 +31,27 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         if not isinstance(header, dict):
             raise ValueError(f"a header that is {type(header).__name__}, not an object")
         return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def write_trained(path: Path, trained: nn.Module, about: Mapping[str, Any]) -> None:
+    """Write all tensors of a module, with an object in the header, whole or not at all."""
+    tensors = {name: value.detach().cpu().contiguous() for name, value in trained.state_dict().items()}
+    # one key only: safetensors writes several in random order
+    header = {"mela": json.dumps(about, sort_keys=True)}
+    with replacing(path) as temporary:
+        temporary.write_bytes(save(tensors, metadata=header))
+
+
+def read_trained(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What `write_trained` wrote: the object in the header and the tensors.
+
+    Raises
+    ------
+    MelaError
+        The file is damaged, or holds something else.
+    """
+    try:
+        return read_tensors(path)
+    except (SafetensorError, OSError, ValueError, MemoryError) as error:
+        raise_if_machine(error, path)
+        raise MelaError(f"{path}: expected a safetensors file, got {error}; train it again") from None

@@ -35,7 +35,7 @@ class FRN(Learner):
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (b, c, h, w) to the vectors (b, r, d) of their last maps, scaled by 1 / sqrt(d)."""
-        maps = (images - self.backbone.mean) / self.backbone.std
+        maps = self.backbone.normalized(images)
         for layer in list(self.backbone.body.children())[: self.layers]:
             maps = layer(maps)
         return maps.flatten(2).mT / maps.shape[1] ** 0.5

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from mela.backbones import Backbone
-from mela.learner import Learner, one_hot
+from mela.learner import Learner
 from mela.method import Method
-from mela.ridge import ridge, with_intercept
+from mela.ridge import ridge_outputs
 
 REGULARIZER = 50.0
 
@@ -20,8 +20,7 @@ class MetaOptNetRidge(Learner):
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (t, q, ways); see `Learner.logits`."""
-        weights = ridge(support, one_hot(labels, ways), REGULARIZER)
-        return self.scale * (with_intercept(query) @ weights)
+        return self.scale * ridge_outputs(support, labels, query, ways, REGULARIZER)
 
 
 METHOD = Method(title="MetaOptNet (ridge)", source="Lee et al., 2019", sees="tasks", learner=MetaOptNetRidge)

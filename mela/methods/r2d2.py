@@ -4,9 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from mela.backbones import Backbone
-from mela.learner import Learner, one_hot
+from mela.learner import Learner
 from mela.method import Method
-from mela.ridge import ridge, with_intercept
+from mela.ridge import ridge_outputs
 
 
 class R2D2(Learner):
@@ -20,8 +20,7 @@ class R2D2(Learner):
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (t, q, ways); see `Learner.logits`."""
-        weights = ridge(support, one_hot(labels, ways), self.log_lambda.exp())
-        return self.scale * (with_intercept(query) @ weights) + self.shift
+        return self.scale * ridge_outputs(support, labels, query, ways, self.log_lambda.exp()) + self.shift
 
 
 METHOD = Method(title="R2-D2", source="Bertinetto et al., 2019", sees="tasks", learner=R2D2)

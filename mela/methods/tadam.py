@@ -44,7 +44,7 @@ class TADAM(Learner):
 
     def _conditioned(self, images: Tensor, task: Tensor) -> Tensor:
         """Features (b, m) of images (b, c, h, w) for a task (m,)."""
-        maps = (images - self.backbone.mean) / self.backbone.std
+        maps = self.backbone.normalized(images)
         for place, layer in enumerate(_layers(self.backbone)):
             maps = layer(maps)
             if place in self.places:
