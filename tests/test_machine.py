@@ -180,7 +180,7 @@ FILES = "error: {}: Too many open files; raise the number of open files .*"
     [
         ("data/images/images.npy", "mela.store.np.lib.format.open_memmap", store.open_images),
         ("data/features.parquet", "mela.store.pq.ParquetFile", store.read_features),
-        ("models/initial.safetensors", "mela.models.read_tensors", load_initial),
+        ("models/initial.safetensors", "mela.tensors.read_tensors", load_initial),
         ("picture.png", "mela.data.files.Image.open", lambda path: open_image(path, "picture")),
     ],
     ids=["images", "table", "model", "picture"],
