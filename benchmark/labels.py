@@ -5,24 +5,20 @@ from typing import Annotated
 
 import typer
 
-from benchmark import places
+from benchmark.training import training
 from mela import store
-from mela.atomic import together
-from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
 from mela.checkpoints import steady
 from mela.errors import MelaError
-from mela.label_learner import LabelLearner
+from mela.label_learner import LabelLearner, Student
 from mela.label_training import train_on_labels
-from mela.learned import load_learner, save_learner
+from mela.learned import load_learner
 from mela.method import find_method
 from mela.models import configure
-from mela.params import AugmentParams, ModelParams, PretrainParams, RuntimeParams
+from mela.params import ModelParams, PretrainParams
 from mela.seeding import seeded
 from mela.targets import read_targets
-from mela.training import Schedule, curve_table, log_epoch
-from stages.checkpoints import checkpoint
-from stages.processes import computing
+from mela.training import Schedule
 from stages.run import run
 
 
@@ -35,42 +31,30 @@ def main(
     teacher: Annotated[Path | None, typer.Option(help="the former generation, for distillation")] = None,
 ) -> None:
     """Read images and their labels; write what the method learned and its curve into a folder."""
-    settings, model_settings = PretrainParams.read(params), ModelParams.read(params)
-    augment, runtime = AugmentParams.read(params), RuntimeParams.read(params)
+    settings = PretrainParams.read(params)
     with steady(images, labels, *([] if teacher is None else [teacher])) as inputs:
         packed, targets = store.open_images(images), read_targets(labels, soft=False)
-        configuration = configure(model_settings, packed, targets.image_ids)
-    stage = f"labels: {method}"
-    with computing(stage, "steps", runtime, model_settings.precision) as (device, compute, watch):
-        blocks = [settings, model_settings, augment]
-        kept = checkpoint(f"labels-{method}", blocks, inputs, device, compute, runtime.checkpoint_seconds)
+        configuration = configure(ModelParams.read(params), packed, targets.image_ids)
+    with training("labels", method, settings, params, inputs) as one:
         backbone = build_backbone(**configuration, seed=settings.seed)
         with seeded(settings.seed):
-            learner = find_method(method).learner(backbone, targets.n_labels).to(device)
+            learner = find_method(method).learner(backbone, targets.n_labels).to(one.device)
         if teacher is not None:
-            former = load_learner(teacher, device)
+            former = load_learner(teacher, one.device)
             if not isinstance(former, LabelLearner):
                 raise MelaError(f"{teacher}: expected an embedding with a classifier, got one without; train it again")
+            if not isinstance(learner, Student):
+                raise MelaError(f"--teacher: expected a method that learns from one, such as distill, got {method}")
             learner.learn_from(former)
         epochs = train_on_labels(
             learner,
             packed,
             targets,
-            stage="pretrain",
-            augmentation=Augmentation(**augment.model_dump()),
             schedule=Schedule(**settings.schedule()),
             batch_size=settings.batch_size,
-            accumulate=settings.accumulate,
-            seed=settings.seed,
-            compute=compute,
-            checkpoint=kept,
-            on_epoch=log_epoch(stage, settings.epochs),
-            watch=watch,
+            **one.options,
         )
-    with together():
-        save_learner(out / places.MODEL, learner, method, configuration)
-        store.write_csv(out / places.CURVE, curve_table(epochs))
-    kept.remove()
+    one.save(out, learner, configuration, epochs)
 
 
 if __name__ == "__main__":

@@ -5,23 +5,19 @@ from typing import Annotated
 
 import typer
 
-from benchmark import places
+from benchmark.training import training
 from mela import store
-from mela.atomic import together
-from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
 from mela.checked import read_manifest
 from mela.checkpoints import steady
 from mela.episodes import Episodes
-from mela.learned import embedding, save_learner
+from mela.learned import embedding
 from mela.meta_training import train_on_tasks
 from mela.method import find_method
 from mela.models import configure
-from mela.params import AugmentParams, MethodsParams, ModelParams, RuntimeParams, TuningParams
+from mela.params import MethodsParams, ModelParams, TuningParams
 from mela.seeding import seeded
-from mela.training import Schedule, curve_table, log_epoch
-from stages.checkpoints import checkpoint
-from stages.processes import computing
+from mela.training import Schedule
 from stages.run import run
 
 
@@ -35,42 +31,32 @@ def main(
 ) -> None:
     """Read images and training tasks; write what the method learned and its curve into a folder."""
     settings = MethodsParams.read(params) if start is None else TuningParams.read(params)
-    model_settings = ModelParams.read(params)
-    augment, runtime = AugmentParams.read(params), RuntimeParams.read(params)
-    chosen = find_method(method)
     with steady(images, train, *([] if start is None else [start])) as inputs:
         packed = store.open_images(images)
         tasks = Episodes(read_manifest(train))
-        configuration = configure(model_settings, packed, tasks.image_ids())
-    stage = f"methods: {method}"
-    with computing(stage, "steps", runtime, model_settings.precision) as (device, compute, watch):
-        blocks = [settings, model_settings, augment]
-        kept = checkpoint(f"methods-{method}", blocks, inputs, device, compute, runtime.checkpoint_seconds)
+        configuration = configure(ModelParams.read(params), packed, tasks.image_ids())
+    with training("methods", method, settings, params, inputs) as one:
         with seeded(settings.seed):
-            learner = chosen.learner(build_backbone(**configuration, seed=settings.seed)).to(device)
+            backbone = build_backbone(**configuration, seed=settings.seed)
+            learner = find_method(method).learner(backbone).to(one.device)
         if start is not None:
-            learner.backbone.load_state_dict(embedding(start, device, packed).state_dict())
-        rate = learner.learning_rate * (settings.rate if isinstance(settings, TuningParams) else 1)
+            learner.backbone.load_state_dict(embedding(start, one.device, packed).state_dict())
+        schedule = Schedule(
+            **settings.schedule(),
+            learning_rate=learner.learning_rate,
+            optimizer=learner.optimizer,
+            embedding_rate=settings.rate if isinstance(settings, TuningParams) else 1,
+        )
         epochs = train_on_tasks(
             learner,
             packed,
             tasks,
-            stage=settings.block,
-            augmentation=Augmentation(**augment.model_dump()),
-            schedule=Schedule(**settings.schedule(), learning_rate=rate, optimizer=learner.optimizer),
+            schedule=schedule,
             tasks_per_epoch=settings.tasks_per_epoch,
             tasks_per_step=settings.tasks_per_step,
-            accumulate=settings.accumulate,
-            seed=settings.seed,
-            compute=compute,
-            checkpoint=kept,
-            on_epoch=log_epoch(stage, settings.epochs),
-            watch=watch,
+            **one.options,
         )
-    with together():
-        save_learner(out / places.MODEL, learner, method, configuration)
-        store.write_csv(out / places.CURVE, curve_table(epochs))
-    kept.remove()
+    one.save(out, learner, configuration, epochs)
 
 
 if __name__ == "__main__":

@@ -119,13 +119,14 @@ def recolour(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     table = torch.cat([of_image[..., None], (1 - of_image)[..., None] * mixed], dim=2).to(images.device)
     for position in range(3):
         factor, own, average = (column.view(-1, 1, 1, 1) for column in table[:, position].unbind(1))
-        grey = _grey(images)
-        mixed_in = grey * own + grey.mean((1, 2, 3), keepdim=True) * average
+        luminance = grey(images)
+        mixed_in = luminance * own + luminance.mean((1, 2, 3), keepdim=True) * average
         images = torch.addcmul(mixed_in, images, factor).clamp_(0, 1)
     return images
 
 
-def _grey(images: Tensor) -> Tensor:
+def grey(images: Tensor) -> Tensor:
+    """Images (n, c, h, w) to their luminance (n, 1, h, w)."""
     if images.shape[1] == 1:
         return images
     red, green, blue = images.split(1, dim=1)

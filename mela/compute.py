@@ -12,6 +12,8 @@ from mela.errors import MelaError
 from mela.shared_batch_norm import share_statistics
 from mela.team import ALONE, Team
 
+Run = Callable[..., Any]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Compute:

@@ -52,7 +52,8 @@ class GradientLearner(Learner):
         What the steps change.
     first_order : bool
         Whether the steps count as constants when their outcome is differentiated.
-    steps : int
+    steps, test_steps : int
+        In training, and in testing (as Finn et al. have it).
     rate : float
         eta.
     """
@@ -60,7 +61,8 @@ class GradientLearner(Learner):
     adapts: ClassVar[Literal["all", "head"]] = "all"
     first_order: ClassVar[bool] = False
     steps: ClassVar[int] = 5
-    rate: ClassVar[float] = 0.1
+    test_steps: ClassVar[int] = 10
+    rate: ClassVar[float] = 0.01
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__(backbone)
@@ -91,7 +93,7 @@ class GradientLearner(Learner):
         images = torch.cat([support, query]).contiguous(memory_format=torch.channels_last)
         support = images[: len(support)]
         known = None if self.adapts == "all" else self._features({}, images, len(support))
-        for _ in range(self.steps):
+        for _ in range(self.steps if self.training else self.test_steps):
             features = self._features(weights, support, len(support)) if known is None else known[: len(support)]
             loss = F.cross_entropy(F.linear(features, weights["head"], weights["bias"]), labels)
             gradients = torch.autograd.grad(loss, list(weights.values()), create_graph=second_order, retain_graph=True)

@@ -1,15 +1,13 @@
 """What learns from images with global labels: an embedding with a linear classifier on top."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.backbones import Backbone
-
-Run = Callable[..., Any]
+from mela.compute import Run
 
 
 class LabelLearner(nn.Module):
@@ -59,3 +57,11 @@ class LabelLearner(nn.Module):
         del generator
         logits = run(images)
         return F.cross_entropy(logits, targets, reduction="sum"), logits
+
+
+@runtime_checkable
+class Student(Protocol):
+    """A method that learns from another model besides."""
+
+    def learn_from(self, teacher: LabelLearner) -> None:
+        """Take a teacher, which stays as it is and is no part of what is learned."""

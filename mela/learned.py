@@ -9,6 +9,7 @@ import torch
 
 from mela.backbones import Backbone, build_backbone
 from mela.errors import MelaError
+from mela.image_learner import ImageLearner
 from mela.label_learner import LabelLearner
 from mela.learner import Learner
 from mela.method import find_method
@@ -18,15 +19,20 @@ from mela.tensors import read_trained, write_trained
 KIND = "mela.learner/1"
 
 
-def save_learner(path: Path, learner: Learner | LabelLearner, method: str, configuration: dict[str, Any]) -> None:
+AnyLearner = Learner | LabelLearner | ImageLearner
+
+
+def save_learner(path: Path, learner: AnyLearner, method: str, configuration: dict[str, Any]) -> None:
     """Write a learner; `configuration` holds the arguments of `build_backbone` but for the seed."""
     about: dict[str, Any] = {"kind": KIND, "method": method, "configuration": configuration}
     if isinstance(learner, LabelLearner):
         about["labels"] = learner.classifier.out_features
+    if isinstance(learner, ImageLearner):
+        about["images"] = learner.n_images
     write_trained(path, learner, about)
 
 
-def load_learner(path: Path, device: torch.device) -> Learner | LabelLearner | None:
+def load_learner(path: Path, device: torch.device) -> AnyLearner | None:
     """The learner in evaluation mode; None if the file holds something else, such as an embedding alone.
 
     Raises
@@ -40,12 +46,12 @@ def load_learner(path: Path, device: torch.device) -> Learner | LabelLearner | N
     if header.get("kind") != KIND:
         return None
     try:
-        of_labels = [header["labels"]] if "labels" in header else []
-        learner = find_method(header["method"]).learner(build_backbone(**header["configuration"], seed=0), *of_labels)
+        counts = [header[name] for name in ("labels", "images") if name in header]
+        learner = find_method(header["method"]).learner(build_backbone(**header["configuration"], seed=0), *counts)
         learner.load_state_dict(tensors, strict=True)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise MelaError(f"{path}: expected a learner, got {' '.join(str(error).split())}; train it again") from None
-    found: Learner | LabelLearner = learner.to(device).eval()
+    found: AnyLearner = learner.to(device).eval()
     return found
 
 

@@ -25,7 +25,8 @@ class Method:
     sees : {"tasks", "labels", "images"}
         What it learns from: tasks with local labels, images with global labels, or images alone.
     learner : callable
-        Makes what learns of an embedding and, if it learns from labels, of their number: a `Learner` or `LabelLearner`.
+        Makes what learns of an embedding and, if it learns from labels or from images alone, of their number: a
+        `Learner`, `LabelLearner` or `ImageLearner`.
     """
 
     title: str

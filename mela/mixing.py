@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.backbones import Backbone, ResidualBlock
-from mela.label_learner import Run
+from mela.compute import Run
 
 CONCENTRATION = 2.0
 

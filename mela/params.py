@@ -291,7 +291,7 @@ class MethodsParams(_Decays):
 
 
 class TuningParams(MethodsParams):
-    """The same for methods that go on from a pre-trained embedding, at a fraction of their learning rate."""
+    """The same for methods that go on from a pre-trained embedding, which learns at a fraction of their rate."""
 
     block: ClassVar[str] = "tuning"
     rate: Fraction

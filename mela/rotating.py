@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.backbones import Backbone
-from mela.label_learner import LabelLearner, Run
+from mela.compute import Run
+from mela.label_learner import LabelLearner
 
 
 class RotationHead(LabelLearner):

@@ -34,6 +34,7 @@ TASKS = pa.schema(
     ]
 )
 MANIFEST = TASKS.remove(0)
+LISTING = pa.schema([("image_id", pa.int64())])
 LABELS = pa.schema([("image_id", pa.int64()), ("label", pa.int64())])
 SOFT_LABELS = LABELS.append(pa.field("weight", pa.float64()))
 ASSIGNMENTS = pa.schema(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,8 @@ PATIENCE = 32
 class Schedule:
     """The learning rate is multiplied by `decay` after each epoch in `milestones` (counted from 1).
 
-    With Adam in place of SGD `momentum` does not count, and weights decay as in AdamW.
+    With Adam in place of SGD `momentum` does not count, and weights decay as in AdamW. A pre-trained embedding,
+    ``model.backbone``, may learn at a share of the learning rate, `embedding_rate`.
     """
 
     epochs: int
@@ -35,13 +36,23 @@ class Schedule:
     milestones: Sequence[int]
     decay: float
     optimizer: Literal["sgd", "adam"] = "sgd"
+    embedding_rate: float = 1.0
 
     def optimizer_of(self, model: nn.Module) -> torch.optim.Optimizer:
         """For all that learns in a model."""
-        learned, rate = model.parameters(), self.learning_rate
+        learned, rate = self._groups(model), self.learning_rate
         if self.optimizer == "adam":
             return torch.optim.AdamW(learned, lr=rate, weight_decay=self.weight_decay)
         return torch.optim.SGD(learned, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
+
+    def _groups(self, model: nn.Module) -> list[dict[str, Any]]:
+        if self.embedding_rate == 1:
+            return [{"params": list(model.parameters())}]
+        embedding = list(cast("nn.Module", model.backbone).parameters())
+        known = {id(parameter) for parameter in embedding}
+        new = [parameter for parameter in model.parameters() if id(parameter) not in known]
+        slow = {"params": embedding, "lr": self.learning_rate * self.embedding_rate}
+        return [{"params": new}, slow] if new else [slow]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,6 +32,7 @@ TUNING = {"tuning.epochs": 1, "tuning.milestones": [], "tuning.tasks_per_epoch":
 CELLS = [
     ("images", {}),
     ("manifest", {}),
+    ("listing", {}),
     ("settings", {}),
     ("embed", {}),
     ("extract", {}),
@@ -45,6 +46,9 @@ CELLS = [
     ("distill", {"former": "rfs", "labels": "mela"}),
     ("distill", {"former": "rfs-distill", "labels": "mela"}),
     ("tuned", {"method": "finetune", "start": "mela-rfs"}),
+    ("tuned", {"method": "leo", "start": "oracle-s2m2"}),
+    ("unlabeled", {"method": "moco"}),
+    ("unlabeled", {"method": "cmc"}),
     ("test_initial", {}),
     ("test_tasks", {"method": "protonet"}),
     ("test_tasks", {"method": "anil"}),
@@ -52,8 +56,12 @@ CELLS = [
     ("test_labels", {"method": "s2m2", "labels": "oracle"}),
     ("test_distill", {"former": "rfs-distill", "labels": "mela"}),
     ("test_tuned", {"method": "finetune", "start": "mela-rfs"}),
+    ("test_tuned", {"method": "leo", "start": "oracle-s2m2"}),
+    ("test_unlabeled", {"method": "moco"}),
+    ("test_unlabeled", {"method": "cmc"}),
 ]
 RAN = ["initial", "protonet", "anil", "mela-rfs", "oracle-s2m2", "mela-rfs-distill-distill", "mela-rfs-finetune"]
+RAN += ["oracle-s2m2-leo", "moco", "cmc"]
 
 
 def run_cell(stage: str, item: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from test_pipeline_definition import ROOT, imported_modules
 
 from benchmark.systems import group, require, title
+from mela import store
 from mela.errors import MelaError
 from mela.method import find_method, method_names
 from mela.params import BLOCKS, EXTRA_BLOCKS, check_document
@@ -27,9 +28,10 @@ TRUTH = {"images", "manifest", "label_oracle"}
 CODE = {
     "tasks": ("benchmark/tasks.py", [*PARAMS["task_methods"], *PARAMS["tuned_methods"]]),
     "labels": ("benchmark/labels.py", [*PARAMS["label_methods"], "distill"]),
+    "images": ("benchmark/unlabeled.py", PARAMS["image_methods"]),
     "test": ("benchmark/meta_test.py", method_names()),
 }
-KIND_OF = {"tasks": "tasks", "tuned": "tasks", "labels": "labels", "distill": "labels"}
+KIND_OF = {"tasks": "tasks", "tuned": "tasks", "labels": "labels", "distill": "labels", "unlabeled": "images"}
 KIND_OF |= {stage: "test" for stage in STAGES if stage.startswith("test_")}
 LABELS = {"label_mela", "label_kmeans", "label_oracle", "labels", "distill"}
 
@@ -129,7 +131,12 @@ def test_what_a_method_may_see(stage: str) -> None:
     assert any("test.parquet" in file for file in files) == (stage == "manifest" or stage.startswith("test_"))
     if stage in ("labels", "distill"):
         assert not any("train.parquet" in file for file in files), "labels are all that it sees"
-    for kind, name in [("tasks", "task_methods"), ("labels", "label_methods"), ("tasks", "tuned_methods")]:
+    if stage == "unlabeled":
+        tables = {Path(file).name for file in files if file.endswith(".parquet")}
+        assert tables == {"listing.parquet"}, "images are all that it sees"
+        assert store.LISTING.names == ["image_id"]
+    kinds = {"task_methods": "tasks", "label_methods": "labels", "image_methods": "images", "tuned_methods": "tasks"}
+    for name, kind in kinds.items():
         assert {find_method(method).sees for method in PARAMS[name]} == {kind}
 
 
@@ -142,11 +149,13 @@ def test_params_of_a_stage_are_blocks() -> None:
 
 
 def test_every_method_is_in_the_matrix_and_everything_trained_is_measured() -> None:
-    every = {*PARAMS["task_methods"], *PARAMS["label_methods"], *PARAMS["tuned_methods"], "distill"}
-    assert every == set(method_names())
+    every = {method for name, methods in PARAMS.items() if name.endswith("_methods") for method in methods} | {
+        "distill"
+    }
+    assert every | {"distill"} == set(method_names())
     trained = [
         filled(file, cell)
-        for stage in ("embed", "tasks", "labels", "distill", "tuned")
+        for stage in ("embed", "tasks", "labels", "distill", "tuned", "unlabeled")
         for cell in cells(stage)
         for file in listed(stage, "outs")
         if file.endswith("model.safetensors")
@@ -185,6 +194,7 @@ def test_names_of_systems() -> None:
     assert title("mela-rfs-distill-distill") == "MeLa + distilled, generation 2"
     assert [group(name) for name in ("initial", "maml", "mela-rfs-feat", "kmeans-rfs")] == ["Local labels only"] * 4
     assert group("oracle-rfs") == "Global labels"
+    assert group("moco") == "No labels"
 
 
 @pytest.mark.parametrize("system", ["mela", "protonets", "mela-protonets", "initial-rfs"])
@@ -193,6 +203,5 @@ def test_systems_that_do_not_exist(system: str) -> None:
         require(system)
 
 
-def test_published_figures_have_names_that_are_or_will_be() -> None:
-    planned = {"shot_free", "moco", "cmc"}
-    assert set(SYSTEMS) - set(PARAMS["systems"]) <= planned
+def test_published_figures_are_those_of_systems() -> None:
+    assert set(SYSTEMS) <= set(PARAMS["systems"])

@@ -27,9 +27,11 @@ from mela.compute import Compute
 from mela.embedding import train_embedding
 from mela.episodes import Episodes
 from mela.errors import MelaError
+from mela.flat_training import train_on_images
 from mela.label_training import train_on_labels
 from mela.meta_training import train_on_tasks
 from mela.methods.feat import FEAT
+from mela.methods.moco import MoCo
 from mela.methods.s2m2 import S2M2Learner
 from mela.params import AugmentParams, EmbedParams, ModelParams
 from mela.pretraining import pretrain
@@ -197,13 +199,32 @@ def method_on_labels(checkpoint: Checkpoint | None) -> Trained:
     return learner.state_dict(), curve
 
 
+def method_on_images(checkpoint: Checkpoint | None) -> Trained:
+    """One that remembers: a queue of what it saw, and a second network."""
+    with seeded(0):
+        learner = MoCo(backbone(), 40)
+    curve = train_on_images(
+        learner,
+        IMAGES,
+        np.arange(40),
+        learner.loss,
+        stage="pretrain",
+        augmentation=AUGMENTATION,
+        schedule=SCHEDULE,
+        batch_size=12,
+        seed=4,
+        checkpoint=checkpoint,
+    )
+    return learner.state_dict(), curve
+
+
 def assert_same(found: Trained, expected: Trained) -> None:
     assert found[1] == expected[1]
     for name, value in expected[0].items():
         assert torch.equal(found[0][name], value), name
 
 
-@pytest.mark.parametrize("train", [small, embedding, classifier, method_on_tasks, method_on_labels])
+@pytest.mark.parametrize("train", [small, embedding, classifier, method_on_tasks, method_on_labels, method_on_images])
 def test_interrupted_after_any_step_it_ends_the_same(train: Train, tmp_path: Path) -> None:
     """At the begin, within and at the end of an epoch; again and again, each time one step further."""
     expected = train(None)

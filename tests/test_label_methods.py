@@ -14,6 +14,7 @@ from mela.backbones import build_backbone
 from mela.compute import Compute
 from mela.errors import MelaError
 from mela.extraction import extract_features
+from mela.image_learner import ImageLearner
 from mela.label_learner import LabelLearner
 from mela.label_training import train_on_labels
 from mela.learned import embedding, load_learner, save_learner
@@ -165,10 +166,10 @@ def test_what_was_learned_comes_back(tmp_path: Path, name: str) -> None:
     method, path = find_method(name), tmp_path / "model.safetensors"
     configuration = {"name": "conv4", "channels": 1, "size": 16, "width": 4, "drop_rate": 0.1, "drop_block": 2}
     configuration |= {"mean": [0.5], "std": [0.25]}
-    learner = method.learner(build_backbone(**configuration, seed=5), *([7] if method.sees == "labels" else []))
+    learner = method.learner(build_backbone(**configuration, seed=5), *([] if method.sees == "tasks" else [7]))
     save_learner(path, learner, name, configuration)
     found = load_learner(path, CPU)
-    assert isinstance(found, Learner if method.sees == "tasks" else LabelLearner)
+    assert isinstance(found, {"tasks": Learner, "labels": LabelLearner, "images": ImageLearner}[method.sees])
     assert type(found) is type(learner)
     for key, value in learner.state_dict().items():
         assert torch.equal(found.state_dict()[key], value)

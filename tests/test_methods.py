@@ -16,6 +16,8 @@ from torch.nn import functional as F
 from mela.backbones import Backbone, build_backbone
 from mela.errors import MelaError
 from mela.gradient_learner import GradientLearner, SupportBatchNorm
+from mela.image_learner import ImageLearner
+from mela.inner_steps import descend
 from mela.label_learner import LabelLearner
 from mela.learner import Learner, one_hot, prototypes
 from mela.meta_test import own_rule
@@ -26,13 +28,16 @@ from mela.methods.anil import ANIL
 from mela.methods.feat import FEAT
 from mela.methods.fomaml import FirstOrderMAML
 from mela.methods.frn import FRN
+from mela.methods.leo import CODE, LEO
 from mela.methods.maml import MAML
 from mela.methods.matchingnet import MatchingNet
 from mela.methods.metaoptnet_ridge import REGULARIZER, MetaOptNetRidge
 from mela.methods.metaoptnet_svm import MetaOptNetSVM, free_variables, solve, to_simplex
 from mela.methods.protonet import ProtoNet
 from mela.methods.r2d2 import R2D2
+from mela.methods.shot_free import ShotFree
 from mela.methods.tadam import TADAM
+from mela.training import Epoch
 
 WAYS, SHOTS, QUERIES = 4, 3, 5
 LEARN_FROM_TASKS = [name for name in method_names() if find_method(name).sees == "tasks"]
@@ -67,7 +72,8 @@ def test_a_method_says_what_it_is(name: str) -> None:
     if method.sees == "tasks":
         assert isinstance(method.learner(backbone()), Learner)
     else:
-        assert isinstance(method.learner(backbone(), 3), LabelLearner)
+        kind = LabelLearner if method.sees == "labels" else ImageLearner
+        assert isinstance(method.learner(backbone(), 3), kind)
 
 
 def test_methods_that_do_not_exist() -> None:
@@ -296,7 +302,7 @@ def test_anil_leaves_the_features_as_they_are() -> None:
     logits = learner.logits(support, labels, query, 3)[0]
     known = learner._features({}, torch.cat([support[0], query[0]]), 6).detach()
     head, bias = torch.zeros(3, 4, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
-    for _ in range(learner.steps):
+    for _ in range(learner.test_steps):
         error = (F.linear(known[:6], head, bias).softmax(1) - one_hot(labels[0], 3)) / 6
         head, bias = head - learner.rate * error.T @ known[:6], bias - learner.rate * error.sum(0)
     torch.testing.assert_close(logits, F.linear(known[6:], head, bias))
@@ -321,6 +327,123 @@ def test_batch_norm_of_a_support_set() -> None:
     torch.testing.assert_close(norm(maps)[:5], expected)
     norm.n_support = None
     torch.testing.assert_close(norm.eval()(maps), F.batch_norm(maps, norm.running_mean, norm.running_var))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("learning", [False, True])
+def test_gradient_steps_on_a_parabola(*, learning: bool) -> None:
+    """Each step leaves a share of 1 - rate of the way, also of a change of the start."""
+    start, rate = torch.tensor([3.0, -1.0], requires_grad=True), torch.tensor(0.25, requires_grad=True)
+    found = descend(start, lambda x: (x - 1).square().sum() / 2, rate, 4, learning=learning)
+    torch.testing.assert_close(found.detach(), 1 + 0.75**4 * (start.detach() - 1))
+    assert found.requires_grad == learning
+    if learning:
+        gradients = torch.autograd.grad(found.sum(), [start, rate])
+        torch.testing.assert_close(gradients[0], torch.full((2,), 0.75**4))
+        torch.testing.assert_close(gradients[1], (-4 * 0.75**3 * (start.detach() - 1)).sum())
+    with torch.no_grad():
+        torch.testing.assert_close(descend(start, lambda x: (x - 1).square().sum() / 2, 0.25, 4, learning=False), found)
+
+
+def test_shot_free_models_by_hand() -> None:
+    """Of every task on its own, by the gradient on paper."""
+    support, labels, query, _ = features(dtype=torch.float64)
+    support, query = F.normalize(support, dim=2), F.normalize(query, dim=2)
+    learner = of(ShotFree, scale=7.0, rate=0.3).double()
+    found = learner.logits(support, labels, query, WAYS)
+    for task, (known, own, asked) in enumerate(zip(support, labels, query, strict=True)):
+        models = prototypes(known[None], own[None], WAYS)[0]
+        for _ in range(5):
+            logits = -7 * torch.cdist(known[None], models[None])[0].square()
+            errors = (logits.softmax(1) - one_hot(own, WAYS)) / len(known)
+            models = models - 0.3 * 14 * (errors.T @ known - errors.sum(0)[:, None] * models)
+        expected = -7 * torch.cdist(asked[None], models[None])[0].square()
+        torch.testing.assert_close(found[task], expected, atol=1e-6, rtol=1e-6)
+    with torch.no_grad():
+        torch.testing.assert_close(learner.logits(support, labels, query, WAYS), found)
+    support.requires_grad_()
+    (gradient,) = torch.autograd.grad(learner.train().logits(support, labels, query, WAYS).sum(), support)
+    models = prototypes(support.detach(), labels, WAYS)
+    plain = learner.train()._logits(query, models.requires_grad_()).sum()
+    (of_means,) = torch.autograd.grad(plain, models)
+    assert not torch.allclose(gradient.sum(1), of_means.sum(1)), "the steps are differentiated, too"
+
+
+def test_shot_free_lengths_are_one() -> None:
+    images = torch.from_numpy(IMAGES[:5]).permute(0, 3, 1, 2) / 255
+    learner = of(ShotFree)
+    found = learner(images)
+    assert found.shape == (5, 2 * learner.backbone.dimensions)
+    torch.testing.assert_close(found.norm(dim=1), torch.ones(5))
+
+
+def leo() -> LEO:
+    learner: LEO = of(LEO, code_rate=0.7, classifier_rate=0.2).double()
+    return learner
+
+
+def test_leo_by_hand() -> None:
+    """Pair by pair, and by the gradients on paper; the features have the backbone's dimensions."""
+    learner = leo()
+    support, labels, query, _ = features(m=learner.backbone.dimensions, dtype=torch.float64)
+    found = learner.logits(support, labels, query, WAYS)
+    width = support.shape[2]
+    decoder = learner.decoder.weight.detach()[:width]
+
+    def gradient(weights: Tensor, known: Tensor, own: Tensor) -> Tensor:
+        errors = (known @ weights.T).softmax(1) - one_hot(own, WAYS)
+        return errors.T @ known / SHOTS
+
+    for task, (known, own, asked) in enumerate(zip(support, labels, query, strict=True)):
+        codes = learner.encoder(known).detach()
+        related = [
+            torch.stack([learner.relations(torch.cat([one, other])) for other in codes]).mean(0) for one in codes
+        ]
+        means = torch.stack([torch.stack(related)[own == way].mean(0)[:CODE] for way in range(WAYS)]).detach()
+        for _ in range(5):
+            means = means - 0.7 * gradient(means @ decoder.T, known, own) @ decoder
+        weights = means @ decoder.T
+        for _ in range(5):
+            weights = weights - 0.2 * gradient(weights, known, own)
+        torch.testing.assert_close(found[task], asked @ weights.T, atol=1e-8, rtol=1e-6)
+    assert not found.requires_grad
+
+
+def test_leo_penalties() -> None:
+    """The divergence from a standard normal, by its formula, and the cosines of what the decoder makes."""
+    learner = leo().eval()
+    support, labels, query, asked = features(m=learner.backbone.dimensions, dtype=torch.float64)
+    about = learner._distribution(support, labels, WAYS)
+    mean, deviation = about.mean, about.stddev
+    divergence = (mean.square() + deviation.square() - 1) / 2 - deviation.log()
+    penalties = learner.classifiers(support, labels, WAYS)[1]
+    torch.testing.assert_close(penalties, 1e-3 * divergence.mean((1, 2)), atol=1e-8, rtol=1e-5)
+    cosines = torch.tensor(np.corrcoef(learner.decoder.weight.detach().numpy().T))
+    centred = learner.decoder.weight.detach()
+    learner.decoder.weight.data = centred - centred.mean(0)
+    expected = (cosines - torch.eye(CODE)).square().mean()
+    torch.testing.assert_close(learner._correlation().detach(), expected)
+    every, own = torch.cat([support, query], 1), torch.cat([labels, asked], 1)
+    logits = learner.logits(support, labels, query, WAYS)
+    entropies = F.cross_entropy(logits.mT, asked, reduction="none").mean(1)
+    losses, _ = learner.losses(every, own, WAYS * SHOTS, WAYS)
+    penalties = learner.classifiers(support, labels, WAYS)[1]
+    torch.testing.assert_close(losses, entropies + penalties + 1e-3 * learner._correlation())
+
+
+def test_leo_leaves_the_embedding_as_it_is() -> None:
+    learner = LEO(backbone())
+    before = {name: value.clone() for name, value in learner.backbone.state_dict().items()}
+    tasks = episodes([([2, 2, 2], 4)] * 6)
+    chosen = replace(schedule(2), learning_rate=0.003, optimizer="adam")
+    train_on_tasks(
+        learner, IMAGES, tasks, stage="methods", augmentation=NONE, schedule=chosen, tasks_per_epoch=None, seed=0
+    )
+    assert all(torch.equal(value, before[name]) for name, value in learner.backbone.state_dict().items())
+    drawn = learner.train().encoder.weight.grad
+    assert drawn is not None
+    assert learner.code_rate.grad is not None
+    assert learner.classifier_rate.grad is not None
+    assert drawn.abs().max() > 0
 
 
 @pytest.mark.parametrize("name", ["conv4", "resnet12"])
@@ -378,14 +501,25 @@ def test_the_order_of_a_support_set_makes_no_difference(name: str) -> None:
 
 @pytest.mark.parametrize("name", LEARN_FROM_TASKS)
 def test_a_method_learns(name: str) -> None:
-    """New tasks of the same six patterns: far above chance, 33%, and above what it knew at the start."""
+    """New tasks of the same six patterns: far above chance, 33%, and above what it knew at the start.
+
+    LEO starts from an embedding that knows them, and stays there.
+    """
     learner = find_method(name).learner(backbone())
     training, test = episodes([([2, 2, 2], 4)] * 60), episodes([([2, 2, 2], 4)] * 90)
-    chosen = replace(schedule(3), learning_rate=learner.learning_rate, optimizer=learner.optimizer)
+
+    def train(chosen: Learner) -> list[Epoch]:
+        own = replace(schedule(3), learning_rate=chosen.learning_rate, optimizer=chosen.optimizer)
+        return train_on_tasks(
+            chosen, IMAGES, training, stage="methods", augmentation=NONE, schedule=own, tasks_per_epoch=None, seed=0
+        )
+
+    if name == "leo":
+        start = ProtoNet(backbone())
+        train(start)
+        learner.backbone.load_state_dict(start.backbone.state_dict())
     before = own_rule(learner, IMAGES, test, [2])["accuracy"].mean()
-    curve = train_on_tasks(
-        learner, IMAGES, training, stage="methods", augmentation=NONE, schedule=chosen, tasks_per_epoch=None, seed=0
-    )
+    curve = train(learner)
     after = own_rule(learner, IMAGES, test, [2])["accuracy"].mean()
-    assert after > max(60, before), (before, after)
+    assert after > (95 if name == "leo" else max(60, before)), (before, after)
     assert curve[-1].loss < curve[0].loss

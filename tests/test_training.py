@@ -227,3 +227,39 @@ def test_a_last_step_that_leads_nowhere_is_refused() -> None:
         match=r"^embed: expected finite weights after the last step, got NaN or infinity in weight; lower",
     ):
         fit(model, lambda: step, schedule, stage="embed", seed=0)
+
+
+class Embedded(nn.Module):
+    """A network with what training calls an embedding, and something new on top or not."""
+
+    def __init__(self, *, new: bool = True) -> None:
+        super().__init__()
+        self.backbone = nn.Linear(4, 3, bias=False)
+        self.new = nn.Linear(3, 3, bias=False) if new else nn.Identity()
+
+    def forward(self, inputs: Tensor) -> Any:
+        return self.new(self.backbone(inputs))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("new", [True, False])
+def test_an_embedding_learns_at_a_share_of_the_rate(optimizer: str, *, new: bool) -> None:
+    """The first step of Adam is the learning rate itself, that of SGD the rate times the gradient."""
+    model = Embedded(new=new)
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    F.cross_entropy(model(X), Y).backward()
+    gradients = {name: value.grad.clone() for name, value in model.named_parameters() if value.grad is not None}
+    model.zero_grad()
+    changes = {"epochs": 1, "milestones": [1], "weight_decay": 0.0, "optimizer": optimizer, "embedding_rate": 0.1}
+    curve = fit(
+        model,
+        lambda: iter([[(F.cross_entropy(model(X), Y), torch.tensor(0.5))]]),
+        Schedule(**SCHEDULE | changes),
+        stage="tuning",
+        seed=0,
+    )
+    rates = {"backbone.weight": 0.02, "new.weight": 0.2}
+    for name, value in model.named_parameters():
+        step = gradients[name] if optimizer == "sgd" else gradients[name].sign()
+        torch.testing.assert_close(value, before[name] - rates[name] * step, atol=1e-4, rtol=1e-3)
+    assert curve[0].learning_rate == (0.2 if new else pytest.approx(0.02))

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mela.compute import Run
 from mela.errors import MelaError
-from mela.label_learner import LabelLearner, Run
+from mela.label_learner import LabelLearner
 from mela.method import Method
 
 TEMPERATURE = 4.0

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.label_learner import LabelLearner, Run
+from mela.compute import Run
+from mela.label_learner import LabelLearner
 from mela.method import Method
 from mela.mixing import Mix, mixed_features, mixed_loss
 

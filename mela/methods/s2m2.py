@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.label_learner import Run
+from mela.compute import Run
 from mela.method import Method
 from mela.mixing import Mix, mixed_features, mixed_loss
 from mela.rotating import RotationHead, rotated_loss

@@ -1,0 +1,324 @@
+"""When inferring labels pays: accuracy against the number of training tasks, for even and for uneven tasks.
+
+Even tasks have 5 ways and 5 shots, uneven ones 3 to 8 ways and 1 to 10 shots of each class; the test tasks are the
+same 5-way tasks for all. Training has the same number of steps whatever the number of tasks.
+``python -m bench.task_numbers`` goes on where it stopped, and writes results/task_numbers.csv and
+docs/task-numbers.png.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+import typer
+from matplotlib.figure import Figure
+
+from bench.cells import rescaled
+from benchmark import places
+from benchmark.systems import title
+from mela import store
+from mela.atomic import replacing
+from mela.augmentation import Augmentation
+from mela.backbones import Backbone, build_backbone
+from mela.comparison import read_results, summarize_systems
+from mela.data.open import open_source
+from mela.data.packing import pack_images, shuffled_ids
+from mela.embedding import train_embedding
+from mela.episodes import Episodes
+from mela.evaluation import evaluate_model
+from mela.extraction import extract_features
+from mela.global_labels import label_images
+from mela.labeler import LearnLabeler
+from mela.learner import Learner
+from mela.manifests import draw_split
+from mela.meta_test import own_rule
+from mela.meta_training import train_on_tasks
+from mela.method import find_method
+from mela.models import configure, load_model, save_model
+from mela.params import (
+    AugmentParams,
+    Block,
+    DataParams,
+    EmbedParams,
+    LabelerParams,
+    MethodsParams,
+    ModelParams,
+    PretrainParams,
+    TaskParams,
+)
+from mela.pretraining import pretrain
+from mela.seeding import seeded
+from mela.store import write_csv
+from mela.targets import Targets
+from mela.task_samples import manifest_samples
+from mela.training import Schedule
+
+PRESET = places.preset("glyphs")
+NUMBERS = [50, 100, 200, 500, 1000, 2000, 5000]
+IMAGES_PER_CLASS = 100
+WAYS, SHOTS = (3, 8), (1, 10)
+STYLES = {"mela-rfs": "o-", "oracle-rfs": "^--", "protonet": "D-.", "initial": "s:"}
+SYSTEMS = [*STYLES]
+SETTINGS = {"1_shot": "1 shot", "5_shot": "5 shots"}
+B = TypeVar("B", bound=Block)
+KINDS = {"even": "even tasks: 5 ways, 5 shots", "uneven": "uneven tasks: 3 to 8 ways, 1 to 10 shots"}
+
+
+def block(kind: type[B], **changes: Any) -> B:
+    """A block of the benchmark's parameters, with changes."""
+    return kind.model_validate(kind.read(PRESET).model_dump() | changes)
+
+
+def uneven_tasks(classes: dict[str, npt.NDArray[np.int64]], n_tasks: int, queries: int, seed: int) -> pd.DataFrame:
+    """Tasks whose ways and shots differ, also within a task; a longer list begins with the shorter one."""
+    names, parts = sorted(classes), []
+    for task in range(n_tasks):
+        generator = np.random.default_rng(np.random.SeedSequence([seed, task]))
+        ways = int(generator.integers(WAYS[0], WAYS[1] + 1))
+        for label, name in enumerate(generator.choice(names, ways, replace=False)):
+            shots = int(generator.integers(SHOTS[0], SHOTS[1] + 1))
+            images = generator.choice(classes[str(name)], shots + queries, replace=False)
+            roles = ["support"] * shots + ["query"] * queries
+            parts.append(pd.DataFrame({"task_id": task, "image_id": images, "local_label": label, "role": roles}))
+    return pd.concat(parts, ignore_index=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Images and tasks of one kind.
+
+    Attributes
+    ----------
+    folder : Path
+        Where everything is kept.
+    kind : str
+        Of training tasks.
+    """
+
+    folder: Path
+    kind: str
+
+    def images(self) -> npt.NDArray[np.uint8]:
+        """All images, packed; the classes beside them."""
+        path = self.folder / "images.npy"
+        if not (self.folder / "truth.parquet").exists():
+            data = block(DataParams, images_per_class=IMAGES_PER_CLASS)
+            source = open_source(data, shots=block(TaskParams).shots)
+            ids = shuffled_ids(len(source), data.seed)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary:
+                pack_images(temporary, source, ids, size=data.size, channels=data.channels)
+            table = pd.DataFrame({"image_id": ids, "split": source.splits, "class": source.classes})
+            with replacing(self.folder / "truth.parquet") as temporary:
+                table.sort_values("image_id").to_parquet(temporary)
+        return store.open_images(path)
+
+    def truth(self, split: str) -> pd.DataFrame:
+        """Columns image_id and class of a split."""
+        table = pd.read_parquet(self.folder / "truth.parquet")
+        return table[table["split"] == split]
+
+    def tasks(self, split: str, count: int) -> pd.DataFrame:
+        """The first tasks of a split; test tasks are even."""
+        settings, known = block(TaskParams, train=max(NUMBERS)), self.truth(split)
+        path = self.folder / f"{split}-{self.kind}.parquet"
+        if not path.exists():
+            if split == "train" and self.kind == "uneven":
+                classes = {str(name): rows["image_id"].to_numpy() for name, rows in known.groupby("class")}
+                drawn = uneven_tasks(classes, settings.train or 0, settings.queries, settings.seed)
+            else:
+                drawn = draw_split(known, settings, split)
+            with replacing(path) as temporary:
+                drawn.to_parquet(temporary)
+        drawn = pd.read_parquet(path)
+        return drawn[drawn["task_id"] < count]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """All systems trained on so many tasks, with one seed."""
+
+    study: Study
+    number: int
+    seed: int
+
+    @property
+    def results(self) -> Path:
+        """Folder of accuracies, as `mela.comparison.read_results` finds them."""
+        return self.study.folder / "results" / f"{self.study.kind}-{self.number}" / f"seed{self.seed}"
+
+    def measure(self, system: str) -> pd.DataFrame:
+        """Accuracies of all test tasks."""
+        images, test = self.study.images(), Episodes(self.study.tasks("test", block(TaskParams).test))
+        if system == "protonet":
+            return own_rule(self.protonet(), images, test, [1, 5])
+        trained = {"initial": self.initial, "mela-rfs": self.mela, "oracle-rfs": self.oracle}[system]()
+        options: dict[str, Any] = {
+            "C": 1.0,
+            "max_iter": 1000,
+            "copies": 1,
+            "augmentation": self.augmentation,
+            "seed": 0,
+        }
+        return evaluate_model(trained, images, test, shots=[1, 5], **options)
+
+    @property
+    def augmentation(self) -> Augmentation:
+        """Of all trainings."""
+        return Augmentation(**block(AugmentParams).model_dump())
+
+    @property
+    def tasks(self) -> Episodes:
+        """For training."""
+        return Episodes(self.study.tasks("train", self.number))
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """Of the backbone."""
+        return configure(block(ModelParams), self.study.images(), self.tasks.image_ids())
+
+    def initial(self) -> Backbone:
+        """The initial embedding; read where it is known."""
+        path, images = self.results / "initial.safetensors", self.study.images()
+        if not path.exists():
+            settings, backbone = block(EmbedParams), build_backbone(**self.configuration, seed=self.seed)
+            schedule, per_epoch = self.stretched(settings)
+            train_embedding(
+                backbone,
+                images,
+                self.tasks,
+                augmentation=self.augmentation,
+                schedule=Schedule(**schedule),
+                tasks_per_epoch=per_epoch,
+                ridge=settings.ridge,
+                normalize=settings.normalize,
+                seed=self.seed,
+            )
+            save_model(path, backbone, self.configuration)
+        return load_model(path, torch.device("cpu"), images)
+
+    def mela(self) -> Backbone:
+        """Pre-trained on inferred labels; their number is kept."""
+        rows, ids = self.study.tasks("train", self.number), self.tasks.image_ids()
+        samples = manifest_samples(rows, ids, extract_features(self.initial(), self.study.images(), ids))
+        found = LearnLabeler(q=block(LabelerParams).q, random_state=self.seed).fit_tasks(samples)
+        flat = label_images(found.class_labels_, len(found.cluster_centers_), ids[samples.index], samples.classes)
+        counts = {"classes": len(found.cluster_centers_), "images": len(flat.image_ids), "all_images": len(ids)}
+        store.write_json(self.results / "labels.json", counts)
+        return self.pretrained(Targets(image_ids=flat.image_ids, labels=flat.labels))
+
+    def oracle(self) -> Backbone:
+        """Pre-trained on the true labels of the same images."""
+        known, ids = self.study.truth("train").set_index("image_id")["class"], self.tasks.image_ids()
+        return self.pretrained(Targets(image_ids=ids, labels=pd.factorize(known.reindex(ids), sort=True)[0]))
+
+    def protonet(self) -> Learner:
+        """Trained on the same tasks."""
+        with seeded(self.seed):
+            learner: Learner = find_method("protonet").learner(build_backbone(**self.configuration, seed=self.seed))
+        schedule, per_epoch = self.stretched(block(MethodsParams))
+        train_on_tasks(
+            learner,
+            self.study.images(),
+            self.tasks,
+            stage="methods",
+            augmentation=self.augmentation,
+            schedule=Schedule(**schedule, learning_rate=learner.learning_rate, optimizer=learner.optimizer),
+            tasks_per_epoch=per_epoch,
+            seed=self.seed,
+        )
+        return learner
+
+    def stretched(self, settings: EmbedParams | MethodsParams) -> tuple[dict[str, Any], int]:
+        """A schedule of as many steps, whatever the number of tasks, and the tasks of an epoch."""
+        schedule, per_epoch = settings.schedule(), min(settings.tasks_per_epoch or self.number, self.number)
+        epochs = round(settings.epochs * (settings.tasks_per_epoch or self.number) / per_epoch)
+        milestones = rescaled(schedule["milestones"], settings.epochs, epochs)
+        return schedule | {"epochs": epochs, "milestones": milestones}, per_epoch
+
+    def pretrained(self, targets: Targets) -> Backbone:
+        """An embedding after as many steps as all training images would take."""
+        settings, backbone = block(PretrainParams), build_backbone(**self.configuration, seed=self.seed)
+        epochs = round(settings.epochs * len(self.study.truth("train")) / len(targets.image_ids))
+        schedule = settings.schedule()
+        schedule |= {"epochs": epochs, "milestones": rescaled(schedule["milestones"], settings.epochs, epochs)}
+        pretrain(
+            backbone,
+            self.study.images(),
+            targets,
+            augmentation=self.augmentation,
+            schedule=Schedule(**schedule),
+            batch_size=settings.batch_size,
+            seed=self.seed,
+        )
+        return backbone
+
+
+def table(folder: Path) -> pd.DataFrame:
+    """Means, intervals and paired differences from MeLa, of all that is measured."""
+    parts = []
+    for kind in KINDS:
+        for number in NUMBERS:
+            accuracies = read_results(folder / "results", f"{kind}-{number}")
+            rows = summarize_systems(accuracies, SYSTEMS, [*SETTINGS], "mela-rfs")
+            labels = [store.read_json(path) for path in (folder / "results" / f"{kind}-{number}").glob("*/labels.json")]
+            for name in ("classes", "images", "all_images"):
+                rows[name] = np.mean([found[name] for found in labels]) if labels else np.nan
+            parts.append(rows.assign(kind=kind, training_tasks=number))
+    every = pd.concat(parts, ignore_index=True)
+    return every[["kind", "training_tasks", *(name for name in every if name not in ("kind", "training_tasks"))]]
+
+
+def plot(rows: pd.DataFrame) -> Figure:
+    """A panel for each kind of tasks and setting."""
+    figure = Figure(figsize=(9, 7), layout="constrained")
+    panels = figure.subplots(len(KINDS), len(SETTINGS), sharex=True, sharey="col", squeeze=False)
+    known = rows.set_index(["kind", "setting", "system"]).sort_index()
+    for line, (kind, words) in zip(panels, KINDS.items(), strict=True):
+        for panel, (setting, name) in zip(line, SETTINGS.items(), strict=True):
+            for system, style in STYLES.items():
+                if (kind, setting, system) in known.index:
+                    points = known.loc[[(kind, setting, system)]].sort_values("training_tasks")
+                    errors = {"yerr": points["ci95"], "fmt": style, "capsize": 2}
+                    panel.errorbar(points["training_tasks"], points["mean"], label=title(system), **errors)
+            panel.set(xscale="log", title=f"{words}; test: {name}", ylabel="test accuracy, %")
+            panel.set_xticks(NUMBERS, [f"{number:,}" for number in NUMBERS], minor=False)
+            panel.minorticks_off()
+            panel.grid(alpha=0.3)
+    for panel in panels[-1]:
+        panel.set_xlabel("training tasks")
+    panels[0, 0].legend()
+    return figure
+
+
+def main(
+    kinds: Annotated[list[str], typer.Option("--kind", help="even | uneven")] = [*KINDS],  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="seeds, from 0")] = 3,
+    folder: Annotated[Path, typer.Option(help="where everything is kept")] = Path("build/task_numbers"),
+    out: Annotated[Path, typer.Option(help="the table")] = Path("results/task_numbers.csv"),
+    figure: Annotated[Path, typer.Option(help="the figure")] = Path("docs/task-numbers.png"),
+) -> None:
+    """Train what is missing, seed after seed; then write the table and the figure."""
+    for seed in range(seeds):
+        for kind in kinds:
+            for number in NUMBERS:
+                run = Run(study=Study(folder=folder, kind=kind), number=number, seed=seed)
+                for system in SYSTEMS:
+                    path = run.results / f"{system}.parquet"
+                    if not path.exists():
+                        accuracies = run.measure(system)
+                        store.write_table(path, accuracies, store.RESULTS, stage="task_numbers", params={})
+                        means = accuracies.groupby("setting")["accuracy"].mean().round(2).to_dict()
+                        typer.echo(f"{kind}, {number} tasks, seed {seed}: {system} {means}")
+    rows = table(folder)
+    write_csv(out, rows)
+    with replacing(figure) as temporary:
+        plot(rows).savefig(temporary, format="png", dpi=120)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,82 @@
+"""CMC: each image told from others by what two different views of it have in common (Tian et al., 2020)."""
+
+from copy import deepcopy
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mela.backbones import Backbone
+from mela.compute import Run
+from mela.image_learner import ImageLearner, contrast
+from mela.method import Method
+from mela.views import random_parts
+
+DIMENSIONS = 128
+TEMPERATURE = 0.07
+BLUR = 5
+
+
+class SplitBackbone(Backbone):
+    """Two networks side by side, each of which sees one half of what an image tells; features are those of both.
+
+    Colour images are split into what all channels have in common and how each differs from it, grey ones into a blurred
+    image and what it lacks. Both networks start alike.
+    """
+
+    def __init__(self, backbone: Backbone) -> None:
+        bodies = nn.ModuleList([backbone.body, deepcopy(backbone.body)])
+        mean, std = backbone.mean.flatten().tolist(), backbone.std.flatten().tolist()
+        super().__init__(bodies, 2 * backbone.dimensions, mean, std)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images (n, c, h, w), float in [0, 1], to features (n, 2m)."""
+        return torch.cat(self.halves(images, images), dim=1)
+
+    def halves(self, first: Tensor, second: Tensor) -> list[Tensor]:
+        """Features of the first view of some images, and of the second view of others: two of (n, m)."""
+        views = split(self.normalized(first))[0], split(self.normalized(second))[1]
+        return [body(view) for body, view in zip(self.body.children(), views, strict=True)]
+
+
+def split(images: Tensor) -> tuple[Tensor, Tensor]:
+    """Two views (n, c, h, w) that add up to the images (n, c, h, w)."""
+    if images.shape[1] > 1:
+        common = images.mean(1, keepdim=True).expand_as(images)
+    else:
+        common = F.avg_pool2d(images, BLUR, 1, BLUR // 2, count_include_pad=False)
+    return common, images - common
+
+
+class CMC(ImageLearner):
+    """What one network makes of its view is to be nearer to what the other makes of the same image than of the others.
+
+    The views come from two random parts of the image, so that they do not fit together like the pieces of a puzzle, and
+    are compared within a batch, where the authors remember codes of all images; their trainings are much longer.
+    """
+
+    def __init__(self, backbone: Backbone, n_images: int) -> None:
+        super().__init__(SplitBackbone(backbone), n_images)
+        self.projections = nn.ModuleList([nn.Linear(backbone.dimensions, DIMENSIONS) for _ in range(2)])
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Pairs of images (2b, c, h, w), first all firsts, to projections of a view of each (b, 2, 128)."""
+        halves = cast("SplitBackbone", self.backbone).halves(*images.chunk(2))
+        return torch.stack([project(half) for project, half in zip(self.projections, halves, strict=True)], dim=1)
+
+    def loss(
+        self, run: Run, images: Tensor, rows: npt.NDArray[np.int64], generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Summed loss of both directions, and who was told apart in both; see `ImageLearner.loss`."""
+        del rows
+        pairs = torch.cat([random_parts(images, generator), random_parts(images, generator)])
+        one, other = F.normalize(run(pairs), dim=2).unbind(1)
+        similarities, own = one @ other.T / TEMPERATURE, torch.arange(len(images), device=images.device)
+        forth, back = contrast(similarities, own), contrast(similarities.T, own)
+        return forth[0] + back[0], forth[1] & back[1]
+
+
+METHOD = Method(title="CMC", source="Tian et al., 2020", sees="images", learner=CMC)

@@ -1,0 +1,79 @@
+"""MoCo: each image told from others by two views of it (He et al., 2020)."""
+
+from copy import deepcopy
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mela.backbones import Backbone
+from mela.compute import Run
+from mela.image_learner import ImageLearner, contrast
+from mela.method import Method
+from mela.views import random_view
+
+DIMENSIONS = 128
+TEMPERATURE = 0.07
+QUEUE = 4096
+INERTIA = 0.99
+
+
+class MoCo(ImageLearner):
+    """A view of an image is to be nearer to another view of it than to earlier images, in a queue.
+
+    What the queue holds comes from a second network that follows the first one slowly, in evaluation mode, its
+    BatchNorm statistics included (Cai et al., 2021): so views of one batch have no statistics in common that would give
+    them away, for which the authors shuffle batches between GPUs. The queue holds at most half of the data set, so that
+    an image is rarely compared with itself.
+    """
+
+    queue: Tensor
+    place: Tensor
+
+    def __init__(self, backbone: Backbone, n_images: int) -> None:
+        super().__init__(backbone, n_images)
+        self.projection = nn.Linear(backbone.dimensions, DIMENSIONS)
+        self.follower = deepcopy(nn.Sequential(backbone, self.projection)).requires_grad_(requires_grad=False)
+        self.register_buffer("queue", F.normalize(torch.randn(min(QUEUE, max(n_images // 2, 1)), DIMENSIONS), dim=1))
+        self.register_buffer("place", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images (b, c, h, w) to projections (b, 128)."""
+        projected: Tensor = self.projection(self.backbone(images))
+        return projected
+
+    def loss(
+        self, run: Run, images: Tensor, rows: npt.NDArray[np.int64], generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Summed loss, and who was told apart; see `ImageLearner.loss`."""
+        del rows
+        queries = F.normalize(run(random_view(images, generator)), dim=1)
+        with torch.no_grad():
+            self._follow()
+            keys = F.normalize(self.follower(random_view(images, generator)), dim=1)
+        own = (queries * keys).sum(1, keepdim=True)
+        logits = torch.cat([own, queries @ self.queue.T], dim=1) / TEMPERATURE
+        self._keep(keys)
+        return contrast(logits, torch.zeros(len(images), dtype=torch.int64, device=images.device))
+
+    def _follow(self) -> None:
+        """Move the second network a little towards the first."""
+        self.follower.eval()
+        leaders = nn.Sequential(self.backbone, self.projection).state_dict()
+        for name, value in self.follower.state_dict().items():
+            if value.is_floating_point():
+                value.lerp_(leaders[name], 1 - INERTIA)
+            else:
+                value.copy_(leaders[name])
+
+    def _keep(self, keys: Tensor) -> None:
+        """Put keys (b, 128) in the place of the oldest."""
+        # a copy, since the loss still needs what is there
+        places = (self.place + torch.arange(len(keys), device=keys.device)) % len(self.queue)
+        self.queue = self.queue.index_copy(0, places[: len(self.queue)], keys[: len(self.queue)])
+        self.place = (self.place + len(keys)) % len(self.queue)
+
+
+METHOD = Method(title="MoCo", source="He et al., 2020", sees="images", learner=MoCo)
