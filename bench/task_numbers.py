@@ -291,7 +291,7 @@ def plot(rows: pd.DataFrame) -> Figure:
             panel.grid(alpha=0.3)
     for panel in panels[-1]:
         panel.set_xlabel("training tasks")
-    panels[0, 0].legend()
+    next(panel for panel in panels.flat if panel.get_legend_handles_labels()[0]).legend()
     return figure
 
 

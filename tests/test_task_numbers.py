@@ -1,0 +1,77 @@
+"""Accuracy against the number of training tasks: how uneven tasks are drawn, and the study from end to end."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import ROOT, TINY, change
+
+from bench import task_numbers
+from bench.task_numbers import SHOTS, WAYS, Run, Study, block, table, uneven_tasks
+from mela.params import EmbedParams, MethodsParams
+
+CLASSES = {f"c{number}": np.arange(30) + 30 * number for number in range(10)}
+OF_IMAGE = np.repeat(np.arange(10), 30)
+
+
+def test_uneven_tasks() -> None:
+    rows = uneven_tasks(CLASSES, 300, 15, seed=0)
+    shots = rows[rows["role"] == "support"].groupby(["task_id", "local_label"]).size()
+    queries = rows[rows["role"] == "query"].groupby(["task_id", "local_label"]).size()
+    assert sorted(shots.unique()) == list(range(SHOTS[0], SHOTS[1] + 1))
+    assert set(queries) == {15}
+    ways = rows.groupby("task_id")["local_label"].nunique()
+    assert sorted(ways.unique()) == list(range(WAYS[0], WAYS[1] + 1))
+    assert not rows.duplicated(["task_id", "image_id"]).any()
+    true = rows.assign(true=OF_IMAGE[rows["image_id"]])
+    assert (true.groupby(["task_id", "local_label"])["true"].nunique() == 1).all()
+    assert (true.groupby(["task_id", "true"])["local_label"].nunique() == 1).all()
+    shorter = uneven_tasks(CLASSES, 20, 15, seed=0)
+    pd.testing.assert_frame_equal(rows[rows["task_id"] < 20], shorter)
+    assert not uneven_tasks(CLASSES, 20, 15, seed=1)["image_id"].equals(shorter["image_id"])
+
+
+@pytest.mark.parametrize("number", task_numbers.NUMBERS)
+@pytest.mark.parametrize("kind", [EmbedParams, MethodsParams])
+def test_trainings_have_the_same_steps_whatever_the_number_of_tasks(
+    number: int, kind: type[EmbedParams] | type[MethodsParams], tmp_path: Path
+) -> None:
+    settings = block(kind)
+    schedule, per_epoch = Run(study=Study(folder=tmp_path, kind="even"), number=number, seed=0).stretched(settings)
+    assert per_epoch <= number
+    steps = settings.epochs * (settings.tasks_per_epoch or 0)
+    assert abs(schedule["epochs"] * per_epoch - steps) <= per_epoch / 2, "up to a part of an epoch"
+    assert max(schedule["milestones"]) < schedule["epochs"]
+
+
+def test_the_study_from_end_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    preset = tmp_path / "tiny.yaml"
+    shutil.copy(ROOT / "benchmark/data/glyphs.yaml", preset)
+    training = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 8, "tasks.test": 9}
+    change(preset, TINY | training)
+    monkeypatch.setattr(task_numbers, "PRESET", preset)
+    monkeypatch.setattr(task_numbers, "NUMBERS", [8, 20])
+    monkeypatch.setattr(task_numbers, "IMAGES_PER_CLASS", 30)
+    folder, out, figure = tmp_path / "study", tmp_path / "rows.csv", tmp_path / "figure.png"
+    task_numbers.main(kinds=["uneven"], seeds=1, folder=folder, out=out, figure=figure)
+    told = capsys.readouterr().out
+    assert told.count("uneven, 8 tasks, seed 0: ") == told.count("uneven, 20 tasks, seed 0: ") == 4
+    rows = pd.read_csv(out)
+    assert len(rows) == 2 * 2 * 4
+    assert set(rows["tasks"]) == {9}
+    assert (rows.loc[rows["system"] == "mela-rfs", "difference"] == 0).all()
+    assert rows["mean"].between(10, 100).all()
+    assert (rows["images"] <= rows["all_images"]).all()
+    assert rows.groupby("training_tasks")["all_images"].first().is_monotonic_increasing
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    known = [path.stat().st_mtime_ns for path in sorted(folder.rglob("*.parquet"))]
+    task_numbers.main(kinds=["uneven"], seeds=1, folder=folder, out=out, figure=figure)
+    assert not capsys.readouterr().out
+    assert [path.stat().st_mtime_ns for path in sorted(folder.rglob("*.parquet"))] == known
+    pd.testing.assert_frame_equal(table(folder).reset_index(drop=True), rows, check_dtype=False, rtol=1e-4)
+    even = Study(folder=folder, kind="even").tasks("test", 9)
+    pd.testing.assert_frame_equal(even, Study(folder=folder, kind="uneven").tasks("test", 9))
