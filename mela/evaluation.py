@@ -1,7 +1,6 @@
 """Meta-test: accuracy of a logistic head on the features of frozen tasks (Eq. 8)."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,10 +18,12 @@ from mela.extraction import extract_features
 from mela.flat_tasks import FlatTasks, TaskGroup
 from mela.intervals import Interval
 from mela.logistic import fit_head, l2_normalize
+from mela.threads import on_all_threads
 from mela.watching import SILENT, Watch
 
 Lookup = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]]
 Labels = npt.NDArray[np.int64]
+Rule = Callable[[TaskGroup, str], Labels]
 Solver = Literal["batched", "sklearn"]
 
 BLOCK_BYTES = 2**23
@@ -87,26 +88,58 @@ def evaluate_tasks(
     -------
     DataFrame with columns task_id, setting, accuracy (percent), one setting after the other
     """
-    every, parts = FlatTasks.of(tasks), []
-    variants = {"": lookup}
+
+    def rule(support: Lookup) -> Rule:
+        def predict(group: TaskGroup, setting: str) -> Labels:
+            try:
+                return predictions(group, support, lookup, C=C, max_iter=max_iter, solver=solver)
+            except _NotConvergedError as error:
+                task = tasks.task_ids[error.position]
+                raise MelaError(
+                    f"evaluate.max_iter: task {task}, {setting}: logistic regression did not converge in {max_iter} "
+                    f"iterations (C={C:g}); raise it"
+                ) from None
+
+        return predict
+
+    names = settings(FlatTasks.of(tasks), shots)
+    return task_accuracies(tasks, names, {suffix: rule(own) for suffix, own in variants(lookup, tasks, copies).items()})
+
+
+def variants(lookup: Lookup, tasks: Episodes, copies: Lookup | None) -> dict[str, Lookup]:
+    """What support images are looked up by, under the end of a setting's name: as they are, and as their copies."""
+    found = {"": lookup}
     if copies is not None:
-        variants |= {f"_{copies(tasks.support_ids()[:1]).shape[1]}x": copies}
-    for name, k in settings(every, shots).items():
+        found |= {f"_{copies(tasks.support_ids()[:1]).shape[1]}x": copies}
+    return found
+
+
+def task_accuracies(tasks: Episodes, names: Mapping[str, int | None], rules: Mapping[str, Rule]) -> pd.DataFrame:
+    """Accuracy of every task in every setting it allows, by every rule.
+
+    Parameters
+    ----------
+    tasks : Episodes
+    names : mapping of str to int or None
+        Of settings, and their shots; None takes all support images of a class.
+    rules : mapping of str to callable
+        Predicted labels (t, q) of tasks of one shape, who are also told the setting; each under the end that the names
+        of its settings have.
+
+    Returns
+    -------
+    DataFrame with columns task_id, setting, accuracy (percent), one setting after the other
+    """
+    every, parts = FlatTasks.of(tasks), []
+    for name, k in names.items():
         groups = (every if k is None else every.first_shots(k)).groups()
-        for suffix, support in variants.items():
-            accuracies = np.full(len(tasks), np.nan)
+        for suffix, predict in rules.items():
+            shares = np.full(len(tasks), np.nan)
             for group in groups:
-                try:
-                    predicted = predictions(group, support, lookup, C=C, max_iter=max_iter, solver=solver)
-                except _NotConvergedError as error:
-                    task = tasks.task_ids[error.position]
-                    raise MelaError(
-                        f"evaluate.max_iter: task {task}, {name}{suffix}: logistic regression did not converge in "
-                        f"{max_iter} iterations (C={C:g}); raise it"
-                    ) from None
-                accuracies[group.positions] = 100 * (predicted == group.query_labels).mean(axis=1)
-            found = np.flatnonzero(~np.isnan(accuracies))
-            part = {"task_id": tasks.task_ids[found], "setting": name + suffix, "accuracy": accuracies[found]}
+                right = predict(group, name + suffix) == group.query_labels
+                shares[group.positions] = 100 * right.mean(axis=1)
+            found = np.flatnonzero(~np.isnan(shares))
+            part = {"task_id": tasks.task_ids[found], "setting": name + suffix, "accuracy": shares[found]}
             parts.append(pd.DataFrame(part))
     return pd.concat(parts, ignore_index=True)
 
@@ -150,10 +183,7 @@ def _predict_batched(group: TaskGroup, support: Lookup, query: Lookup, C: float,
     _, n, m = support_of(group[:1], support)[0].shape
     size = max(1, BLOCK_BYTES // (4 * m * (n + group.query.shape[1]) + 8 * n**2))
     blocks = [group[start : start + size] for start in range(0, len(group), size)]
-    # the problems are tiny: a thread takes blocks of them, and the threads of a product would only wait for each other
-    n_threads = torch.get_num_threads()  # which the limit would set to 1
-    with threadpool_limits(1), ThreadPoolExecutor(n_threads) as pool:
-        return np.concatenate(list(pool.map(predict, blocks)))
+    return np.concatenate(on_all_threads(predict, blocks))
 
 
 def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int) -> Labels:

@@ -5,12 +5,10 @@ Each takes t tasks of one shape: support features (t, n, m), labels (t, n) from 
 """
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -18,6 +16,7 @@ from mela.batched_logistic import fit_heads
 from mela.errors import MelaError
 from mela.learner import one_hot, prototypes
 from mela.ridge import ridge_outputs
+from mela.threads import on_all_threads
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -105,6 +104,4 @@ def in_blocks(head: Head, support: Floats, labels: Ints, query: Floats, ways: in
         rows = slice(start, start + size)
         return head(support[rows], labels[rows], query[rows], ways)
 
-    n_threads = torch.get_num_threads()
-    with threadpool_limits(1), ThreadPoolExecutor(n_threads) as pool:
-        return np.concatenate(list(pool.map(some, starts)))
+    return np.concatenate(on_all_threads(some, starts))

@@ -1,6 +1,6 @@
 """Meta-test of any method on frozen tasks: by its own rule, and by every head on its embedding."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -9,13 +9,11 @@ import torch
 from torch import Tensor
 
 from mela.episodes import Episodes
-from mela.evaluation import Lookup, support_of
+from mela.evaluation import Lookup, Rule, support_of, task_accuracies, variants
 from mela.extraction import feature_batches
-from mela.flat_tasks import FlatTasks, TaskGroup
+from mela.flat_tasks import TaskGroup
 from mela.heads import Head, in_blocks
 from mela.learner import Learner
-
-Predict = Callable[[TaskGroup], npt.NDArray[np.int64]]
 
 
 def own_rule(
@@ -47,7 +45,7 @@ def own_rule(
         def of(ids: npt.NDArray[np.int64]) -> Tensor:
             return known[torch.from_numpy(np.searchsorted(image_ids, ids))].to(device)
 
-        def predict(group: TaskGroup) -> npt.NDArray[np.int64]:
+        def predict(group: TaskGroup, _: str) -> npt.NDArray[np.int64]:
             found = []
             for start in range(0, len(group), block):
                 part = group[start : start + block]
@@ -57,7 +55,7 @@ def own_rule(
                 )
             return np.concatenate(found)
 
-        return _table(tasks, shots, {"": predict})
+        return task_accuracies(tasks, _named(shots), {"": predict})
 
 
 def with_head(
@@ -79,22 +77,12 @@ def with_head(
     DataFrame with columns task_id, setting, accuracy (percent)
     """
 
-    def predict_by(support: Lookup) -> Predict:
-        return lambda group: in_blocks(head, *support_of(group, support), lookup(group.query)[:, :, 0], group.ways)
+    def rule(support: Lookup) -> Rule:
+        return lambda group, _: in_blocks(head, *support_of(group, support), lookup(group.query)[:, :, 0], group.ways)
 
-    variants = {"": predict_by(lookup)}
-    if copies is not None:
-        variants[f"_{copies(tasks.support_ids()[:1]).shape[1]}x"] = predict_by(copies)
-    return _table(tasks, shots, variants)
+    rules = {suffix: rule(own) for suffix, own in variants(lookup, tasks, copies).items()}
+    return task_accuracies(tasks, _named(shots), rules)
 
 
-def _table(tasks: Episodes, shots: Sequence[int], variants: Mapping[str, Predict]) -> pd.DataFrame:
-    every, parts = FlatTasks.of(tasks), []
-    for k in shots:
-        groups = every.first_shots(k).groups()
-        for suffix, predict in variants.items():
-            for group in groups:
-                right = predict(group) == group.query_labels
-                part = {"task_id": tasks.task_ids[group.positions], "setting": f"{k}_shot{suffix}"}
-                parts.append(pd.DataFrame(part | {"accuracy": 100 * right.mean(axis=1)}))
-    return pd.concat(parts, ignore_index=True)
+def _named(shots: Sequence[int]) -> dict[str, int | None]:
+    return {f"{k}_shot": k for k in shots}
