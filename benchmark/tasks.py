@@ -45,6 +45,7 @@ def main(
             **settings.schedule(),
             learning_rate=learner.learning_rate,
             optimizer=learner.optimizer,
+            rate_name=f"learning_rate of {type(learner).__name__}",
             embedding_rate=settings.rate if isinstance(settings, TuningParams) else 1,
         )
         epochs = train_on_tasks(

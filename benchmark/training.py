@@ -13,6 +13,7 @@ from mela import store
 from mela.atomic import together
 from mela.augmentation import Augmentation
 from mela.checkpoints import Checkpoint
+from mela.errors import MelaError
 from mela.learned import AnyLearner, save_learner
 from mela.params import AugmentParams, MethodsParams, ModelParams, PretrainParams, RuntimeParams
 from mela.training import Epoch, curve_table, log_epoch
@@ -66,12 +67,17 @@ def training(
     model, augment, runtime = ModelParams.read(params), AugmentParams.read(params), RuntimeParams.read(params)
     stage = f"{kind}: {method}"
     with computing(stage, "steps", runtime, model.precision) as (device, compute, watch):
+        if max(compute.team.size, runtime.processes) > 1:
+            # some methods draw or remember things that every process would have of its own
+            found = max(compute.team.size, runtime.processes)
+            raise MelaError(f"runtime.processes: expected 1 in the benchmark, got {found}; run cells side by side")
         kept = checkpoint(
             f"{kind}-{method}", [settings, model, augment], inputs, device, compute, runtime.checkpoint_seconds
         )
+        augmentation = Augmentation(**augment.model_dump())
         options = {
             "stage": settings.block,
-            "augmentation": Augmentation(**augment.model_dump()),
+            "augmentation": augmentation,
             "accumulate": settings.accumulate,
             "seed": settings.seed,
             "compute": compute,

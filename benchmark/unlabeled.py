@@ -7,6 +7,7 @@ import typer
 
 from benchmark.training import training
 from mela import store
+from mela.augmentation import NONE
 from mela.backbones import build_backbone
 from mela.checkpoints import steady
 from mela.flat_training import train_on_images
@@ -36,6 +37,9 @@ def main(
             backbone = build_backbone(**configuration, seed=settings.seed)
             learner = find_method(method).learner(backbone, len(image_ids)).to(one.device)
         own = {"learning_rate": learner.learning_rate, "optimizer": learner.optimizer}
+        own["rate_name"] = f"learning_rate of {type(learner).__name__}"
+        # each view of an image is changed by itself
+        learner.augmentation, one.options["augmentation"] = one.options["augmentation"], NONE
         epochs = train_on_images(
             learner,
             packed,

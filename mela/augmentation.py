@@ -86,6 +86,9 @@ class Augmentation:
         return self.draw(len(images), generator)(images)
 
 
+NONE = Augmentation(crop_padding=0, flip=False, jitter=0.0)
+
+
 def move(images: Tensor, padding: int, corners: Tensor | None, flipped: Tensor | None) -> Tensor:
     """Cut windows of the old size out of padded images (n, c, h, w) of any type, and mirror some of them.
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mela.augmentation import NONE
 from mela.backbones import Backbone
 from mela.compute import Run
 
@@ -29,6 +30,8 @@ class ImageLearner(nn.Module):
         That trains the method; with Adam the schedule's momentum does not count.
     learning_rate : float
         At the start.
+    augmentation : Augmentation
+        Changes of each view beside the method's own; none unless it is set.
     """
 
     optimizer: ClassVar[Literal["sgd", "adam"]] = "sgd"
@@ -38,6 +41,7 @@ class ImageLearner(nn.Module):
         super().__init__()
         self.backbone = backbone
         self.n_images = n_images
+        self.augmentation = NONE
 
     def forward(self, images: Tensor) -> Any:
         """Images (b, c, h, w), float in [0, 1], to what is compared."""
@@ -51,7 +55,7 @@ class ImageLearner(nn.Module):
         run : callable
             `forward`, in the number format of the training.
         images : Tensor (b, c, h, w)
-            Augmented, float in [0, 1].
+            float in [0, 1].
         rows : int64 (b,)
             Which images of the data set they are, from 0.
         generator : Generator

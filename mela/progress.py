@@ -88,8 +88,8 @@ class Progress:
             "epoch_began": self._epoch_began,
             "generator": self.generator.get_state(),
         }
-        rate = self.optimizer.param_groups[0]["lr"]
-        self.checkpoint.save(tensors, {"curve": curve, "steps": steps, "learning_rate": rate})
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.checkpoint.save(tensors, {"curve": curve, "steps": steps, "learning_rates": rates})
 
     def _agree(self, digest: str) -> bool:
         """Whether all processes have found the same state; on machines that do not share the folder they may not."""
@@ -107,17 +107,17 @@ class Progress:
         self.model.load_state_dict(
             {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
         )
-        for number, parameter in enumerate(self.optimizer.param_groups[0]["params"]):
+        groups, rates = self.optimizer.param_groups, facts["learning_rates"]
+        for number, parameter in enumerate(parameter for group in groups for parameter in group["params"]):
             prefix = f"optimizer.{number}."
             for name, value in tensors.items():
                 if name.startswith(prefix):
                     self.optimizer.state[parameter][name.removeprefix(prefix)] = _like(value, parameter)
-        self.optimizer.param_groups[0]["lr"] = facts["learning_rate"]
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate
         epochs, steps = len(facts["curve"]), facts["steps"]
         # one step more than were taken: PyTorch warns where none was, of an order that is right here
-        self.decays.load_state_dict(
-            {"last_epoch": epochs, "_step_count": epochs + 2, "_last_lr": [facts["learning_rate"]]}
-        )
+        self.decays.load_state_dict({"last_epoch": epochs, "_step_count": epochs + 2, "_last_lr": rates})
         set_random_state(self._device, tensors["masks"][self.team.rank])
         self.generator.set_state(tensors["epoch_began"])
         self.checkpoint.tell(f"goes on after {epochs} epochs and {steps} steps of a training that was interrupted")

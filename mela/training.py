@@ -26,7 +26,8 @@ class Schedule:
     """The learning rate is multiplied by `decay` after each epoch in `milestones` (counted from 1).
 
     With Adam in place of SGD `momentum` does not count, and weights decay as in AdamW. A pre-trained embedding,
-    ``model.backbone``, may learn at a share of the learning rate, `embedding_rate`.
+    ``model.backbone``, may learn at a share of the learning rate, `embedding_rate`. `rate_name` is what errors call the
+    learning rate, by default that of the stage.
     """
 
     epochs: int
@@ -37,6 +38,7 @@ class Schedule:
     decay: float
     optimizer: Literal["sgd", "adam"] = "sgd"
     embedding_rate: float = 1.0
+    rate_name: str = ""
 
     def optimizer_of(self, model: nn.Module) -> torch.optim.Optimizer:
         """For all that learns in a model."""
@@ -121,6 +123,7 @@ def fit(
     MelaError
         The loss became NaN or infinite, or the weights did in the last step; names epoch and step.
     """
+    rate_name = schedule.rate_name or f"{stage}.learning_rate"
     optimizer = schedule.optimizer_of(model)
     decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
     generator = generator or torch.Generator()
@@ -139,7 +142,7 @@ def fit(
             tally = Tally(
                 team,
                 where=f"{stage}: epoch {len(curve) + 1}",
-                advice=f"lower {stage}.learning_rate (now {learning_rate:g})",
+                advice=f"lower {rate_name} (now {learning_rate:g})",
                 steps=position.steps,
                 sums=position.sums,
             )
@@ -177,17 +180,17 @@ def fit(
             if team.leads:
                 on_epoch(curve[-1])
     model.eval()
-    _require_finite(model, stage, schedule.learning_rate)
+    _require_finite(model, stage, rate_name, schedule.learning_rate)
     return curve
 
 
-def _require_finite(model: nn.Module, stage: str, learning_rate: float) -> None:
+def _require_finite(model: nn.Module, stage: str, rate_name: str, learning_rate: float) -> None:
     """Raise MelaError unless all that was learned is finite; nobody has looked at a loss after the last step."""
     for name, value in model.state_dict().items():
         if value.is_floating_point() and not value.isfinite().all():
             raise MelaError(
                 f"{stage}: expected finite weights after the last step, got NaN or infinity in {name}; lower "
-                f"{stage}.learning_rate (now {learning_rate:g})"
+                f"{rate_name} (now {learning_rate:g})"
             )
 
 

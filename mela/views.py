@@ -1,6 +1,7 @@
 """Random views of images, by which methods without labels learn what does not matter."""
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -14,21 +15,27 @@ GREY = 0.2
 COLOUR = Augmentation(crop_padding=0, flip=False, jitter=0.4)
 
 
-def random_view(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Another view of each image (b, c, h, w), float in [0, 1]: a random part of it in random colours."""
-    return random_colours(random_parts(images, generator), generator)
+def random_view(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
+    """Another view of each image (b, c, h, w), float in [0, 1]: a random part of it in random colours.
+
+    Of the augmentation, colours are left out.
+    """
+    return random_colours(random_parts(images, augmentation, generator), generator)
 
 
-def random_parts(images: Tensor, generator: torch.Generator) -> Tensor:
+def random_parts(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
     """Of each image a random rectangle, resized to the whole: 20% to 100% of the area, sides 3:4 to 4:3.
 
     Parameters
     ----------
     images : Tensor (b, c, h, w)
         float in [0, 1].
+    augmentation : Augmentation
+        Done before, but for colours.
     generator : Generator
         On the CPU.
     """
+    images = replace(augmentation, jitter=0.0)(images, generator)
     shares = torch.empty(len(images)).uniform_(*AREA, generator=generator)
     aspects = torch.empty(len(images)).uniform_(math.log(ASPECT[0]), math.log(ASPECT[1]), generator=generator).exp()
     sides = torch.stack([shares * aspects, shares / aspects]).sqrt().clamp(max=1)

@@ -20,11 +20,12 @@ from test_benchmark_definition import PARAMS, STAGES, filled
 
 from bench import method_rates
 from bench.environment import for_clone
-from benchmark import code, tables
+from benchmark import code, tables, unlabeled
 from mela import store
 from mela.comparison import measured, read_heads, read_results, summarize_systems
 from mela.errors import MelaError
 from mela.heads import HEADS
+from mela.methods.moco import MoCo
 from mela.params import MethodsParams
 
 TRAINING = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 20}
@@ -143,6 +144,38 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     assert page.index("**Local labels only**") < page.index("ProtoNet") < page.index("**Global labels**")
     mela = summary[summary["system"] == "mela-rfs"]
     assert (mela["difference"] == 0).all()
+
+
+@pytest.mark.parametrize("script", ["tasks", "labels", "unlabeled"])
+def test_trainings_are_not_shared_by_processes(ran: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    monkeypatch.chdir(ran)
+    shutil.copy("benchmark/runs/tiny/seed3/params.yaml", "shared.yaml")
+    change(Path("shared.yaml"), {"runtime.processes": 2})
+    folder = Path("benchmark/runs/tiny")
+    data = {
+        "tasks": {"method": "protonet", "train": folder / "train.parquet"},
+        "labels": {"method": "rfs", "labels": folder / "seed3/labels/mela.parquet"},
+        "unlabeled": {"method": "moco", "listing": folder / "listing.parquet"},
+    }[script]
+    with pytest.raises(MelaError, match=r"^runtime.processes: expected 1 in the benchmark, got 2; run cells"):
+        import_module(f"benchmark.{script}").main(
+            **data, images=folder / "images.npy", params=Path("shared.yaml"), out=Path("never")
+        )
+    assert not Path("never").exists()
+
+
+def test_errors_name_the_rate_of_the_method(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(MoCo, "learning_rate", 1e30)
+    folder = Path("benchmark/runs/tiny")
+    with pytest.raises(MelaError, match=r"lower learning_rate of MoCo \(now 1e\+30\)$"):
+        unlabeled.main(
+            method="moco",
+            images=folder / "images.npy",
+            listing=folder / "listing.parquet",
+            params=folder / "seed3/params.yaml",
+            out=Path("never"),
+        )
 
 
 def test_learning_rates_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:

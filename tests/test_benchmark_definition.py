@@ -132,8 +132,8 @@ def test_what_a_method_may_see(stage: str) -> None:
     if stage in ("labels", "distill"):
         assert not any("train.parquet" in file for file in files), "labels are all that it sees"
     if stage == "unlabeled":
-        tables = {Path(file).name for file in files if file.endswith(".parquet")}
-        assert tables == {"listing.parquet"}, "images are all that it sees"
+        seen = {Path(file).name for file in listed(stage, "deps") if not file.endswith((".py", "code/images.json"))}
+        assert seen == {"images.npy", "listing.parquet"}, "images are all that it sees"
         assert store.LISTING.names == ["image_id"]
     kinds = {"task_methods": "tasks", "label_methods": "labels", "image_methods": "images", "tuned_methods": "tasks"}
     for name, kind in kinds.items():

@@ -160,7 +160,7 @@ def classifier(checkpoint: Checkpoint | None) -> Trained:
     return model.state_dict() | {"last": last.weight}, curve
 
 
-def method_on_tasks(checkpoint: Checkpoint | None) -> Trained:
+def method_on_tasks(checkpoint: Checkpoint | None, embedding_rate: float = 1.0) -> Trained:
     """With Adam, and with weights and dropout beside those of the embedding."""
     roles = ["support"] * 4 + ["query"] * 4
     rows = [(task, 8 * task + place, place % 2, roles[place]) for task in range(4) for place in range(8)]
@@ -173,12 +173,17 @@ def method_on_tasks(checkpoint: Checkpoint | None) -> Trained:
         tasks,
         stage="methods",
         augmentation=AUGMENTATION,
-        schedule=replace(SCHEDULE, optimizer="adam", learning_rate=0.003),
+        schedule=replace(SCHEDULE, optimizer="adam", learning_rate=0.003, embedding_rate=embedding_rate),
         tasks_per_epoch=None,
         seed=4,
         checkpoint=checkpoint,
     )
     return learner.state_dict(), curve
+
+
+def tuned_method(checkpoint: Checkpoint | None) -> Trained:
+    """With an embedding that learns at a rate of its own."""
+    return method_on_tasks(checkpoint, embedding_rate=0.1)
 
 
 def method_on_labels(checkpoint: Checkpoint | None) -> Trained:
@@ -224,7 +229,9 @@ def assert_same(found: Trained, expected: Trained) -> None:
         assert torch.equal(found[0][name], value), name
 
 
-@pytest.mark.parametrize("train", [small, embedding, classifier, method_on_tasks, method_on_labels, method_on_images])
+@pytest.mark.parametrize(
+    "train", [small, embedding, classifier, method_on_tasks, tuned_method, method_on_labels, method_on_images]
+)
 def test_interrupted_after_any_step_it_ends_the_same(train: Train, tmp_path: Path) -> None:
     """At the begin, within and at the end of an epoch; again and again, each time one step further."""
     expected = train(None)

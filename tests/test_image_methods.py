@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela import views
-from mela.augmentation import grey
+from mela.augmentation import Augmentation, grey
 from mela.backbones import build_backbone
 from mela.extraction import extract_features
 from mela.flat_training import train_on_images
@@ -62,7 +62,7 @@ def test_mocos_loss_is_that_of_lightly() -> None:
     known.memory_bank.bank = learner.queue.clone()
     known.memory_bank.bank_ptr = torch.zeros(1, dtype=torch.int64)
     source = generator()
-    one, other = random_view(images, source), random_view(images, source)
+    one, other = random_view(images, NONE, source), random_view(images, NONE, source)
     leader, follower = learner(one), learner.follower(other)
     loss, _ = learner.loss(learner, images, np.arange(8), generator())
     torch.testing.assert_close(loss / 8, known(leader, follower))
@@ -77,7 +77,8 @@ def test_moco_keeps_the_newest() -> None:
     learner._keep(keys[3:6])
     torch.testing.assert_close(learner.queue, keys[[5, 1, 2, 3, 4]])
     learner._keep(keys)
-    assert int(learner.place) == 4, "a batch may be longer than the queue"
+    assert int(learner.place) == 4
+    torch.testing.assert_close(learner.queue, keys[[4, 5, 6, 7, 3]], msg="of a batch that is longer, the newest")
 
 
 def test_moco_follows_with_weights_and_statistics() -> None:
@@ -105,7 +106,7 @@ def test_cmc_by_hand() -> None:
     images, source = batch(3), generator()
     codes = []
     for view, (body, project) in enumerate(zip(learner.backbone.body.children(), learner.projections, strict=True)):
-        seen = split(learner.backbone.normalized(random_parts(images, source)))[view]
+        seen = split(learner.backbone.normalized(random_parts(images, NONE, source)), grey=True)[view]
         codes.append(F.normalize(project(body(seen)), dim=1).detach().numpy().astype(np.float64))
     scores = np.exp(codes[0] @ codes[1].T / 0.07)
     expected = -np.log(np.diag(scores) / scores.sum(1)) - np.log(np.diag(scores) / scores.sum(0))
@@ -117,7 +118,7 @@ def test_cmc_by_hand() -> None:
 
 def test_features_are_those_of_both_views() -> None:
     learner, images = CMC(backbone(), 20).eval(), batch()
-    one, other = split(learner.backbone.normalized(images))
+    one, other = split(learner.backbone.normalized(images), grey=True)
     first, second = learner.backbone.body.children()
     torch.testing.assert_close(learner.backbone(images), torch.cat([first(one), second(other)], dim=1))
 
@@ -125,7 +126,7 @@ def test_features_are_those_of_both_views() -> None:
 @pytest.mark.parametrize("channels", [1, 3])
 def test_an_image_is_its_two_views(channels: int) -> None:
     images = batch(channels=channels)
-    common, rest = split(images)
+    common, rest = split(images, grey=channels == 1)
     torch.testing.assert_close(common + rest, images)
     if channels == 3:
         torch.testing.assert_close(common[:, 0], images.mean(1))
@@ -148,7 +149,7 @@ def test_random_parts_lie_inside_and_are_of_the_stated_size(monkeypatch: pytest.
     side = 64
     row = (torch.arange(side) + 0.5) / side
     images = torch.stack([row[:, None].expand(side, side), row.expand(side, side)]).expand(400, 2, side, side)
-    found = random_parts(images, generator())
+    found = random_parts(images, NONE, generator())
     assert found.min() >= row[0]
     assert found.max() <= row[-1]
     # a pixel in from the border on both sides, where the image ends
@@ -163,7 +164,20 @@ def test_random_parts_lie_inside_and_are_of_the_stated_size(monkeypatch: pytest.
     assert found.std(0).min() > 0, "each image has a part of its own"
     monkeypatch.setattr(views, "AREA", (1.0, 1.0))
     monkeypatch.setattr(views, "ASPECT", (1.0, 1.0))
-    torch.testing.assert_close(random_parts(images, generator()), images, atol=1e-5, rtol=0)
+    torch.testing.assert_close(random_parts(images, NONE, generator()), images, atol=1e-5, rtol=0)
+
+
+def test_each_view_is_changed_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views, "AREA", (1.0, 1.0))
+    monkeypatch.setattr(views, "ASPECT", (1.0, 1.0))
+    images, source = batch(50), generator()
+    one, other = (random_parts(images, Augmentation(crop_padding=0, flip=True, jitter=0.5), source) for _ in range(2))
+    flips = []
+    for seen in (one, other):
+        flipped = (seen - images.flip(3)).abs().amax((1, 2, 3)) < 1e-4
+        assert bool((flipped | ((seen - images).abs().amax((1, 2, 3)) < 1e-4)).all()), "colours stay"
+        flips.append(flipped)
+    assert 10 < int((flips[0] != flips[1]).sum()) < 40
 
 
 @pytest.mark.parametrize("channels", [1, 3])

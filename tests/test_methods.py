@@ -37,6 +37,7 @@ from mela.methods.protonet import ProtoNet
 from mela.methods.r2d2 import R2D2
 from mela.methods.shot_free import ShotFree
 from mela.methods.tadam import TADAM
+from mela.seeding import seeded
 from mela.training import Epoch
 
 WAYS, SHOTS, QUERIES = 4, 3, 5
@@ -360,12 +361,29 @@ def test_shot_free_models_by_hand() -> None:
         torch.testing.assert_close(found[task], expected, atol=1e-6, rtol=1e-6)
     with torch.no_grad():
         torch.testing.assert_close(learner.logits(support, labels, query, WAYS), found)
-    support.requires_grad_()
-    (gradient,) = torch.autograd.grad(learner.train().logits(support, labels, query, WAYS).sum(), support)
-    models = prototypes(support.detach(), labels, WAYS)
-    plain = learner.train()._logits(query, models.requires_grad_()).sum()
-    (of_means,) = torch.autograd.grad(plain, models)
-    assert not torch.allclose(gradient.sum(1), of_means.sum(1)), "the steps are differentiated, too"
+
+
+def test_shot_free_steps_are_differentiated() -> None:
+    """Against differences of what training computes, of the support features and of the rate."""
+    support, labels, query, _ = (x[:1, :8] for x in features(dtype=torch.float64))
+    learner = of(ShotFree, scale=3.0, rate=0.3).double().train()
+
+    def logits(known: Tensor, rate: Tensor) -> Any:
+        return torch.func.functional_call(Logits(learner), {"learner.rate": rate}, (known, labels, query))
+
+    rate = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(logits, (support.clone().requires_grad_(), rate))
+
+
+class Logits(torch.nn.Module):
+    """A learner's logits as what a module computes."""
+
+    def __init__(self, learner: Learner) -> None:
+        super().__init__()
+        self.learner = learner
+
+    def forward(self, support: Tensor, labels: Tensor, query: Tensor) -> Tensor:
+        return self.learner.logits(support, labels, query, WAYS)
 
 
 def test_shot_free_lengths_are_one() -> None:
@@ -408,9 +426,10 @@ def test_leo_by_hand() -> None:
     assert not found.requires_grad
 
 
-def test_leo_penalties() -> None:
+def test_leo_penalties(monkeypatch: pytest.MonkeyPatch) -> None:
     """The divergence from a standard normal, by its formula, and the cosines of what the decoder makes."""
     learner = leo().eval()
+    monkeypatch.setattr("mela.methods.leo.CODE_WEIGHT", 0.0)
     support, labels, query, asked = features(m=learner.backbone.dimensions, dtype=torch.float64)
     about = learner._distribution(support, labels, WAYS)
     mean, deviation = about.mean, about.stddev
@@ -428,6 +447,38 @@ def test_leo_penalties() -> None:
     losses, _ = learner.losses(every, own, WAYS * SHOTS, WAYS)
     penalties = learner.classifiers(support, labels, WAYS)[1]
     torch.testing.assert_close(losses, entropies + penalties + 1e-3 * learner._correlation())
+
+
+def test_leo_keeps_first_codes_near_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = leo()
+    support, labels, _, _ = features(m=learner.backbone.dimensions, dtype=torch.float64)
+    monkeypatch.setattr("mela.methods.leo.KL_WEIGHT", 0.0)
+    monkeypatch.setattr("mela.methods.leo.CODE_WEIGHT", 2.0)
+    found: dict[int, Tensor] = {}
+    monkeypatch.setattr("mela.methods.leo.descend", lambda start, *a, **k: found.setdefault(len(found), start + 3))
+    penalties = learner.classifiers(support, labels, WAYS)[1]
+    torch.testing.assert_close(penalties, torch.full((3,), 2 * 9.0, dtype=torch.float64))
+    assert len(found) == 2, "codes, and then classifiers"
+
+
+def test_leo_draws_in_training() -> None:
+    """Codes around means by a tenth of the exponential of what the relations say, weights by a share of their own."""
+    learner = leo().train()
+    learner.drop.eval()
+    support, labels, _, _ = features(m=learner.backbone.dimensions, dtype=torch.float64)
+    about = learner._distribution(support, labels, WAYS)
+    codes = learner.encoder(support)
+    pairs = [codes[:, :, None].expand(-1, -1, 12, -1), codes[:, None].expand(-1, 12, -1, -1)]
+    logarithms = prototypes(learner.relations(torch.cat(pairs, 3)).mean(2), labels, WAYS)[..., CODE:]
+    torch.testing.assert_close(about.stddev, 0.1 * logarithms.exp())
+    width = learner.backbone.dimensions
+    means, logarithms = learner.decoder(about.mean).split(width, dim=2)
+    spread = (np.sqrt(2 / (WAYS + width)) * logarithms.exp()).detach()
+    with seeded(0), torch.no_grad():
+        drawn = torch.stack([learner._decode(about.mean) for _ in range(3000)])
+    torch.testing.assert_close(drawn.std(0), spread, rtol=0.1, atol=0)
+    torch.testing.assert_close(drawn.mean(0), means.detach(), rtol=0, atol=0.1 * float(spread.max()))
+    torch.testing.assert_close(learner.eval()._decode(about.mean), means)
 
 
 def test_leo_leaves_the_embedding_as_it_is() -> None:

@@ -38,16 +38,17 @@ class SplitBackbone(Backbone):
 
     def halves(self, first: Tensor, second: Tensor) -> list[Tensor]:
         """Features of the first view of some images, and of the second view of others: two of (n, m)."""
-        views = split(self.normalized(first))[0], split(self.normalized(second))[1]
+        grey = first.shape[1] == 1
+        views = split(self.normalized(first), grey=grey)[0], split(self.normalized(second), grey=grey)[1]
         return [body(view) for body, view in zip(self.body.children(), views, strict=True)]
 
 
-def split(images: Tensor) -> tuple[Tensor, Tensor]:
-    """Two views (n, c, h, w) that add up to the images (n, c, h, w)."""
-    if images.shape[1] > 1:
-        common = images.mean(1, keepdim=True).expand_as(images)
-    else:
+def split(images: Tensor, *, grey: bool) -> tuple[Tensor, Tensor]:
+    """Two views (n, c, h, w) that add up to the images (n, c, h, w); a grey one may have become three channels."""
+    if grey:
         common = F.avg_pool2d(images, BLUR, 1, BLUR // 2, count_include_pad=False)
+    else:
+        common = images.mean(1, keepdim=True).expand_as(images)
     return common, images - common
 
 
@@ -72,8 +73,8 @@ class CMC(ImageLearner):
     ) -> tuple[Tensor, Tensor]:
         """Summed loss of both directions, and who was told apart in both; see `ImageLearner.loss`."""
         del rows
-        pairs = torch.cat([random_parts(images, generator), random_parts(images, generator)])
-        one, other = F.normalize(run(pairs), dim=2).unbind(1)
+        pairs = [random_parts(images, self.augmentation, generator) for _ in range(2)]
+        one, other = F.normalize(run(torch.cat(pairs)), dim=2).unbind(1)
         similarities, own = one @ other.T / TEMPERATURE, torch.arange(len(images), device=images.device)
         forth, back = contrast(similarities, own), contrast(similarities.T, own)
         return forth[0] + back[0], forth[1] & back[1]

@@ -25,8 +25,8 @@ class MoCo(ImageLearner):
 
     What the queue holds comes from a second network that follows the first one slowly, in evaluation mode, its
     BatchNorm statistics included (Cai et al., 2021): so views of one batch have no statistics in common that would give
-    them away, for which the authors shuffle batches between GPUs. The queue holds at most half of the data set, so that
-    an image is rarely compared with itself.
+    them away, for which the authors shuffle batches between GPUs. The queue holds at most half of the data set; where
+    it is that half, an image meets itself in about one of eight steps.
     """
 
     queue: Tensor
@@ -49,10 +49,10 @@ class MoCo(ImageLearner):
     ) -> tuple[Tensor, Tensor]:
         """Summed loss, and who was told apart; see `ImageLearner.loss`."""
         del rows
-        queries = F.normalize(run(random_view(images, generator)), dim=1)
+        queries = F.normalize(run(random_view(images, self.augmentation, generator)), dim=1)
         with torch.no_grad():
             self._follow()
-            keys = F.normalize(self.follower(random_view(images, generator)), dim=1)
+            keys = F.normalize(self.follower(random_view(images, self.augmentation, generator)), dim=1)
         own = (queries * keys).sum(1, keepdim=True)
         logits = torch.cat([own, queries @ self.queue.T], dim=1) / TEMPERATURE
         self._keep(keys)
@@ -70,10 +70,11 @@ class MoCo(ImageLearner):
 
     def _keep(self, keys: Tensor) -> None:
         """Put keys (b, 128) in the place of the oldest."""
+        size = len(self.queue)
+        places = (self.place + torch.arange(len(keys), device=keys.device)) % size
         # a copy, since the loss still needs what is there
-        places = (self.place + torch.arange(len(keys), device=keys.device)) % len(self.queue)
-        self.queue = self.queue.index_copy(0, places[: len(self.queue)], keys[: len(self.queue)])
-        self.place = (self.place + len(keys)) % len(self.queue)
+        self.queue = self.queue.index_copy(0, places[-size:], keys[-size:])
+        self.place = (self.place + len(keys)) % size
 
 
 METHOD = Method(title="MoCo", source="He et al., 2020", sees="images", learner=MoCo)
