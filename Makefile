@@ -39,7 +39,7 @@ bench: setup     ## measure speed against references in the same run: results/be
 	python -m bench.pipeline
 
 benchmark: setup ## train and measure all systems on the same tasks: hours; benchmark/params.yaml says which
-	dvc --cd benchmark repro --keep-going; ended=$$?; $(MAKE) --no-print-directory tables && exit $$ended
+	dvc --cd benchmark repro --keep-going; ended=$$?; python -m benchmark.tables && exit $$ended
 
 tables: setup    ## write the tables of systems from what is measured: docs/systems.md
 	@python -m benchmark.tables

@@ -63,7 +63,7 @@ IMAGES_PER_CLASS = 100
 WAYS, SHOTS = (3, 8), (1, 10)
 STYLES = {"mela-rfs": "o-", "oracle-rfs": "^--", "protonet": "D-.", "initial": "s:"}
 SYSTEMS = [*STYLES]
-SETTINGS = {"1_shot": "1 shot", "5_shot": "5 shots"}
+SETTINGS = {"1_shot": "1-shot", "5_shot": "5-shot"}
 B = TypeVar("B", bound=Block)
 KINDS = {"even": "even tasks: 5 ways, 5 shots", "uneven": "uneven tasks: 3 to 8 ways, 1 to 10 shots"}
 
@@ -94,12 +94,15 @@ class Study:
     Attributes
     ----------
     folder : Path
-        Where everything is kept.
+        Of images, tasks and embeddings.
+    results : Path
+        Of accuracies.
     kind : str
         Of training tasks.
     """
 
     folder: Path
+    results: Path
     kind: str
 
     def images(self) -> npt.NDArray[np.uint8]:
@@ -139,8 +142,8 @@ class Study:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """All systems trained on so many tasks, with one seed."""
+class Point:
+    """All systems trained on so many tasks, with one seed: a point of each curve."""
 
     study: Study
     number: int
@@ -149,7 +152,7 @@ class Run:
     @property
     def results(self) -> Path:
         """Folder of accuracies, as `mela.comparison.read_results` finds them."""
-        return self.study.folder / "results" / f"{self.study.kind}-{self.number}" / f"seed{self.seed}"
+        return self.study.results / f"{self.study.kind}-{self.number}" / f"seed{self.seed}"
 
     def measure(self, system: str) -> pd.DataFrame:
         """Accuracies of all test tasks."""
@@ -183,7 +186,8 @@ class Run:
 
     def initial(self) -> Backbone:
         """The initial embedding; read where it is known."""
-        path, images = self.results / "initial.safetensors", self.study.images()
+        name = f"{self.study.kind}-{self.number}-seed{self.seed}.safetensors"
+        path, images = self.study.folder / name, self.study.images()
         if not path.exists():
             settings, backbone = block(EmbedParams), build_backbone(**self.configuration, seed=self.seed)
             schedule, per_epoch = self.stretched(settings)
@@ -258,14 +262,14 @@ class Run:
         return backbone
 
 
-def table(folder: Path) -> pd.DataFrame:
+def table(results: Path) -> pd.DataFrame:
     """Means, intervals and paired differences from MeLa, of all that is measured."""
     parts = []
     for kind in KINDS:
         for number in NUMBERS:
-            accuracies = read_results(folder / "results", f"{kind}-{number}")
+            accuracies = read_results(results, f"{kind}-{number}")
             rows = summarize_systems(accuracies, SYSTEMS, [*SETTINGS], "mela-rfs")
-            labels = [store.read_json(path) for path in (folder / "results" / f"{kind}-{number}").glob("*/labels.json")]
+            labels = [store.read_json(path) for path in sorted((results / f"{kind}-{number}").glob("*/labels.json"))]
             for name in ("classes", "images", "all_images"):
                 rows[name] = np.mean([found[name] for found in labels]) if labels else np.nan
             parts.append(rows.assign(kind=kind, training_tasks=number))
@@ -285,7 +289,8 @@ def plot(rows: pd.DataFrame) -> Figure:
                     points = known.loc[[(kind, setting, system)]].sort_values("training_tasks")
                     errors = {"yerr": points["ci95"], "fmt": style, "capsize": 2}
                     panel.errorbar(points["training_tasks"], points["mean"], label=title(system), **errors)
-            panel.set(xscale="log", title=f"{words}; test: {name}", ylabel="test accuracy, %")
+            panel.set(xscale="log", ylabel=f"test accuracy at {name}, %")
+            panel.set_title(words, fontsize="medium")
             panel.set_xticks(NUMBERS, [f"{number:,}" for number in NUMBERS], minor=False)
             panel.minorticks_off()
             panel.grid(alpha=0.3)
@@ -298,23 +303,27 @@ def plot(rows: pd.DataFrame) -> Figure:
 def main(
     kinds: Annotated[list[str], typer.Option("--kind", help="even | uneven")] = [*KINDS],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="seeds, from 0")] = 3,
-    folder: Annotated[Path, typer.Option(help="where everything is kept")] = Path("build/task_numbers"),
+    folder: Annotated[Path, typer.Option(help="of images, tasks and embeddings")] = Path("build/task_numbers"),
+    results: Annotated[Path, typer.Option(help="of accuracies")] = Path("results/task_numbers"),
     out: Annotated[Path, typer.Option(help="the table")] = Path("results/task_numbers.csv"),
     figure: Annotated[Path, typer.Option(help="the figure")] = Path("docs/task-numbers.png"),
 ) -> None:
     """Train what is missing, seed after seed; then write the table and the figure."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise typer.BadParameter(f"--kind: expected {' or '.join(KINDS)}, got {kind!r}")
     for seed in range(seeds):
         for kind in kinds:
             for number in NUMBERS:
-                run = Run(study=Study(folder=folder, kind=kind), number=number, seed=seed)
+                point = Point(study=Study(folder=folder, results=results, kind=kind), number=number, seed=seed)
                 for system in SYSTEMS:
-                    path = run.results / f"{system}.parquet"
+                    path = point.results / f"{system}.parquet"
                     if not path.exists():
-                        accuracies = run.measure(system)
+                        accuracies = point.measure(system)
                         store.write_table(path, accuracies, store.RESULTS, stage="task_numbers", params={})
                         means = accuracies.groupby("setting")["accuracy"].mean().round(2).to_dict()
                         typer.echo(f"{kind}, {number} tasks, seed {seed}: {system} {means}")
-    rows = table(folder)
+    rows = table(results)
     write_csv(out, rows)
     with replacing(figure) as temporary:
         plot(rows).savefig(temporary, format="png", dpi=120)

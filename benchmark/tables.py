@@ -72,10 +72,11 @@ def section(table: pd.DataFrame, data: str, systems: list[str], results: Path) -
         if inside:
             lines.append(f"| **{heading}** |" + " |" * len(names))
         for system in inside:
-            cells = row(table[table["system"] == system].set_index("setting").to_dict("index"))
+            found = table[table["system"] == system].set_index("setting").to_dict("index")
+            cells = row(found)
             if system == REFERENCE:
                 cells[2:4] = ["", ""]
-            cells.append(training_time(results / data, system))
+            cells.append(training_time(results / data, system) if found else "")
             if published:
                 figures = SYSTEMS.get(system, {}).get(data)
                 cells.append(f"*{figures[0]} / {figures[1]}*" if figures else "")

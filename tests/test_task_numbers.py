@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from conftest import ROOT, TINY, change
 
 from bench import task_numbers
-from bench.task_numbers import SHOTS, WAYS, Run, Study, block, table, uneven_tasks
+from bench.task_numbers import SHOTS, WAYS, Point, Study, block, table, uneven_tasks
 from mela.params import EmbedParams, MethodsParams
 
 CLASSES = {f"c{number}": np.arange(30) + 30 * number for number in range(10)}
@@ -39,7 +40,8 @@ def test_trainings_have_the_same_steps_whatever_the_number_of_tasks(
     number: int, kind: type[EmbedParams] | type[MethodsParams], tmp_path: Path
 ) -> None:
     settings = block(kind)
-    schedule, per_epoch = Run(study=Study(folder=tmp_path, kind="even"), number=number, seed=0).stretched(settings)
+    study = Study(folder=tmp_path, results=tmp_path, kind="even")
+    schedule, per_epoch = Point(study=study, number=number, seed=0).stretched(settings)
     assert per_epoch <= number
     steps = settings.epochs * (settings.tasks_per_epoch or 0)
     assert abs(schedule["epochs"] * per_epoch - steps) <= per_epoch / 2, "up to a part of an epoch"
@@ -56,8 +58,9 @@ def test_the_study_from_end_to_end(
     monkeypatch.setattr(task_numbers, "PRESET", preset)
     monkeypatch.setattr(task_numbers, "NUMBERS", [8, 20])
     monkeypatch.setattr(task_numbers, "IMAGES_PER_CLASS", 30)
-    folder, out, figure = tmp_path / "study", tmp_path / "rows.csv", tmp_path / "figure.png"
-    task_numbers.main(kinds=["uneven"], seeds=1, folder=folder, out=out, figure=figure)
+    out, figure = tmp_path / "rows.csv", tmp_path / "figure.png"
+    places = {"folder": tmp_path / "study", "results": tmp_path / "results", "out": out, "figure": figure}
+    task_numbers.main(kinds=["uneven"], seeds=1, **places)
     told = capsys.readouterr().out
     assert told.count("uneven, 8 tasks, seed 0: ") == told.count("uneven, 20 tasks, seed 0: ") == 4
     rows = pd.read_csv(out)
@@ -68,10 +71,12 @@ def test_the_study_from_end_to_end(
     assert (rows["images"] <= rows["all_images"]).all()
     assert rows.groupby("training_tasks")["all_images"].first().is_monotonic_increasing
     assert figure.read_bytes().startswith(b"\x89PNG")
-    known = [path.stat().st_mtime_ns for path in sorted(folder.rglob("*.parquet"))]
-    task_numbers.main(kinds=["uneven"], seeds=1, folder=folder, out=out, figure=figure)
+    known = [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*.parquet"))]
+    task_numbers.main(kinds=["uneven"], seeds=1, **places)
     assert not capsys.readouterr().out
-    assert [path.stat().st_mtime_ns for path in sorted(folder.rglob("*.parquet"))] == known
-    pd.testing.assert_frame_equal(table(folder).reset_index(drop=True), rows, check_dtype=False, rtol=1e-4)
-    even = Study(folder=folder, kind="even").tasks("test", 9)
-    pd.testing.assert_frame_equal(even, Study(folder=folder, kind="uneven").tasks("test", 9))
+    assert [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*.parquet"))] == known
+    pd.testing.assert_frame_equal(table(places["results"]).reset_index(drop=True), rows, check_dtype=False, rtol=1e-4)
+    even, uneven = (Study(folder=places["folder"], results=tmp_path, kind=kind) for kind in ("even", "uneven"))
+    pd.testing.assert_frame_equal(even.tasks("test", 9), uneven.tasks("test", 9))
+    with pytest.raises(typer.BadParameter, match=r"expected even or uneven, got 'unevn'"):
+        task_numbers.main(kinds=["unevn"], seeds=1, **places)
