@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ROOT
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -36,6 +36,7 @@ def test_damaged_files_are_told_in_one_line(name: str, tmp_path: Path) -> None:
 
 
 @hypothesis_settings(deadline=None, max_examples=60)
+@example(seed=1106535)  # equal samples beside ones that are far apart
 @given(seed=st.integers(0, 2**32 - 1))
 def test_odd_features_are_labelled_or_told(seed: int) -> None:
     found = fuzz.attempt(lambda: fuzz.label_odd_tasks(seed))
