@@ -106,6 +106,18 @@ RECIPES = {
 RECIPES["fc100"] = replace(RECIPES["cifar_fs"], data={"name": "fc100"})
 
 
+def pack(folder: Path, data: DataParams, shots: int) -> None:
+    """Write images.npy and truth.parquet (image_id, split, class) of a data set; the second is there once both are."""
+    source = open_source(data, shots=shots)
+    ids = shuffled_ids(len(source), data.seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / "images.npy") as temporary:
+        pack_images(temporary, source, ids, size=data.size, channels=data.channels)
+    table = pd.DataFrame({"image_id": ids, "split": source.splits, "class": source.classes}).sort_values("image_id")
+    with replacing(folder / "truth.parquet") as temporary:
+        table.to_parquet(temporary)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One data set and seed."""
@@ -194,7 +206,7 @@ class Cell:
         if (self.own / "done").exists():
             return
         if not (self.base / "truth.parquet").exists():
-            self._pack(root)
+            pack(self.base, self.block(DataParams, root=str(root), **self.recipe.data), self.recipe.shots)
         images, tasks, recipe = self.images(), Episodes(self.tasks("once")), self.recipe
         self.own.mkdir(parents=True, exist_ok=True)
         truth = self.truth()
@@ -207,17 +219,6 @@ class Cell:
         self.train_strong(backbone, tasks)
         self._write(backbone, configuration, ids, "strong")
         (self.own / "done").touch()
-
-    def _pack(self, root: Path) -> None:
-        data = self.block(DataParams, root=str(root), **self.recipe.data)
-        source = open_source(data, shots=self.recipe.shots)
-        ids = shuffled_ids(len(source), data.seed)
-        self.base.mkdir(parents=True, exist_ok=True)
-        with replacing(self.base / "images.npy") as temporary:
-            pack_images(temporary, source, ids, size=data.size, channels=data.channels)
-        table = pd.DataFrame({"image_id": ids, "split": source.splits, "class": source.classes}).sort_values("image_id")
-        with replacing(self.base / "truth.parquet") as temporary:
-            table.to_parquet(temporary)
 
     def train_strong(self, backbone: Backbone, tasks: Episodes, compute: Compute | None = None) -> None:
         """Train an embedding with the recipe's steps, in place; with fewer tasks in an epoch it has more of these."""

@@ -7,6 +7,7 @@ docs/task-numbers.png.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -17,7 +18,7 @@ import torch
 import typer
 from matplotlib.figure import Figure
 
-from bench.cells import rescaled
+from bench.cells import pack, rescaled
 from benchmark import places
 from benchmark.systems import title
 from mela import store
@@ -25,8 +26,6 @@ from mela.atomic import replacing
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone, build_backbone
 from mela.comparison import read_results, summarize_systems
-from mela.data.open import open_source
-from mela.data.packing import pack_images, shuffled_ids
 from mela.embedding import train_embedding
 from mela.episodes import Episodes
 from mela.evaluation import evaluate_model
@@ -44,6 +43,7 @@ from mela.params import (
     Block,
     DataParams,
     EmbedParams,
+    EvaluateParams,
     LabelerParams,
     MethodsParams,
     ModelParams,
@@ -52,7 +52,6 @@ from mela.params import (
 )
 from mela.pretraining import pretrain
 from mela.seeding import seeded
-from mela.store import write_csv
 from mela.targets import Targets
 from mela.task_samples import manifest_samples
 from mela.training import Schedule
@@ -107,18 +106,9 @@ class Study:
 
     def images(self) -> npt.NDArray[np.uint8]:
         """All images, packed; the classes beside them."""
-        path = self.folder / "images.npy"
         if not (self.folder / "truth.parquet").exists():
-            data = block(DataParams, images_per_class=IMAGES_PER_CLASS)
-            source = open_source(data, shots=block(TaskParams).shots)
-            ids = shuffled_ids(len(source), data.seed)
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as temporary:
-                pack_images(temporary, source, ids, size=data.size, channels=data.channels)
-            table = pd.DataFrame({"image_id": ids, "split": source.splits, "class": source.classes})
-            with replacing(self.folder / "truth.parquet") as temporary:
-                table.sort_values("image_id").to_parquet(temporary)
-        return store.open_images(path)
+            pack(self.folder, block(DataParams, images_per_class=IMAGES_PER_CLASS), block(TaskParams).shots)
+        return store.open_images(self.folder / "images.npy")
 
     def truth(self, split: str) -> pd.DataFrame:
         """Columns image_id and class of a split."""
@@ -160,26 +150,31 @@ class Point:
         if system == "protonet":
             return own_rule(self.protonet(), images, test, [1, 5])
         trained = {"initial": self.initial, "mela-rfs": self.mela, "oracle-rfs": self.oracle}[system]()
-        options: dict[str, Any] = {
-            "C": 1.0,
-            "max_iter": 1000,
-            "copies": 1,
-            "augmentation": self.augmentation,
-            "seed": 0,
-        }
-        return evaluate_model(trained, images, test, shots=[1, 5], **options)
+        settings = block(EvaluateParams)
+        return evaluate_model(
+            trained,
+            images,
+            test,
+            shots=[1, 5],
+            C=settings.C,
+            max_iter=settings.max_iter,
+            solver=settings.solver,
+            copies=1,
+            augmentation=self.augmentation,
+            seed=settings.seed,
+        )
 
     @property
     def augmentation(self) -> Augmentation:
         """Of all trainings."""
         return Augmentation(**block(AugmentParams).model_dump())
 
-    @property
+    @cached_property
     def tasks(self) -> Episodes:
         """For training."""
         return Episodes(self.study.tasks("train", self.number))
 
-    @property
+    @cached_property
     def configuration(self) -> dict[str, Any]:
         """Of the backbone."""
         return configure(block(ModelParams), self.study.images(), self.tasks.image_ids())
@@ -324,7 +319,7 @@ def main(
                         means = accuracies.groupby("setting")["accuracy"].mean().round(2).to_dict()
                         typer.echo(f"{kind}, {number} tasks, seed {seed}: {system} {means}")
     rows = table(results)
-    write_csv(out, rows)
+    store.write_csv(out, rows)
     with replacing(figure) as temporary:
         plot(rows).savefig(temporary, format="png", dpi=120)
 

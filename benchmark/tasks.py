@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmark.training import training
+from benchmark.training import own_schedule, training
 from mela import store
 from mela.backbones import build_backbone
 from mela.checked import read_manifest
@@ -17,7 +17,6 @@ from mela.method import find_method
 from mela.models import configure
 from mela.params import MethodsParams, ModelParams, TuningParams
 from mela.seeding import seeded
-from mela.training import Schedule
 from stages.run import run
 
 
@@ -41,18 +40,12 @@ def main(
             learner = find_method(method).learner(backbone).to(one.device)
         if start is not None:
             learner.backbone.load_state_dict(embedding(start, one.device, packed).state_dict())
-        schedule = Schedule(
-            **settings.schedule(),
-            learning_rate=learner.learning_rate,
-            optimizer=learner.optimizer,
-            rate_name=f"learning_rate of {type(learner).__name__}",
-            embedding_rate=settings.rate if isinstance(settings, TuningParams) else 1,
-        )
+        share = settings.rate if isinstance(settings, TuningParams) else 1
         epochs = train_on_tasks(
             learner,
             packed,
             tasks,
-            schedule=schedule,
+            schedule=own_schedule(settings, learner, share),
             tasks_per_epoch=settings.tasks_per_epoch,
             tasks_per_step=settings.tasks_per_step,
             **one.options,

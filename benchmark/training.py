@@ -14,9 +14,11 @@ from mela.atomic import together
 from mela.augmentation import Augmentation
 from mela.checkpoints import Checkpoint
 from mela.errors import MelaError
+from mela.image_learner import ImageLearner
 from mela.learned import AnyLearner, save_learner
+from mela.learner import Learner
 from mela.params import AugmentParams, MethodsParams, ModelParams, PretrainParams, RuntimeParams
-from mela.training import Epoch, curve_table, log_epoch
+from mela.training import Epoch, Schedule, curve_table, log_epoch
 from stages.checkpoints import checkpoint
 from stages.processes import computing
 
@@ -47,6 +49,18 @@ class Training:
         self.checkpoint.remove()
 
 
+def own_schedule(
+    settings: MethodsParams | PretrainParams, learner: Learner | ImageLearner, embedding_rate: float = 1
+) -> Schedule:
+    """Of a method that has a learning rate of its own, of which the embedding may learn at a share."""
+    return Schedule(
+        **settings.schedule() | {"learning_rate": learner.learning_rate},
+        optimizer=learner.optimizer,
+        embedding_rate=embedding_rate,
+        rate_name=f"learning_rate of {type(learner).__name__}",
+    )
+
+
 @contextmanager
 def training(
     kind: str, method: str, settings: MethodsParams | PretrainParams, params: Path, inputs: Mapping[str, str]
@@ -67,17 +81,16 @@ def training(
     model, augment, runtime = ModelParams.read(params), AugmentParams.read(params), RuntimeParams.read(params)
     stage = f"{kind}: {method}"
     with computing(stage, "steps", runtime, model.precision) as (device, compute, watch):
-        if max(compute.team.size, runtime.processes) > 1:
+        processes = max(compute.team.size, runtime.processes)
+        if processes > 1:
             # some methods draw or remember things that every process would have of its own
-            found = max(compute.team.size, runtime.processes)
-            raise MelaError(f"runtime.processes: expected 1 in the benchmark, got {found}; run cells side by side")
+            raise MelaError(f"runtime.processes: expected 1 in the benchmark, got {processes}; run cells side by side")
         kept = checkpoint(
             f"{kind}-{method}", [settings, model, augment], inputs, device, compute, runtime.checkpoint_seconds
         )
-        augmentation = Augmentation(**augment.model_dump())
         options = {
             "stage": settings.block,
-            "augmentation": augmentation,
+            "augmentation": Augmentation(**augment.model_dump()),
             "accumulate": settings.accumulate,
             "seed": settings.seed,
             "compute": compute,

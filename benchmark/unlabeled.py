@@ -5,17 +5,15 @@ from typing import Annotated
 
 import typer
 
-from benchmark.training import training
+from benchmark.training import own_schedule, training
 from mela import store
-from mela.augmentation import NONE
 from mela.backbones import build_backbone
 from mela.checkpoints import steady
-from mela.flat_training import train_on_images
+from mela.image_training import train_without_labels
 from mela.method import find_method
 from mela.models import configure
 from mela.params import ModelParams, PretrainParams
 from mela.seeding import seeded
-from mela.training import Schedule
 from stages.run import run
 
 
@@ -36,16 +34,11 @@ def main(
         with seeded(settings.seed):
             backbone = build_backbone(**configuration, seed=settings.seed)
             learner = find_method(method).learner(backbone, len(image_ids)).to(one.device)
-        own = {"learning_rate": learner.learning_rate, "optimizer": learner.optimizer}
-        own["rate_name"] = f"learning_rate of {type(learner).__name__}"
-        # each view of an image is changed by itself
-        learner.augmentation, one.options["augmentation"] = one.options["augmentation"], NONE
-        epochs = train_on_images(
+        epochs = train_without_labels(
             learner,
             packed,
             image_ids,
-            learner.loss,
-            schedule=Schedule(**settings.schedule() | own),
+            schedule=own_schedule(settings, learner),
             batch_size=settings.batch_size,
             **one.options,
         )

@@ -113,10 +113,22 @@ def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
         Samples less one.
     dimensions : int
         Of the space.
+
+    Raises
+    ------
+    MelaError
+        Samples of some task class are equal and those of others so different that nothing is shrunk.
     """
     known = freedom > 0
     degrees = np.maximum(freedom, 1) * dimensions
     scales = np.where(known, squares / degrees, 1.0)
     spread = float(scales[known].var())
     share = max(0.0, 1 - float((2 / degrees[known]).mean()) / spread) if spread > 0 else 0.0
-    return 1 + (scales - 1) * share
+    noise = 1 + (scales - 1) * share
+    if not noise.all():
+        raise MelaError(
+            "features: expected samples that differ within task classes by about as much everywhere, got equal ones "
+            f"in {int((noise == 0).sum())} of {len(noise)} task classes beside enormously different ones; look for "
+            "outliers among the features"
+        )
+    return noise

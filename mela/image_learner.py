@@ -2,17 +2,13 @@
 
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela.augmentation import NONE
+from mela.augmentation import Augmentation
 from mela.backbones import Backbone
 from mela.compute import Run
-
-Ints = npt.NDArray[np.int64]
 
 
 class ImageLearner(nn.Module):
@@ -30,8 +26,6 @@ class ImageLearner(nn.Module):
         That trains the method; with Adam the schedule's momentum does not count.
     learning_rate : float
         At the start.
-    augmentation : Augmentation
-        Changes of each view beside the method's own; none unless it is set.
     """
 
     optimizer: ClassVar[Literal["sgd", "adam"]] = "sgd"
@@ -41,13 +35,14 @@ class ImageLearner(nn.Module):
         super().__init__()
         self.backbone = backbone
         self.n_images = n_images
-        self.augmentation = NONE
 
     def forward(self, images: Tensor) -> Any:
         """Images (b, c, h, w), float in [0, 1], to what is compared."""
         raise NotImplementedError
 
-    def loss(self, run: Run, images: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def loss(
+        self, run: Run, images: Tensor, augmentation: Augmentation, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
         """Loss of a batch.
 
         Parameters
@@ -56,8 +51,8 @@ class ImageLearner(nn.Module):
             `forward`, in the number format of the training.
         images : Tensor (b, c, h, w)
             float in [0, 1].
-        rows : int64 (b,)
-            Which images of the data set they are, from 0.
+        augmentation : Augmentation
+            Of every view, beside the method's own changes.
         generator : Generator
             On the CPU, of all that is drawn.
 

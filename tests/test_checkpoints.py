@@ -27,7 +27,7 @@ from mela.compute import Compute
 from mela.embedding import train_embedding
 from mela.episodes import Episodes
 from mela.errors import MelaError
-from mela.flat_training import train_on_images
+from mela.image_training import train_without_labels
 from mela.label_training import train_on_labels
 from mela.meta_training import train_on_tasks
 from mela.methods.feat import FEAT
@@ -186,21 +186,21 @@ def tuned_method(checkpoint: Checkpoint | None) -> Trained:
     return method_on_tasks(checkpoint, embedding_rate=0.1)
 
 
+FLAT: dict[str, Any] = {
+    "stage": "pretrain",
+    "augmentation": AUGMENTATION,
+    "schedule": SCHEDULE,
+    "batch_size": 12,
+    "seed": 4,
+}
+
+
 def method_on_labels(checkpoint: Checkpoint | None) -> Trained:
     """One that draws: which images it turns, which it mixes, and how."""
     with seeded(0):
         learner = S2M2Learner(backbone(), 4)
-    curve = train_on_labels(
-        learner,
-        IMAGES,
-        Targets(image_ids=np.arange(40), labels=np.arange(40) % 4),
-        stage="pretrain",
-        augmentation=AUGMENTATION,
-        schedule=SCHEDULE,
-        batch_size=12,
-        seed=4,
-        checkpoint=checkpoint,
-    )
+    targets = Targets(image_ids=np.arange(40), labels=np.arange(40) % 4)
+    curve = train_on_labels(learner, IMAGES, targets, checkpoint=checkpoint, **FLAT)
     return learner.state_dict(), curve
 
 
@@ -208,18 +208,7 @@ def method_on_images(checkpoint: Checkpoint | None) -> Trained:
     """One that remembers: a queue of what it saw, and a second network."""
     with seeded(0):
         learner = MoCo(backbone(), 40)
-    curve = train_on_images(
-        learner,
-        IMAGES,
-        np.arange(40),
-        learner.loss,
-        stage="pretrain",
-        augmentation=AUGMENTATION,
-        schedule=SCHEDULE,
-        batch_size=12,
-        seed=4,
-        checkpoint=checkpoint,
-    )
+    curve = train_without_labels(learner, IMAGES, np.arange(40), checkpoint=checkpoint, **FLAT)
     return learner.state_dict(), curve
 
 

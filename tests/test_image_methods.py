@@ -15,8 +15,8 @@ from mela import views
 from mela.augmentation import Augmentation, grey
 from mela.backbones import build_backbone
 from mela.extraction import extract_features
-from mela.flat_training import train_on_images
 from mela.image_learner import contrast
+from mela.image_training import train_without_labels
 from mela.method import find_method, method_names
 from mela.methods import cmc, moco
 from mela.methods.cmc import CMC, SplitBackbone, split
@@ -64,7 +64,7 @@ def test_mocos_loss_is_that_of_lightly() -> None:
     source = generator()
     one, other = random_view(images, NONE, source), random_view(images, NONE, source)
     leader, follower = learner(one), learner.follower(other)
-    loss, _ = learner.loss(learner, images, np.arange(8), generator())
+    loss, _ = learner.loss(learner, images, NONE, generator())
     torch.testing.assert_close(loss / 8, known(leader, follower))
     torch.testing.assert_close(learner.queue, known.memory_bank.bank, msg="both remember the same")
 
@@ -84,7 +84,7 @@ def test_moco_keeps_the_newest() -> None:
 def test_moco_follows_with_weights_and_statistics() -> None:
     learner = MoCo(backbone(), 40).train()
     start = {name: value.clone() for name, value in learner.follower.state_dict().items()}
-    learner.loss(learner, batch(), np.arange(8), generator())
+    learner.loss(learner, batch(), NONE, generator())
     for parameter in learner.parameters():
         parameter.data.add_(1)
     leader = nn.Sequential(learner.backbone, learner.projection)
@@ -111,7 +111,7 @@ def test_cmc_by_hand() -> None:
     scores = np.exp(codes[0] @ codes[1].T / 0.07)
     expected = -np.log(np.diag(scores) / scores.sum(1)) - np.log(np.diag(scores) / scores.sum(0))
     right = (scores.argmax(1) == range(3)) & (scores.argmax(0) == range(3))
-    loss, found = learner.loss(learner, images, np.arange(3), generator())
+    loss, found = learner.loss(learner, images, NONE, generator())
     assert loss.item() == pytest.approx(expected.sum(), rel=1e-4)
     assert found.tolist() == right.tolist()
 
@@ -140,7 +140,7 @@ def test_both_networks_learn() -> None:
     learner = CMC(backbone(), 20)
     assert isinstance(learner.backbone, SplitBackbone)
     assert learner.backbone(batch()).shape == (8, 2 * backbone().dimensions)
-    learner.loss(learner, batch(), np.arange(8), generator())[0].backward()
+    learner.loss(learner, batch(), NONE, generator())[0].backward()
     assert all(parameter.grad is not None for parameter in learner.parameters())
 
 
@@ -199,7 +199,7 @@ def test_the_seed_decides_what_is_drawn(kind: type[MoCo] | type[CMC]) -> None:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             learner = kind(backbone(), 20).eval()
-        losses.append(learner.loss(learner, batch(), np.arange(8), generator())[0])
+        losses.append(learner.loss(learner, batch(), NONE, generator())[0])
     assert torch.equal(*losses)
 
 
@@ -220,13 +220,12 @@ def test_a_method_learns(name: str) -> None:
         return float((nearest == IDS[~first] // PER_CLASS).mean())
 
     before = together()
-    train_on_images(
+    train_without_labels(
         learner,
         COLOURED,
         IDS,
-        learner.loss,
-        stage="pretrain",
         augmentation=NONE,
+        stage="pretrain",
         schedule=schedule(30, learner.learning_rate),
         batch_size=12,
         seed=0,

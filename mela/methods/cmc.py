@@ -3,12 +3,11 @@
 from copy import deepcopy
 from typing import cast
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mela.augmentation import Augmentation
 from mela.backbones import Backbone
 from mela.compute import Run
 from mela.image_learner import ImageLearner, contrast
@@ -69,11 +68,10 @@ class CMC(ImageLearner):
         return torch.stack([project(half) for project, half in zip(self.projections, halves, strict=True)], dim=1)
 
     def loss(
-        self, run: Run, images: Tensor, rows: npt.NDArray[np.int64], generator: torch.Generator
+        self, run: Run, images: Tensor, augmentation: Augmentation, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Summed loss of both directions, and who was told apart in both; see `ImageLearner.loss`."""
-        del rows
-        pairs = [random_parts(images, self.augmentation, generator) for _ in range(2)]
+        pairs = [random_parts(images, augmentation, generator) for _ in range(2)]
         one, other = F.normalize(run(torch.cat(pairs)), dim=2).unbind(1)
         similarities, own = one @ other.T / TEMPERATURE, torch.arange(len(images), device=images.device)
         forth, back = contrast(similarities, own), contrast(similarities.T, own)

@@ -2,12 +2,11 @@
 
 from copy import deepcopy
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mela.augmentation import Augmentation
 from mela.backbones import Backbone
 from mela.compute import Run
 from mela.image_learner import ImageLearner, contrast
@@ -45,14 +44,13 @@ class MoCo(ImageLearner):
         return projected
 
     def loss(
-        self, run: Run, images: Tensor, rows: npt.NDArray[np.int64], generator: torch.Generator
+        self, run: Run, images: Tensor, augmentation: Augmentation, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Summed loss, and who was told apart; see `ImageLearner.loss`."""
-        del rows
-        queries = F.normalize(run(random_view(images, self.augmentation, generator)), dim=1)
+        queries = F.normalize(run(random_view(images, augmentation, generator)), dim=1)
         with torch.no_grad():
             self._follow()
-            keys = F.normalize(self.follower(random_view(images, self.augmentation, generator)), dim=1)
+            keys = F.normalize(self.follower(random_view(images, augmentation, generator)), dim=1)
         own = (queries * keys).sum(1, keepdim=True)
         logits = torch.cat([own, queries @ self.queue.T], dim=1) / TEMPERATURE
         self._keep(keys)
