@@ -29,7 +29,7 @@ from mela.manifests import draw_split
 from mela.models import configure, save_model
 from mela.params import DataParams, ModelParams, TaskParams, read_document
 from mela.task_samples import TaskSamples, manifest_samples
-from mela.training import Schedule
+from mela.training import Schedule, Training
 
 PRESETS = Path(__file__).parents[1] / "presets"
 STRENGTHS = ("weak", "strong")
@@ -245,13 +245,20 @@ class Cell:
             backbone,
             self.images(),
             tasks,
-            augmentation=self.augmentation,
-            schedule=schedule,
-            tasks_per_epoch=min(steps, len(tasks)),
+            self.training("embed", schedule, compute),
             ridge=1e-3,
             normalize=False,
+            tasks_per_epoch=min(steps, len(tasks)),
+        )
+
+    def training(self, stage: str, schedule: Schedule, compute: Compute | None = None) -> Training:
+        """With what all have in common; every epoch is told."""
+        return Training(
+            stage=stage,
+            schedule=schedule,
             seed=self.seed,
-            compute=compute,
+            augmentation=self.augmentation,
+            compute=compute or Compute(),
             on_epoch=lambda epoch: print(self.name, self.seed, epoch, flush=True),
         )
 

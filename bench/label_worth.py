@@ -74,12 +74,8 @@ def trained(cell: Cell, targets: Targets, epochs: int | None, compute: Compute |
         backbone,
         images,
         targets,
-        augmentation=cell.augmentation,
-        schedule=Schedule(**schedule),
+        cell.training("pretrain", Schedule(**schedule), compute),
         batch_size=settings.batch_size,
-        seed=cell.seed,
-        compute=compute,
-        on_epoch=lambda epoch: print(cell.name, cell.seed, epoch, flush=True),
     )
     return backbone
 

@@ -28,7 +28,7 @@ from mela.models import configure
 from mela.params import AugmentParams, EvaluateParams, MethodsParams, ModelParams
 from mela.precision import choose_dtype
 from mela.seeding import seeded
-from mela.training import Schedule
+from mela.training import Schedule, Training
 
 SEED = 100
 RATES: list[tuple[Literal["sgd", "adam"], float]] = [
@@ -54,13 +54,15 @@ def measure(data: str, name: str, optimizer: Literal["sgd", "adam"], rate: float
         learner,
         images,
         tasks,
-        stage="methods",
-        augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
-        schedule=Schedule(**settings.schedule(), learning_rate=rate, optimizer=optimizer),
+        Training(
+            stage="methods",
+            schedule=Schedule(**settings.schedule(), learning_rate=rate, optimizer=optimizer),
+            seed=SEED,
+            augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
+            compute=Compute(dtype=choose_dtype(model.precision, device)),
+        ),
         tasks_per_epoch=settings.tasks_per_epoch,
         tasks_per_step=settings.tasks_per_step,
-        seed=SEED,
-        compute=Compute(dtype=choose_dtype(model.precision, device)),
     )
     accuracies = own_rule(learner, images, validation, EvaluateParams.read(params).shots)
     return {str(setting): mean for setting, mean in accuracies.groupby("setting")["accuracy"].mean().items()}

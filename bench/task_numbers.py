@@ -2,12 +2,13 @@
 
 Even tasks have 5 ways and 5 shots, uneven ones 3 to 8 ways and 1 to 10 shots of each class; the test tasks are the
 same 5-way tasks for all. Training has the same number of steps whatever the number of tasks.
-``python -m bench.task_numbers`` goes on where it stopped, and writes results/task_numbers.csv and
-docs/task-numbers.png.
+``python -m bench.task_numbers`` goes on where it stopped, and writes results/task_numbers.csv and for each data set
+docs/task-numbers-<data>.png.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -19,7 +20,7 @@ import typer
 from matplotlib.figure import Figure
 
 from bench.cells import pack, rescaled
-from benchmark import places
+from benchmark.places import preset
 from benchmark.systems import title
 from mela import store
 from mela.atomic import replacing
@@ -51,25 +52,20 @@ from mela.params import (
     TaskParams,
 )
 from mela.pretraining import pretrain
+from mela.scores import majority_accuracy
 from mela.seeding import seeded
 from mela.targets import Targets
 from mela.task_samples import manifest_samples
-from mela.training import Schedule
+from mela.training import Schedule, Training
 
-PRESET = places.preset("glyphs")
 NUMBERS = [50, 100, 200, 500, 1000, 2000, 5000]
-IMAGES_PER_CLASS = 100
+DATA: dict[str, dict[str, Any]] = {"glyphs": {"images_per_class": 100}, "cifar_fs": {}}
 WAYS, SHOTS = (3, 8), (1, 10)
 STYLES = {"mela-rfs": "o-", "oracle-rfs": "^--", "protonet": "D-.", "initial": "s:"}
 SYSTEMS = [*STYLES]
 SETTINGS = {"1_shot": "1-shot", "5_shot": "5-shot"}
 B = TypeVar("B", bound=Block)
 KINDS = {"even": "even tasks: 5 ways, 5 shots", "uneven": "uneven tasks: 3 to 8 ways, 1 to 10 shots"}
-
-
-def block(kind: type[B], **changes: Any) -> B:
-    """A block of the benchmark's parameters, with changes."""
-    return kind.model_validate(kind.read(PRESET).model_dump() | changes)
 
 
 def uneven_tasks(classes: dict[str, npt.NDArray[np.int64]], n_tasks: int, queries: int, seed: int) -> pd.DataFrame:
@@ -92,6 +88,8 @@ class Study:
 
     Attributes
     ----------
+    data : str
+        One of `DATA`.
     folder : Path
         Of images, tasks and embeddings.
     results : Path
@@ -103,11 +101,16 @@ class Study:
     folder: Path
     results: Path
     kind: str
+    data: str
+
+    def block(self, kind: type[B], **changes: Any) -> B:
+        """A block of the benchmark's parameters, with changes."""
+        return kind.model_validate(kind.read(preset(self.data)).model_dump() | changes)
 
     def images(self) -> npt.NDArray[np.uint8]:
         """All images, packed; the classes beside them."""
         if not (self.folder / "truth.parquet").exists():
-            pack(self.folder, block(DataParams, images_per_class=IMAGES_PER_CLASS), block(TaskParams).shots)
+            pack(self.folder, self.block(DataParams, **DATA[self.data]), self.block(TaskParams).shots)
         return store.open_images(self.folder / "images.npy")
 
     def truth(self, split: str) -> pd.DataFrame:
@@ -117,7 +120,7 @@ class Study:
 
     def tasks(self, split: str, count: int) -> pd.DataFrame:
         """The first tasks of a split; test tasks are even."""
-        settings, known = block(TaskParams, train=max(NUMBERS)), self.truth(split)
+        settings, known = self.block(TaskParams, train=max(NUMBERS)), self.truth(split)
         path = self.folder / f"{split}-{self.kind}.parquet"
         if not path.exists():
             if split == "train" and self.kind == "uneven":
@@ -146,11 +149,12 @@ class Point:
 
     def measure(self, system: str) -> pd.DataFrame:
         """Accuracies of all test tasks."""
-        images, test = self.study.images(), Episodes(self.study.tasks("test", block(TaskParams).test))
+        images, test = self.study.images(), Episodes(self.study.tasks("test", self.study.block(TaskParams).test))
         if system == "protonet":
             return own_rule(self.protonet(), images, test, [1, 5])
-        trained = {"initial": self.initial, "mela-rfs": self.mela, "oracle-rfs": self.oracle}[system]()
-        settings = block(EvaluateParams)
+        labels = {"mela-rfs": self.inferred, "oracle-rfs": self.true}
+        trained = self.pretrained(labels[system]()) if system in labels else self.initial()
+        settings = self.study.block(EvaluateParams)
         return evaluate_model(
             trained,
             images,
@@ -167,7 +171,7 @@ class Point:
     @property
     def augmentation(self) -> Augmentation:
         """Of all trainings."""
-        return Augmentation(**block(AugmentParams).model_dump())
+        return Augmentation(**self.study.block(AugmentParams).model_dump())
 
     @cached_property
     def tasks(self) -> Episodes:
@@ -177,60 +181,67 @@ class Point:
     @cached_property
     def configuration(self) -> dict[str, Any]:
         """Of the backbone."""
-        return configure(block(ModelParams), self.study.images(), self.tasks.image_ids())
+        return configure(self.study.block(ModelParams), self.study.images(), self.tasks.image_ids())
 
     def initial(self) -> Backbone:
         """The initial embedding; read where it is known."""
         name = f"{self.study.kind}-{self.number}-seed{self.seed}.safetensors"
         path, images = self.study.folder / name, self.study.images()
         if not path.exists():
-            settings, backbone = block(EmbedParams), build_backbone(**self.configuration, seed=self.seed)
+            settings, backbone = self.study.block(EmbedParams), build_backbone(**self.configuration, seed=self.seed)
             schedule, per_epoch = self.stretched(settings)
             train_embedding(
                 backbone,
                 images,
                 self.tasks,
-                augmentation=self.augmentation,
-                schedule=Schedule(**schedule),
-                tasks_per_epoch=per_epoch,
+                self.training("embed", Schedule(**schedule)),
                 ridge=settings.ridge,
                 normalize=settings.normalize,
-                seed=self.seed,
+                tasks_per_epoch=per_epoch,
             )
             save_model(path, backbone, self.configuration)
         return load_model(path, torch.device("cpu"), images)
 
-    def mela(self) -> Backbone:
-        """Pre-trained on inferred labels; their number is kept."""
+    def inferred(self) -> Targets:
+        """Labels by merging; how many and how good they are is kept."""
         rows, ids = self.study.tasks("train", self.number), self.tasks.image_ids()
         samples = manifest_samples(rows, ids, extract_features(self.initial(), self.study.images(), ids))
-        found = LearnLabeler(q=block(LabelerParams).q, random_state=self.seed).fit_tasks(samples)
+        found = LearnLabeler(q=self.study.block(LabelerParams).q, random_state=self.seed).fit_tasks(samples)
         flat = label_images(found.class_labels_, len(found.cluster_centers_), ids[samples.index], samples.classes)
-        counts = {"classes": len(found.cluster_centers_), "images": len(flat.image_ids), "all_images": len(ids)}
-        store.write_json(self.results / "labels.json", counts)
-        return self.pretrained(Targets(image_ids=flat.image_ids, labels=flat.labels))
+        true = pd.factorize(self.study.truth("train").set_index("image_id")["class"].reindex(flat.image_ids))[0]
+        told: dict[str, float] = {
+            "classes": len(found.cluster_centers_),
+            "images": len(flat.image_ids),
+            "all_images": len(ids),
+        }
+        told |= {"true_classes": len(np.unique(true)), "accuracy": 100 * majority_accuracy(flat.labels, true)}
+        store.write_json(self.results / "labels.json", told)
+        return Targets(image_ids=flat.image_ids, labels=flat.labels)
 
-    def oracle(self) -> Backbone:
-        """Pre-trained on the true labels of the same images."""
+    def true(self) -> Targets:
+        """The true labels of the same images."""
         known, ids = self.study.truth("train").set_index("image_id")["class"], self.tasks.image_ids()
-        return self.pretrained(Targets(image_ids=ids, labels=pd.factorize(known.reindex(ids), sort=True)[0]))
+        return Targets(image_ids=ids, labels=pd.factorize(known.reindex(ids), sort=True)[0])
 
     def protonet(self) -> Learner:
         """Trained on the same tasks."""
         with seeded(self.seed):
             learner: Learner = find_method("protonet").learner(build_backbone(**self.configuration, seed=self.seed))
-        schedule, per_epoch = self.stretched(block(MethodsParams))
+        schedule, per_epoch = self.stretched(self.study.block(MethodsParams))
         train_on_tasks(
             learner,
             self.study.images(),
             self.tasks,
-            stage="methods",
-            augmentation=self.augmentation,
-            schedule=Schedule(**schedule, learning_rate=learner.learning_rate, optimizer=learner.optimizer),
+            self.training(
+                "methods", Schedule(**schedule, learning_rate=learner.learning_rate, optimizer=learner.optimizer)
+            ),
             tasks_per_epoch=per_epoch,
-            seed=self.seed,
         )
         return learner
+
+    def training(self, stage: str, schedule: Schedule) -> Training:
+        """With what all have in common."""
+        return Training(stage=stage, schedule=schedule, seed=self.seed, augmentation=self.augmentation)
 
     def stretched(self, settings: EmbedParams | MethodsParams) -> tuple[dict[str, Any], int]:
         """A schedule of as many steps, whatever the number of tasks, and the tasks of an epoch."""
@@ -241,7 +252,7 @@ class Point:
 
     def pretrained(self, targets: Targets) -> Backbone:
         """An embedding after as many steps as all training images would take."""
-        settings, backbone = block(PretrainParams), build_backbone(**self.configuration, seed=self.seed)
+        settings, backbone = self.study.block(PretrainParams), build_backbone(**self.configuration, seed=self.seed)
         epochs = round(settings.epochs * len(self.study.truth("train")) / len(targets.image_ids))
         schedule = settings.schedule()
         schedule |= {"epochs": epochs, "milestones": rescaled(schedule["milestones"], settings.epochs, epochs)}
@@ -249,10 +260,8 @@ class Point:
             backbone,
             self.study.images(),
             targets,
-            augmentation=self.augmentation,
-            schedule=Schedule(**schedule),
+            self.training("pretrain", Schedule(**schedule)),
             batch_size=settings.batch_size,
-            seed=self.seed,
         )
         return backbone
 
@@ -260,24 +269,25 @@ class Point:
 def table(results: Path) -> pd.DataFrame:
     """Means, intervals and paired differences from MeLa, of all that is measured."""
     parts = []
-    for kind in KINDS:
-        for number in NUMBERS:
-            accuracies = read_results(results, f"{kind}-{number}")
-            rows = summarize_systems(accuracies, SYSTEMS, [*SETTINGS], "mela-rfs")
-            labels = [store.read_json(path) for path in sorted((results / f"{kind}-{number}").glob("*/labels.json"))]
-            for name in ("classes", "images", "all_images"):
-                rows[name] = np.mean([found[name] for found in labels]) if labels else np.nan
-            parts.append(rows.assign(kind=kind, training_tasks=number))
+    for data, kind, number in product(DATA, KINDS, NUMBERS):
+        name = f"{kind}-{number}"
+        rows = summarize_systems(read_results(results / data, name), SYSTEMS, [*SETTINGS], "mela-rfs")
+        labels = [store.read_json(path) for path in sorted((results / data / name).glob("*/labels.json"))]
+        for column in ("classes", "images", "all_images", "true_classes", "accuracy"):
+            rows[column] = np.mean([found[column] for found in labels]) if labels else np.nan
+        parts.append(rows.assign(data=data, kind=kind, training_tasks=number))
     every = pd.concat(parts, ignore_index=True)
-    return every[["kind", "training_tasks", *(name for name in every if name not in ("kind", "training_tasks"))]]
+    first = ["data", "kind", "training_tasks"]
+    return every[[*first, *(name for name in every if name not in first)]]
 
 
 def plot(rows: pd.DataFrame) -> Figure:
-    """A panel for each kind of tasks and setting."""
-    figure = Figure(figsize=(9, 7), layout="constrained")
-    panels = figure.subplots(len(KINDS), len(SETTINGS), sharex=True, sharey="col", squeeze=False)
+    """A panel for each kind of tasks and setting, of one data set."""
+    kinds = {kind: words for kind, words in KINDS.items() if (rows["kind"] == kind).any()}
+    figure = Figure(figsize=(9, 3.5 * len(kinds)), layout="constrained")
+    panels = figure.subplots(len(kinds), len(SETTINGS), sharex=True, sharey="col", squeeze=False)
     known = rows.set_index(["kind", "setting", "system"]).sort_index()
-    for line, (kind, words) in zip(panels, KINDS.items(), strict=True):
+    for line, (kind, words) in zip(panels, kinds.items(), strict=True):
         for panel, (setting, name) in zip(line, SETTINGS.items(), strict=True):
             for system, style in STYLES.items():
                 if (kind, setting, system) in known.index:
@@ -291,37 +301,39 @@ def plot(rows: pd.DataFrame) -> Figure:
             panel.grid(alpha=0.3)
     for panel in panels[-1]:
         panel.set_xlabel("training tasks")
-    next(panel for panel in panels.flat if panel.get_legend_handles_labels()[0]).legend()
+    panels.flat[0].legend()
     return figure
 
 
 def main(
+    data: Annotated[list[str], typer.Option("--data", help="glyphs | cifar_fs")] = [*DATA],  # noqa: B006
     kinds: Annotated[list[str], typer.Option("--kind", help="even | uneven")] = [*KINDS],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="seeds, from 0")] = 3,
     folder: Annotated[Path, typer.Option(help="of images, tasks and embeddings")] = Path("build/task_numbers"),
     results: Annotated[Path, typer.Option(help="of accuracies")] = Path("results/task_numbers"),
     out: Annotated[Path, typer.Option(help="the table")] = Path("results/task_numbers.csv"),
-    figure: Annotated[Path, typer.Option(help="the figure")] = Path("docs/task-numbers.png"),
+    figures: Annotated[Path, typer.Option(help="folder of the figures")] = Path("docs"),
 ) -> None:
     """Train what is missing, seed after seed; then write the table and the figure."""
-    for kind in kinds:
-        if kind not in KINDS:
-            raise typer.BadParameter(f"--kind: expected {' or '.join(KINDS)}, got {kind!r}")
-    for seed in range(seeds):
-        for kind in kinds:
-            for number in NUMBERS:
-                point = Point(study=Study(folder=folder, results=results, kind=kind), number=number, seed=seed)
-                for system in SYSTEMS:
-                    path = point.results / f"{system}.parquet"
-                    if not path.exists():
-                        accuracies = point.measure(system)
-                        store.write_table(path, accuracies, store.RESULTS, stage="task_numbers", params={})
-                        means = accuracies.groupby("setting")["accuracy"].mean().round(2).to_dict()
-                        typer.echo(f"{kind}, {number} tasks, seed {seed}: {system} {means}")
+    for option, chosen, known in (("--data", data, [*DATA]), ("--kind", kinds, [*KINDS])):
+        for name in chosen:
+            if name not in known:
+                raise typer.BadParameter(f"{option}: expected {' or '.join(known)}, got {name!r}")
+    for seed, name, kind, number in product(range(seeds), data, kinds, NUMBERS):
+        study = Study(folder=folder / name, results=results / name, kind=kind, data=name)
+        point = Point(study=study, number=number, seed=seed)
+        for system in SYSTEMS:
+            path = point.results / f"{system}.parquet"
+            if not path.exists():
+                accuracies = point.measure(system)
+                store.write_table(path, accuracies, store.RESULTS, stage="task_numbers", params={})
+                means = accuracies.groupby("setting")["accuracy"].mean().round(2).to_dict()
+                typer.echo(f"{name}, {kind}, {number} tasks, seed {seed}: {system} {means}")
     rows = table(results)
     store.write_csv(out, rows)
-    with replacing(figure) as temporary:
-        plot(rows).savefig(temporary, format="png", dpi=120)
+    for name in rows["data"].unique():
+        with replacing(figures / f"task-numbers-{name}.png") as temporary:
+            plot(rows[rows["data"] == name]).savefig(temporary, format="png", dpi=120)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from mela.device import keep_freed_memory
 from mela.precision import Precision, choose_dtype
 from mela.pretraining import pretrain
 from mela.targets import Targets
-from mela.training import Schedule
+from mela.training import Schedule, Training
 
 BATCH, LABELS = 64, 64
 
@@ -87,16 +87,8 @@ def ours(setting: Setting, precision: Precision, compiled: bool = False) -> Call
     targets = Targets(image_ids=np.arange(len(images)), labels=setting.labels())
     schedule = Schedule(epochs=1, learning_rate=0.05, momentum=0.9, weight_decay=5e-4, milestones=[], decay=0.1)
     compute = Compute(dtype=choose_dtype(precision, torch.device(setting.device)), compiled=compiled)
-    return lambda: pretrain(
-        backbone,
-        images,
-        targets,
-        augmentation=setting.augmentation,
-        schedule=schedule,
-        batch_size=BATCH,
-        seed=0,
-        compute=compute,
-    )
+    training = Training(stage="pretrain", schedule=schedule, seed=0, augmentation=setting.augmentation, compute=compute)
+    return lambda: pretrain(backbone, images, targets, training, batch_size=BATCH)
 
 
 class Images(Dataset[tuple[Tensor, int]]):

@@ -50,9 +50,8 @@ def main(
             learner,
             packed,
             targets,
-            schedule=Schedule(**settings.schedule()),
+            one.training_by(Schedule(**settings.schedule())),
             batch_size=settings.batch_size,
-            **one.options,
         )
     one.save(out, learner, configuration, epochs)
 

@@ -45,10 +45,9 @@ def main(
             learner,
             packed,
             tasks,
-            schedule=own_schedule(settings, learner, share),
+            one.training_by(own_schedule(settings, learner, share)),
             tasks_per_epoch=settings.tasks_per_epoch,
             tasks_per_step=settings.tasks_per_step,
-            **one.options,
         )
     one.save(out, learner, configuration, epochs)
 

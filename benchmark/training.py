@@ -1,8 +1,9 @@
 """What all trainings of methods have in common, whatever they learn from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +12,34 @@ import torch
 from benchmark import places
 from mela import store
 from mela.atomic import together
-from mela.augmentation import Augmentation
 from mela.checkpoints import Checkpoint
 from mela.errors import MelaError
 from mela.image_learner import ImageLearner
 from mela.learned import AnyLearner, save_learner
 from mela.learner import Learner
 from mela.params import AugmentParams, MethodsParams, ModelParams, PretrainParams, RuntimeParams
-from mela.training import Epoch, Schedule, curve_table, log_epoch
+from mela.training import Epoch, Schedule, Training, curve_table
 from stages.checkpoints import checkpoint
 from stages.processes import computing
+from stages.training import training_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
-    """One training of a method that has begun.
+class Beginning:
+    """What a training of a method has before there is a learner.
 
     Attributes
     ----------
     method : str
     device : torch.device
-    options : dict
-        What `mela.flat_training` and `mela.meta_training` both take.
+    training_by : callable
+        The training by a schedule.
     checkpoint : Checkpoint
     """
 
     method: str
     device: torch.device
-    options: dict[str, Any]
+    training_by: Callable[[Schedule], Training]
     checkpoint: Checkpoint
 
     def save(self, out: Path, learner: AnyLearner, configuration: dict[str, Any], epochs: Sequence[Epoch]) -> None:
@@ -64,7 +65,7 @@ def own_schedule(
 @contextmanager
 def training(
     kind: str, method: str, settings: MethodsParams | PretrainParams, params: Path, inputs: Mapping[str, str]
-) -> Iterator[Training]:
+) -> Iterator[Beginning]:
     """Whatever a training needs beside a learner, its data and its schedule.
 
     Parameters
@@ -88,14 +89,5 @@ def training(
         kept = checkpoint(
             f"{kind}-{method}", [settings, model, augment], inputs, device, compute, runtime.checkpoint_seconds
         )
-        options = {
-            "stage": settings.block,
-            "augmentation": Augmentation(**augment.model_dump()),
-            "accumulate": settings.accumulate,
-            "seed": settings.seed,
-            "compute": compute,
-            "checkpoint": kept,
-            "on_epoch": log_epoch(stage, settings.epochs),
-            "watch": watch,
-        }
-        yield Training(method=method, device=device, options=options, checkpoint=kept)
+        training_by = partial(training_of, settings, augment, compute=compute, checkpoint=kept, watch=watch, name=stage)
+        yield Beginning(method=method, device=device, training_by=training_by, checkpoint=kept)

@@ -38,9 +38,8 @@ def main(
             learner,
             packed,
             image_ids,
-            schedule=own_schedule(settings, learner),
+            one.training_by(own_schedule(settings, learner)),
             batch_size=settings.batch_size,
-            **one.options,
         )
     one.save(out, learner, configuration, epochs)
 

@@ -1,7 +1,5 @@
 """Meta-learning the initial embedding from locally labelled tasks (Eq. 4-5)."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
@@ -11,7 +9,7 @@ from mela.episodes import Episodes
 from mela.learner import Learner
 from mela.meta_training import train_on_tasks
 from mela.ridge import ridge_outputs, ridge_query_losses
-from mela.training import Epoch
+from mela.training import Epoch, Training
 
 
 class RidgeLearner(Learner):
@@ -41,10 +39,12 @@ def train_embedding(
     backbone: Backbone,
     images: npt.NDArray[np.uint8],
     tasks: Episodes,
+    training: Training,
     *,
     ridge: float,
     normalize: bool,
-    **training: Any,
+    tasks_per_epoch: int | None,
+    tasks_per_step: int = 1,
 ) -> list[Epoch]:
     """Train `backbone` in place and return its curve.
 
@@ -53,10 +53,13 @@ def train_embedding(
     backbone : Backbone
     images : uint8 (N, h, w, c)
     tasks : Episodes
+    training : Training
     ridge, normalize
         See `mela.ridge.ridge`.
-    **training
-        All else that `mela.meta_training.train_on_tasks` takes.
+    tasks_per_epoch, tasks_per_step
+        See `mela.meta_training.train_on_tasks`.
     """
     learner = RidgeLearner(backbone, ridge, normalize=normalize)
-    return train_on_tasks(learner, images, tasks, stage="embed", **training)
+    return train_on_tasks(
+        learner, images, tasks, training, tasks_per_epoch=tasks_per_epoch, tasks_per_step=tasks_per_step
+    )

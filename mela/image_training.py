@@ -1,21 +1,22 @@
 """Training on images alone: all methods that see neither labels nor tasks."""
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from mela.augmentation import NONE, Augmentation
+from mela.augmentation import NONE
 from mela.compute import Run
+from mela.errors import MelaError
 from mela.flat_training import Ints, train_on_images
 from mela.image_learner import ImageLearner
-from mela.training import Epoch
+from mela.training import Epoch, Training
 
 
 def train_without_labels(
-    learner: ImageLearner, images: npt.NDArray[np.uint8], image_ids: Ints, augmentation: Augmentation, **training: Any
+    learner: ImageLearner, images: npt.NDArray[np.uint8], image_ids: Ints, training: Training, *, batch_size: int
 ) -> list[Epoch]:
     """Train `learner` in place and return its curve.
 
@@ -25,14 +26,25 @@ def train_without_labels(
     images : uint8 (N, h, w, c)
     image_ids : int64 (n,)
         Each once.
-    augmentation : Augmentation
-        Of every view, each by itself.
-    **training
-        All else that `mela.flat_training.train_on_images` takes.
+    training : Training
+        Every view of an image is augmented by itself. The parts of a batch would only be compared within themselves,
+        so there is one.
+    batch_size : int
+
+    Raises
+    ------
+    MelaError
+        Batches are to be computed in parts.
     """
+    if training.accumulate > 1:
+        raise MelaError(
+            f"{training.stage}.accumulate: expected 1, since images are told apart from all others of their batch, got "
+            f"{training.accumulate}; lower {training.stage}.batch_size instead"
+        )
 
     def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         del rows
-        return learner.loss(run, batch, augmentation, generator)
+        return learner.loss(run, batch, training.augmentation, generator)
 
-    return train_on_images(learner, images, image_ids, loss_of, augmentation=NONE, **training)
+    once = replace(training, augmentation=NONE)
+    return train_on_images(learner, images, image_ids, loss_of, once, batch_size=batch_size)

@@ -1,7 +1,5 @@
 """Training on images with global labels: pre-training, and all methods that see such labels."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -11,11 +9,16 @@ from mela.compute import Run
 from mela.flat_training import Ints, train_on_images
 from mela.label_learner import LabelLearner
 from mela.targets import Targets
-from mela.training import Epoch
+from mela.training import Epoch, Training
 
 
 def train_on_labels(
-    learner: LabelLearner, images: npt.NDArray[np.uint8], targets: Targets, **training: Any
+    learner: LabelLearner,
+    images: npt.NDArray[np.uint8],
+    targets: Targets,
+    training: Training,
+    *,
+    batch_size: int,
 ) -> list[Epoch]:
     """Train `learner` in place and return its curve.
 
@@ -25,8 +28,8 @@ def train_on_labels(
     images : uint8 (N, h, w, c)
     targets : Targets
         The flat data set.
-    **training
-        All else that `mela.flat_training.train_on_images` takes.
+    training : Training
+    batch_size : int
     """
     device = next(learner.parameters()).device
 
@@ -35,4 +38,4 @@ def train_on_labels(
         loss, logits = learner.loss(run, batch, targets.batch(rows).to(device), generator)
         return loss, logits.detach().argmax(1) == label
 
-    return train_on_images(learner, images, targets.image_ids, loss_of, **training)
+    return train_on_images(learner, images, targets.image_ids, loss_of, training, batch_size=batch_size)

@@ -1,6 +1,6 @@
 """Meta-learning from tasks: the loop that the initial embedding and all methods on local labels share (Eq. 4)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,17 +8,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from mela.augmentation import Augmentation
-from mela.checkpoints import Checkpoint
-from mela.compute import Compute
 from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.flat_tasks import FlatTasks, TaskGroup
 from mela.images import ImageLoader, require_images
 from mela.learner import Learner
 from mela.ridge import UnsolvableError
-from mela.training import Epoch, Part, Schedule, fit, require_share
-from mela.watching import SILENT, Watch
+from mela.training import Epoch, Part, Training, fit, require_share
 
 Ints = npt.NDArray[np.int64]
 
@@ -27,18 +23,10 @@ def train_on_tasks(
     learner: Learner,
     images: npt.NDArray[np.uint8],
     tasks: Episodes,
+    training: Training,
     *,
-    stage: str,
-    augmentation: Augmentation,
-    schedule: Schedule,
     tasks_per_epoch: int | None,
     tasks_per_step: int = 1,
-    accumulate: int = 1,
-    seed: int,
-    compute: Compute | None = None,
-    checkpoint: Checkpoint | None = None,
-    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
-    watch: Watch = SILENT,
 ) -> list[Epoch]:
     """Train `learner` in place and return its curve.
 
@@ -51,28 +39,13 @@ def train_on_tasks(
     images : uint8 (N, h, w, c)
     tasks : Episodes
         With support and query images; ways and shots may differ.
-    stage : str
-        Block of parameters that errors name.
-    augmentation : Augmentation
-    schedule : Schedule
+    training : Training
     tasks_per_epoch : int or None
         Tasks of an epoch, drawn anew without repetition for each; None takes all.
     tasks_per_step : int
         Tasks of a step, at most; the numbers of an epoch's steps differ by one task at most.
-    accumulate : int
-        Parts into which the tasks of a step are divided, to be computed one after the other with less memory; their
-        gradients add up. Each part has BatchNorm statistics of its own.
-    seed : int
-        Of task order, augmentation and dropout.
-    compute : Compute, optional
-        Number format and processes; by default float32 in this process alone.
-    checkpoint : Checkpoint, optional
-        See `mela.training.fit`.
-    on_epoch : callable
-        Told of every finished epoch.
-    watch : Watch
-        Counts steps.
     """
+    stage, compute, accumulate = training.stage, training.compute, training.accumulate
     if not len(tasks):
         raise MelaError("train manifest: expected at least one task, found none")
     if tasks_per_epoch is not None and tasks_per_epoch > len(tasks):
@@ -81,11 +54,10 @@ def train_on_tasks(
             f"{tasks_per_epoch}; lower it, or null takes all"
         )
     require_images(images, tasks.image_ids())
-    compute = compute or Compute()
     n_tasks = tasks_per_epoch or len(tasks)
     n_steps = -(-n_tasks // tasks_per_step)
     require_share(f"{stage}.tasks_per_step", n_tasks // n_steps, accumulate, compute.team, things="tasks")
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(training.seed)
     device = next(learner.parameters()).device
     load = ImageLoader(images, device)
     shapes = _Shapes.of(tasks)
@@ -96,7 +68,7 @@ def train_on_tasks(
             ordered = shapes.sort(part.numpy())
             own = compute.team.share(len(ordered))
             bounds = np.concatenate([[0], np.cumsum(shapes.n_images[ordered])])
-            changes = augmentation.draw(int(bounds[-1]), generator)[slice(bounds[own.start], bounds[own.stop])]
+            changes = training.augmentation.draw(int(bounds[-1]), generator)[slice(bounds[own.start], bounds[own.stop])]
             groups = list(shapes.groups(ordered[own]))
             ids = np.concatenate([np.hstack([group.support, group.query]).ravel() for group in groups])
             losses, accuracies = _losses(forward(changes(load(ids))), groups)
@@ -122,19 +94,7 @@ def train_on_tasks(
         chosen = torch.randperm(len(tasks), generator=generator)[:n_tasks]
         return map(parts, chosen.tensor_split(n_steps))
 
-    return fit(
-        learner,
-        epoch_steps,
-        schedule,
-        stage=stage,
-        seed=seed,
-        generator=generator,
-        team=compute.team,
-        checkpoint=checkpoint,
-        on_epoch=on_epoch,
-        steps_per_epoch=n_steps,
-        watch=watch,
-    )
+    return fit(learner, epoch_steps, training, generator=generator, steps_per_epoch=n_steps)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from mela.label_learner import LabelLearner
 from mela.label_training import train_on_labels
 from mela.seeding import seeded
 from mela.targets import Targets
-from mela.training import Epoch
+from mela.training import Epoch, Training
 
 Ids = npt.NDArray[np.int64]
 
@@ -31,9 +30,9 @@ def pretrain(
     backbone: Backbone,
     images: npt.NDArray[np.uint8],
     targets: Targets,
+    training: Training,
     *,
-    seed: int,
-    **training: Any,
+    batch_size: int,
 ) -> tuple[nn.Linear, list[Epoch]]:
     """Train `backbone` in place with a linear classifier on top, and return the classifier and the curve.
 
@@ -46,16 +45,15 @@ def pretrain(
     images : uint8 (N, h, w, c)
     targets : Targets
         The flat data set.
-    seed : int
-        Of the classifier's weights, and of all else that `train_on_labels` draws.
-    **training
-        All else that `mela.label_training.train_on_labels` takes.
+    training : Training
+        Its seed is that of the classifier's weights too.
+    batch_size : int
     """
     if targets.n_labels < 2:
         raise MelaError(f"pretrain.labels: expected at least 2 global labels to tell apart, got {targets.n_labels}")
-    with seeded(seed):
+    with seeded(training.seed):
         learner = LabelLearner(backbone, targets.n_labels).to(next(backbone.parameters()))
-    return learner.classifier, train_on_labels(learner, images, targets, stage="pretrain", seed=seed, **training)
+    return learner.classifier, train_on_labels(learner, images, targets, training, batch_size=batch_size)
 
 
 def both_losses(

@@ -1,7 +1,7 @@
 """Gradient descent with step decays: the loop that all trainings share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -9,7 +9,9 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from mela.augmentation import NONE, Augmentation
 from mela.checkpoints import Checkpoint
+from mela.compute import Compute
 from mela.errors import MelaError
 from mela.output import log
 from mela.progress import Position, Progress
@@ -67,27 +69,63 @@ class Epoch:
     learning_rate: float
 
 
+def silent(epoch: Epoch) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How to train, whatever it is that learns.
+
+    Attributes
+    ----------
+    stage : str
+        Block of parameters that errors name.
+    schedule : Schedule
+    seed : int
+        Of the order, augmentation, dropout and what a method draws; torch's global generators are left as they were.
+    augmentation : Augmentation
+        Random changes of the images.
+    accumulate : int
+        Parts into which a step is cut, to be computed one after the other with less memory; their gradients add up.
+        Each part has BatchNorm statistics of its own.
+    compute : Compute
+        Number format, and the processes that train together, whose gradients are means over all.
+    checkpoint : Checkpoint, optional
+        Where the state of the training is kept; a training that was interrupted goes on from there, with the result
+        that it would have had.
+    on_epoch : callable
+        Told of every finished epoch, in the first process.
+    watch : Watch
+        Counts steps.
+    """
+
+    stage: str
+    schedule: Schedule
+    seed: int
+    augmentation: Augmentation = NONE
+    accumulate: int = 1
+    compute: Compute = field(default_factory=Compute)
+    checkpoint: Checkpoint | None = None
+    on_epoch: Callable[[Epoch], None] = silent
+    watch: Watch = SILENT
+
+
 Part = tuple[Tensor, Tensor]
 
 
 def curve_table(curve: Sequence[Epoch]) -> pd.DataFrame:
     """A row for every epoch."""
-    return pd.DataFrame(curve, columns=[field.name for field in fields(Epoch)])
+    return pd.DataFrame(curve, columns=[column.name for column in fields(Epoch)])
 
 
 def fit(
     model: nn.Module,
     epoch_steps: Callable[[], Iterable[Iterable[Part]]],
-    schedule: Schedule,
+    training: Training,
     *,
-    stage: str,
-    seed: int,
     generator: torch.Generator | None = None,
-    team: Team = ALONE,
-    checkpoint: Checkpoint | None = None,
-    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     steps_per_epoch: int = 0,
-    watch: Watch = SILENT,
 ) -> list[Epoch]:
     """Train `model` in place and return its curve.
 
@@ -99,40 +137,30 @@ def fit(
         One epoch: yields steps, and each step yields parts (loss, accuracy in [0, 1]), computed lazily with the weights
         of that moment; nothing is computed or drawn for a step of which no part is asked for. The parts of all
         processes add up to the step's loss and accuracy.
-    schedule : Schedule
-    stage : str
-        Params block named in errors.
-    seed : int
-        Of dropout; torch's global generators are left as they were.
+    training : Training
+        Of which the number format, augmentation and parts are the affair of `epoch_steps`.
     generator : torch.Generator, optional
-        From which `epoch_steps` draws: at first what an epoch's steps are, and then what each of them needs.
-    team : Team
-        The processes that train together, whose gradients are means over all (see `mela.compute.Compute`).
-    checkpoint : Checkpoint, optional
-        Where the state of the training is kept; a training that was interrupted goes on from there, with the result
-        that it would have had. It needs `generator`.
-    on_epoch : callable
-        Told of every finished epoch, in the first process.
+        From which `epoch_steps` draws: at first what an epoch's steps are, and then what each of them needs. Whoever
+        gives a checkpoint gives it too.
     steps_per_epoch : int
-        For `watch`.
-    watch : Watch
-        Counts steps.
+        For whoever counts them.
 
     Raises
     ------
     MelaError
         The loss became NaN or infinite, or the weights did in the last step; names epoch and step.
     """
+    schedule, stage, team, watch = training.schedule, training.stage, training.compute.team, training.watch
     rate_name = schedule.rate_name or f"{stage}.learning_rate"
     optimizer = schedule.optimizer_of(model)
     decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
     generator = generator or torch.Generator()
     progress = Progress(
-        model=model, optimizer=optimizer, decays=decays, generator=generator, team=team, checkpoint=checkpoint
+        model=model, optimizer=optimizer, decays=decays, generator=generator, team=team, checkpoint=training.checkpoint
     )
     # waiting for each loss would leave a GPU, or the other processes, without work
     patience = 1 if next(model.parameters()).device.type == "cpu" and team.size == 1 else PATIENCE
-    with seeded(_dropout_seed(seed, team.rank)):
+    with seeded(_dropout_seed(training.seed, team.rank)):
         model.train()
         position = progress.resume()
         curve = [Epoch(**row) for row in position.curve]
@@ -178,7 +206,7 @@ def fit(
             )
             position = Position(curve=[*map(asdict, curve)])
             if team.leads:
-                on_epoch(curve[-1])
+                training.on_epoch(curve[-1])
     model.eval()
     _require_finite(model, stage, rate_name, schedule.learning_rate)
     return curve

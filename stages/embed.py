@@ -4,7 +4,6 @@ from pathlib import Path
 
 from mela import store
 from mela.atomic import together
-from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
 from mela.checked import read_manifest
 from mela.checkpoints import steady
@@ -13,10 +12,11 @@ from mela.episodes import Episodes
 from mela.models import configure, save_model
 from mela.params import PARAMS, AugmentParams, EmbedParams, ModelParams, RuntimeParams
 from mela.pretrained import start_from
-from mela.training import Schedule, curve_table, log_epoch
+from mela.training import Schedule, curve_table
 from stages import paths
 from stages.checkpoints import checkpoint
 from stages.processes import computing, run_shared
+from stages.training import training_of
 
 
 def main(
@@ -36,6 +36,7 @@ def main(
         configuration = configure(model_settings, packed, tasks.image_ids())
     blocks = [settings, model_settings, augment]
     with computing("embed", "steps", runtime, model_settings.precision) as (device, compute, watch):
+        schedule = Schedule(**settings.schedule())
         kept = checkpoint("embed", blocks, inputs, device, compute, runtime.checkpoint_seconds)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
         start_from(backbone.body, model_settings.backbone, model_settings.weights, weights)
@@ -43,18 +44,11 @@ def main(
             backbone,
             packed,
             tasks,
-            augmentation=Augmentation(**augment.model_dump()),
-            schedule=Schedule(**settings.schedule()),
-            tasks_per_epoch=settings.tasks_per_epoch,
-            tasks_per_step=settings.tasks_per_step,
-            accumulate=settings.accumulate,
+            training_of(settings, augment, schedule, compute=compute, checkpoint=kept, watch=watch),
             ridge=settings.ridge,
             normalize=settings.normalize,
-            seed=settings.seed,
-            compute=compute,
-            checkpoint=kept,
-            on_epoch=log_epoch("embed", settings.epochs),
-            watch=watch,
+            tasks_per_epoch=settings.tasks_per_epoch,
+            tasks_per_step=settings.tasks_per_step,
         )
     if compute.team.leads:
         with together():

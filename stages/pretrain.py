@@ -5,7 +5,6 @@ from pathlib import Path
 
 from mela import store
 from mela.atomic import together
-from mela.augmentation import Augmentation
 from mela.backbones import build_backbone
 from mela.checked import read_manifest
 from mela.checkpoints import steady
@@ -16,10 +15,11 @@ from mela.params import PARAMS, AugmentParams, ModelParams, PretrainParams, Runt
 from mela.pretrained import start_from
 from mela.pretraining import both_losses, pretrain
 from mela.targets import read_targets
-from mela.training import Schedule, curve_table, log_epoch
+from mela.training import Schedule, curve_table
 from stages import paths
 from stages.checkpoints import checkpoint
 from stages.processes import computing, run_shared
+from stages.training import training_of
 
 
 def main(
@@ -43,6 +43,7 @@ def main(
         configuration = configure(model_settings, packed, tasks.image_ids())
     blocks = [settings, model_settings, augment]
     with computing("pretrain", "steps", runtime, model_settings.precision) as (device, compute, watch):
+        schedule = Schedule(**settings.schedule())
         kept = checkpoint("pretrain", blocks, inputs, device, compute, runtime.checkpoint_seconds)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
         start_from(backbone.body, model_settings.backbone, model_settings.weights, weights)
@@ -50,15 +51,8 @@ def main(
             backbone,
             packed,
             targets,
-            augmentation=Augmentation(**augment.model_dump()),
-            schedule=Schedule(**settings.schedule()),
+            training_of(settings, augment, schedule, compute=compute, checkpoint=kept, watch=watch),
             batch_size=settings.batch_size,
-            accumulate=settings.accumulate,
-            seed=settings.seed,
-            compute=compute,
-            checkpoint=kept,
-            on_epoch=log_epoch("pretrain", settings.epochs),
-            watch=watch,
         )
     if not compute.team.leads:
         return

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from mela.checkpoints import Checkpoint
 from mela.compute import Compute
 from mela.team import Team, joined
-from mela.training import Part, fit, shuffled_batches
+from mela.training import Part, Training, fit, shuffled_batches
 
 
 class Ending(Checkpoint):
@@ -54,12 +54,8 @@ def train(team: Team, checkpoint: Checkpoint) -> dict[str, Tensor]:
     curve = fit(
         model,
         lambda: map(parts, shuffled_batches(160, 4, generator)),
-        SCHEDULE,
-        stage="embed",
-        seed=3,
+        Training(stage="embed", schedule=SCHEDULE, seed=3, compute=Compute(team=team), checkpoint=checkpoint),
         generator=generator,
-        team=team,
-        checkpoint=checkpoint,
     )
     found = torch.tensor([[epoch.loss, epoch.accuracy, epoch.learning_rate] for epoch in curve])
     return model.state_dict() | {"curve": found}

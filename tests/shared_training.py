@@ -1,6 +1,7 @@
 """Trains both embeddings in float64 and writes what was learnt: run alone and by torchrun by test_team.py."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from mela.extraction import feature_batches
 from mela.pretraining import pretrain
 from mela.targets import Targets
 from mela.team import joined
-from mela.training import Schedule
+from mela.training import Schedule, Training
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (60, 16, 16, 3), dtype=np.uint8)
 AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
@@ -46,32 +47,27 @@ def main(path: str) -> None:
     """Write weights, curves and features."""
     with joined(torch.device("cpu")) as team:
         compute = Compute(dtype=torch.float32, team=team)
+        training = Training(
+            stage="pretrain", schedule=SCHEDULE, seed=0, augmentation=AUGMENTATION, accumulate=2, compute=compute
+        )
         initial, final = backbone(), backbone()
         first = train_embedding(
             initial,
             IMAGES,
             tasks(),
-            augmentation=AUGMENTATION,
-            schedule=SCHEDULE,
-            tasks_per_epoch=9,
-            tasks_per_step=5,
-            accumulate=2,
+            replace(training, stage="embed"),
             ridge=0.5,
             normalize=False,
-            seed=0,
-            compute=compute,
+            tasks_per_epoch=9,
+            tasks_per_step=5,
         )
         targets = Targets(image_ids=np.arange(5, 60), labels=np.arange(55) % 4)
         _, second = pretrain(
             final,
             IMAGES,
             targets,
-            augmentation=AUGMENTATION,
-            schedule=SCHEDULE,
+            training,
             batch_size=13,
-            accumulate=2,
-            seed=0,
-            compute=compute,
         )
         features = list(feature_batches(final.float(), IMAGES, np.arange(3, 60), team=team))
         # the others have no image to look at

@@ -39,7 +39,7 @@ from mela.progress import Progress
 from mela.seeding import seeded
 from mela.targets import Targets
 from mela.team import Team
-from mela.training import Epoch, Part, Schedule, fit, shuffled_batches
+from mela.training import Epoch, Part, Schedule, Training, fit, shuffled_batches
 from stages import paths
 from stages.checkpoints import checkpoint
 
@@ -76,6 +76,10 @@ def stopping(path: Path, steps: int) -> Stopping:
     return checkpoint
 
 
+def training(stage: str, checkpoint: Checkpoint | None) -> Training:
+    return Training(stage=stage, schedule=SCHEDULE, seed=4, augmentation=AUGMENTATION, checkpoint=checkpoint)
+
+
 def small(checkpoint: Checkpoint | None) -> Trained:
     """Four steps an epoch, with dropout, BatchNorm, and noise from the generator of the data."""
     with torch.random.fork_rng(devices=[]):
@@ -93,11 +97,8 @@ def small(checkpoint: Checkpoint | None) -> Trained:
     curve = fit(
         model,
         lambda: map(parts, shuffled_batches(19, 5, generator)),
-        SCHEDULE,
-        stage="embed",
-        seed=3,
+        Training(stage="embed", schedule=SCHEDULE, seed=3, checkpoint=checkpoint),
         generator=generator,
-        checkpoint=checkpoint,
     )
     return model.state_dict(), curve
 
@@ -131,15 +132,11 @@ def embedding(checkpoint: Checkpoint | None) -> Trained:
         model,
         IMAGES,
         tasks,
-        augmentation=AUGMENTATION,
-        schedule=SCHEDULE,
-        tasks_per_epoch=7,
-        tasks_per_step=2,
-        accumulate=1,
+        training("embed", checkpoint),
         ridge=1.0,
         normalize=False,
-        seed=4,
-        checkpoint=checkpoint,
+        tasks_per_epoch=7,
+        tasks_per_step=2,
     )
     return model.state_dict(), curve
 
@@ -151,11 +148,8 @@ def classifier(checkpoint: Checkpoint | None) -> Trained:
         model,
         IMAGES,
         targets,
-        augmentation=AUGMENTATION,
-        schedule=SCHEDULE,
+        training("pretrain", checkpoint),
         batch_size=12,
-        seed=4,
-        checkpoint=checkpoint,
     )
     return model.state_dict() | {"last": last.weight}, curve
 
@@ -167,16 +161,13 @@ def method_on_tasks(checkpoint: Checkpoint | None, embedding_rate: float = 1.0) 
     tasks = Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
     with seeded(0):
         learner = FEAT(backbone())
+    chosen = replace(SCHEDULE, optimizer="adam", learning_rate=0.003, embedding_rate=embedding_rate)
     curve = train_on_tasks(
         learner,
         IMAGES,
         tasks,
-        stage="methods",
-        augmentation=AUGMENTATION,
-        schedule=replace(SCHEDULE, optimizer="adam", learning_rate=0.003, embedding_rate=embedding_rate),
+        replace(training("methods", checkpoint), schedule=chosen),
         tasks_per_epoch=None,
-        seed=4,
-        checkpoint=checkpoint,
     )
     return learner.state_dict(), curve
 
@@ -186,21 +177,12 @@ def tuned_method(checkpoint: Checkpoint | None) -> Trained:
     return method_on_tasks(checkpoint, embedding_rate=0.1)
 
 
-FLAT: dict[str, Any] = {
-    "stage": "pretrain",
-    "augmentation": AUGMENTATION,
-    "schedule": SCHEDULE,
-    "batch_size": 12,
-    "seed": 4,
-}
-
-
 def method_on_labels(checkpoint: Checkpoint | None) -> Trained:
     """One that draws: which images it turns, which it mixes, and how."""
     with seeded(0):
         learner = S2M2Learner(backbone(), 4)
     targets = Targets(image_ids=np.arange(40), labels=np.arange(40) % 4)
-    curve = train_on_labels(learner, IMAGES, targets, checkpoint=checkpoint, **FLAT)
+    curve = train_on_labels(learner, IMAGES, targets, training("pretrain", checkpoint), batch_size=12)
     return learner.state_dict(), curve
 
 
@@ -208,7 +190,7 @@ def method_on_images(checkpoint: Checkpoint | None) -> Trained:
     """One that remembers: a queue of what it saw, and a second network."""
     with seeded(0):
         learner = MoCo(backbone(), 40)
-    curve = train_without_labels(learner, IMAGES, np.arange(40), checkpoint=checkpoint, **FLAT)
+    curve = train_without_labels(learner, IMAGES, np.arange(40), training("pretrain", checkpoint), batch_size=12)
     return learner.state_dict(), curve
 
 

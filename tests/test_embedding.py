@@ -1,6 +1,7 @@
 """Meta-learning the initial embedding on tiny tasks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from mela.embedding import train_embedding
 from mela.episodes import Episode, Episodes
 from mela.errors import MelaError
 from mela.team import Team
-from mela.training import Epoch, Schedule
+from mela.training import Epoch, Schedule, Training
 
 NONE = Augmentation(crop_padding=0, flip=False, jitter=0)
 SOME = Augmentation(crop_padding=1, flip=True, jitter=0.2)
@@ -60,15 +61,10 @@ def schedule(epochs: int, learning_rate: float = 0.05) -> Schedule:
 
 
 def train(model: Backbone, tasks: Episodes, **changes: Any) -> list[Epoch]:
-    arguments: dict[str, Any] = {
-        "augmentation": SOME,
-        "schedule": schedule(2),
-        "tasks_per_epoch": None,
-        "ridge": 0.1,
-        "normalize": False,
-        "seed": 0,
-    }
-    return train_embedding(model, IMAGES, tasks, **arguments | changes)
+    options = {"ridge": 0.1, "normalize": False, "tasks_per_epoch": None, "tasks_per_step": 1}
+    options |= {name: changes.pop(name) for name in options.keys() & changes}
+    training = replace(Training(stage="embed", schedule=schedule(2), seed=0, augmentation=SOME), **changes)
+    return train_embedding(model, IMAGES, tasks, training, **options)
 
 
 def test_loss_falls() -> None:

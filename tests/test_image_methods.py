@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from mela import views
 from mela.augmentation import Augmentation, grey
 from mela.backbones import build_backbone
+from mela.errors import MelaError
 from mela.extraction import extract_features
 from mela.image_learner import contrast
 from mela.image_training import train_without_labels
@@ -22,6 +23,7 @@ from mela.methods import cmc, moco
 from mela.methods.cmc import CMC, SplitBackbone, split
 from mela.methods.moco import MoCo
 from mela.seeding import seeded
+from mela.training import Training
 from mela.views import random_colours, random_parts, random_view
 
 LEARN_FROM_IMAGES = [name for name in method_names() if find_method(name).sees == "images"]
@@ -203,6 +205,14 @@ def test_the_seed_decides_what_is_drawn(kind: type[MoCo] | type[CMC]) -> None:
     assert torch.equal(*losses)
 
 
+def test_a_batch_is_one_whole() -> None:
+    training = Training(stage="pretrain", schedule=schedule(1, 0.1), seed=0, accumulate=2)
+    with pytest.raises(
+        MelaError, match=r"^pretrain\.accumulate: expected 1, since .* got 2; lower pretrain\.batch_size"
+    ):
+        train_without_labels(MoCo(backbone(), 20), COLOURED, IDS, training, batch_size=12)
+
+
 @pytest.mark.parametrize("name", LEARN_FROM_IMAGES)
 def test_a_method_learns(name: str) -> None:
     """Images of one class end up together without any label: far above chance, 17%, and what it was at the start."""
@@ -224,10 +234,7 @@ def test_a_method_learns(name: str) -> None:
         learner,
         COLOURED,
         IDS,
-        augmentation=NONE,
-        stage="pretrain",
-        schedule=schedule(30, learner.learning_rate),
+        Training(stage="pretrain", schedule=schedule(30, learner.learning_rate), seed=0),
         batch_size=12,
-        seed=0,
     )
     assert together() > max(0.85, before + 0.2), before

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_embedding import IMAGES, N_CLASSES, NONE, PER_CLASS, backbone, schedule
+from test_embedding import IMAGES, N_CLASSES, PER_CLASS, backbone, schedule
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -27,6 +27,7 @@ from mela.methods.s2m2 import S2M2Learner
 from mela.mixing import Mix, mixed_features, mixing_layers
 from mela.rotating import rotated_loss
 from mela.targets import Targets
+from mela.training import Training
 
 LEARN_FROM_LABELS = [name for name in method_names() if find_method(name).sees == "labels"]
 TARGETS = Targets(image_ids=np.arange(len(IMAGES)), labels=np.repeat(np.arange(N_CLASSES), PER_CLASS))
@@ -150,12 +151,8 @@ def test_a_method_learns(name: str, dtype: torch.dtype) -> None:
         learner,
         IMAGES,
         TARGETS,
-        stage="pretrain",
-        augmentation=NONE,
-        schedule=schedule(20, 0.02),
+        Training(stage="pretrain", schedule=schedule(20, 0.02), seed=0, compute=Compute(dtype=dtype)),
         batch_size=12,
-        seed=0,
-        compute=Compute(dtype=dtype),
     )
     assert curve[-1].accuracy > 80
     assert apart() > max(0.85, before)

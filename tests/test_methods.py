@@ -9,7 +9,7 @@ import torch
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import NearestCentroid
 from sklearn.svm import LinearSVC
-from test_embedding import IMAGES, NONE, backbone, episodes, schedule
+from test_embedding import IMAGES, backbone, episodes, schedule
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -38,7 +38,7 @@ from mela.methods.r2d2 import R2D2
 from mela.methods.shot_free import ShotFree
 from mela.methods.tadam import TADAM
 from mela.seeding import seeded
-from mela.training import Epoch
+from mela.training import Epoch, Training
 
 WAYS, SHOTS, QUERIES = 4, 3, 5
 LEARN_FROM_TASKS = [name for name in method_names() if find_method(name).sees == "tasks"]
@@ -486,9 +486,7 @@ def test_leo_leaves_the_embedding_as_it_is() -> None:
     before = {name: value.clone() for name, value in learner.backbone.state_dict().items()}
     tasks = episodes([([2, 2, 2], 4)] * 6)
     chosen = replace(schedule(2), learning_rate=0.003, optimizer="adam")
-    train_on_tasks(
-        learner, IMAGES, tasks, stage="methods", augmentation=NONE, schedule=chosen, tasks_per_epoch=None, seed=0
-    )
+    train_on_tasks(learner, IMAGES, tasks, Training(stage="methods", schedule=chosen, seed=0), tasks_per_epoch=None)
     assert all(torch.equal(value, before[name]) for name, value in learner.backbone.state_dict().items())
     drawn = learner.train().encoder.weight.grad
     assert drawn is not None
@@ -561,9 +559,8 @@ def test_a_method_learns(name: str) -> None:
 
     def train(chosen: Learner) -> list[Epoch]:
         own = replace(schedule(3), learning_rate=chosen.learning_rate, optimizer=chosen.optimizer)
-        return train_on_tasks(
-            chosen, IMAGES, training, stage="methods", augmentation=NONE, schedule=own, tasks_per_epoch=None, seed=0
-        )
+        how = Training(stage="methods", schedule=own, seed=0)
+        return train_on_tasks(chosen, IMAGES, training, how, tasks_per_epoch=None)
 
     if name == "leo":
         start = ProtoNet(backbone())

@@ -14,13 +14,14 @@ from conftest import ROOT
 from shared_docs import blocks, write_files
 from sklearn.neighbors import KNeighborsClassifier
 from test_adding_a_method import apply
-from test_embedding import IMAGES, NONE, backbone, episodes, schedule
+from test_embedding import IMAGES, backbone, episodes, schedule
 from test_methods import WAYS, features
 
 from bench.environment import for_clone
 from mela.meta_test import own_rule
 from mela.meta_training import train_on_tasks
 from mela.method import find_method, method_names
+from mela.training import Training
 
 PAGE = "docs/methods.md"
 
@@ -80,8 +81,8 @@ def test_it_is_the_nearest_neighbour(changed: Path) -> None:
 def test_it_learns(changed: Path) -> None:
     learner = nearest(changed)
     training, test = episodes([([2, 2, 2], 4)] * 60), episodes([([2, 2, 2], 4)] * 90)
-    arguments = {"stage": "methods", "augmentation": NONE, "schedule": schedule(3, 0.02), "tasks_per_epoch": None}
-    train_on_tasks(learner, IMAGES, training, seed=0, **arguments)
+    how = Training(stage="methods", schedule=schedule(3, 0.02), seed=0)
+    train_on_tasks(learner, IMAGES, training, how, tasks_per_epoch=None)
     assert own_rule(learner, IMAGES, test, [2])["accuracy"].mean() > 60
 
 

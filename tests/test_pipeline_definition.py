@@ -63,6 +63,7 @@ def test_every_script_is_a_stage() -> None:
         "paths",
         "processes",
         "run",
+        "training",
     }
     assert scripts == set(STAGES)
     assert all(STAGES[name]["cmd"] == f"python -m stages.{name}" for name in STAGES)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,12 @@ from mela.errors import MelaError
 from mela.pretraining import both_losses, pretrain, proposition1
 from mela.targets import Targets
 from mela.team import Team
-from mela.training import Schedule
+from mela.training import Schedule, Training
 
 NONE = Augmentation(crop_padding=0, flip=False, jitter=0)
 SOME = Augmentation(crop_padding=1, flip=True, jitter=0.2)
 SCHEDULE = Schedule(epochs=6, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[4], decay=0.1)
+TRAINING = Training(stage="pretrain", schedule=SCHEDULE, seed=0)
 Rows = list[tuple[int, int, int, str]]
 
 
@@ -169,8 +171,9 @@ def hard(image_ids: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> Tar
 def run(seed: int = 0, targets: Targets | None = None, **changes: Any) -> tuple[Backbone, nn.Linear, list[float]]:
     images, labels = stripes(90)
     model = backbone()
-    arguments = {"augmentation": SOME, "schedule": SCHEDULE, "batch_size": 16, "seed": seed} | changes
-    classifier, curve = pretrain(model, images, targets or hard(np.arange(90), labels), **arguments)
+    batch_size = changes.pop("batch_size", 16)
+    training = replace(TRAINING, **{"augmentation": SOME, "seed": seed} | changes)
+    classifier, curve = pretrain(model, images, targets or hard(np.arange(90), labels), training, batch_size=batch_size)
     return model, classifier, [epoch.loss for epoch in curve]
 
 
@@ -192,9 +195,7 @@ def test_only_the_given_images_and_labels_are_learnt() -> None:
     image_ids = np.arange(179, 90, -1)
     names = np.array([2, 0, 1])[labels[image_ids]]
     model = backbone()
-    classifier, _ = pretrain(
-        model, images, hard(image_ids, names), augmentation=NONE, schedule=SCHEDULE, batch_size=16, seed=0
-    )
+    classifier, _ = pretrain(model, images, hard(image_ids, names), TRAINING, batch_size=16)
     with torch.inference_mode():
         logits = classifier(model(torch.from_numpy(images[image_ids]).permute(0, 3, 1, 2) / 255))
     assert (logits.argmax(1).numpy() == names).mean() > 0.9
@@ -274,10 +275,8 @@ def test_fewer_than_two_labels(labels: list[int], found: int) -> None:
             backbone(),
             images,
             hard(np.arange(len(labels)), np.array(labels, dtype=np.int64)),
-            augmentation=NONE,
-            schedule=SCHEDULE,
+            TRAINING,
             batch_size=4,
-            seed=0,
         )
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import typer
 from conftest import ROOT, TINY, change
 
 from bench import task_numbers
-from bench.task_numbers import SHOTS, WAYS, Point, Study, block, table, uneven_tasks
+from bench.task_numbers import SHOTS, WAYS, Point, Study, table, uneven_tasks
 from mela.params import EmbedParams, MethodsParams
 
 CLASSES = {f"c{number}": np.arange(30) + 30 * number for number in range(10)}
@@ -34,13 +35,14 @@ def test_uneven_tasks() -> None:
     assert not uneven_tasks(CLASSES, 20, 15, seed=1)["image_id"].equals(shorter["image_id"])
 
 
+@pytest.mark.parametrize("data", task_numbers.DATA)
 @pytest.mark.parametrize("number", task_numbers.NUMBERS)
 @pytest.mark.parametrize("kind", [EmbedParams, MethodsParams])
 def test_trainings_have_the_same_steps_whatever_the_number_of_tasks(
-    number: int, kind: type[EmbedParams] | type[MethodsParams], tmp_path: Path
+    data: str, number: int, kind: type[EmbedParams] | type[MethodsParams], tmp_path: Path
 ) -> None:
-    settings = block(kind)
-    study = Study(folder=tmp_path, results=tmp_path, kind="even")
+    study = Study(folder=tmp_path, results=tmp_path, kind="even", data=data)
+    settings = study.block(kind)
     schedule, per_epoch = Point(study=study, number=number, seed=0).stretched(settings)
     assert per_epoch <= number
     steps = settings.epochs * (settings.tasks_per_epoch or 0)
@@ -55,14 +57,15 @@ def test_the_study_from_end_to_end(
     shutil.copy(ROOT / "benchmark/data/glyphs.yaml", preset)
     training = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 8, "tasks.test": 9}
     change(preset, TINY | training)
-    monkeypatch.setattr(task_numbers, "PRESET", preset)
+    monkeypatch.setattr(task_numbers, "preset", lambda data: preset)
     monkeypatch.setattr(task_numbers, "NUMBERS", [8, 20])
-    monkeypatch.setattr(task_numbers, "IMAGES_PER_CLASS", 30)
-    out, figure = tmp_path / "rows.csv", tmp_path / "figure.png"
-    places = {"folder": tmp_path / "study", "results": tmp_path / "results", "out": out, "figure": figure}
-    task_numbers.main(kinds=["uneven"], seeds=1, **places)
+    monkeypatch.setattr(task_numbers, "DATA", {"glyphs": {"images_per_class": 30}})
+    out, figure = tmp_path / "rows.csv", tmp_path / "task-numbers-glyphs.png"
+    places: dict[str, Any] = {"folder": tmp_path / "study", "results": tmp_path / "results", "out": out}
+    places |= {"figures": tmp_path, "data": ["glyphs"], "seeds": 1}
+    task_numbers.main(kinds=["uneven"], **places)
     told = capsys.readouterr().out
-    assert told.count("uneven, 8 tasks, seed 0: ") == told.count("uneven, 20 tasks, seed 0: ") == 4
+    assert told.count("glyphs, uneven, 8 tasks, seed 0: ") == told.count("glyphs, uneven, 20 tasks, seed 0: ") == 4
     rows = pd.read_csv(out)
     assert len(rows) == 2 * 2 * 4
     assert set(rows["tasks"]) == {9}
@@ -72,11 +75,16 @@ def test_the_study_from_end_to_end(
     assert rows.groupby("training_tasks")["all_images"].first().is_monotonic_increasing
     assert figure.read_bytes().startswith(b"\x89PNG")
     known = [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*.parquet"))]
-    task_numbers.main(kinds=["uneven"], seeds=1, **places)
+    task_numbers.main(kinds=["uneven"], **places)
     assert not capsys.readouterr().out
     assert [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*.parquet"))] == known
     pd.testing.assert_frame_equal(table(places["results"]).reset_index(drop=True), rows, check_dtype=False, rtol=1e-4)
-    even, uneven = (Study(folder=places["folder"], results=tmp_path, kind=kind) for kind in ("even", "uneven"))
+    even, uneven = (
+        Study(folder=places["folder"] / "glyphs", results=tmp_path, kind=kind, data="glyphs")
+        for kind in task_numbers.KINDS
+    )
     pd.testing.assert_frame_equal(even.tasks("test", 9), uneven.tasks("test", 9))
     with pytest.raises(typer.BadParameter, match=r"expected even or uneven, got 'unevn'"):
-        task_numbers.main(kinds=["unevn"], seeds=1, **places)
+        task_numbers.main(kinds=["unevn"], **places)
+    with pytest.raises(typer.BadParameter, match=r"--data: expected glyphs, got 'imagenet'"):
+        task_numbers.main(**places | {"data": ["imagenet"]})

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.errors import MelaError
-from mela.training import Epoch, Schedule, batch_count, fit, log_epoch, shuffled_batches
+from mela.training import Epoch, Schedule, Training, batch_count, fit, log_epoch, shuffled_batches
 
 SCHEDULE: dict[str, Any] = {
     "epochs": 7,
@@ -47,8 +48,12 @@ def epoch_of(model: nn.Module) -> Callable[[], Iterator[list[Part]]]:
     return lambda: ([part] for part in losses_of(model))
 
 
+def training(stage: str = "embed", seed: int = 0, **changes: Any) -> Training:
+    return Training(stage=stage, schedule=Schedule(**SCHEDULE | changes), seed=seed)
+
+
 def train(model: nn.Module, seed: int = 0, **changes: Any) -> list[Epoch]:
-    return fit(model, epoch_of(model), Schedule(**SCHEDULE | changes), stage="embed", seed=seed)
+    return fit(model, epoch_of(model), training(seed=seed, **changes))
 
 
 def test_equals_a_plain_loop() -> None:
@@ -90,10 +95,10 @@ def test_reported_rate_is_the_one_that_moves_the_weights() -> None:
     curve = fit(
         model,
         losses,
-        Schedule(epochs=4, learning_rate=0.5, momentum=0, weight_decay=0, milestones=[1, 3], decay=0.5),
-        stage="embed",
-        seed=0,
-        on_epoch=lambda _: weights.append(model.weight.item()),
+        replace(
+            training(epochs=4, learning_rate=0.5, momentum=0, weight_decay=0, milestones=[1, 3], decay=0.5),
+            on_epoch=lambda _: weights.append(model.weight.item()),
+        ),
     )
     moves = [before - after for before, after in pairwise(weights)]
     assert moves == pytest.approx([epoch.learning_rate for epoch in curve], rel=1e-5)
@@ -116,7 +121,7 @@ def test_parts_of_a_step_add_up() -> None:
 
     whole, divided = plain(), plain()
     curve = train(whole)
-    parts = fit(divided, lambda: parts_of(divided), Schedule(**SCHEDULE), stage="embed", seed=0)
+    parts = fit(divided, lambda: parts_of(divided), training())
     for one, other in zip(curve, parts, strict=True):
         assert (other.loss, other.accuracy) == pytest.approx((one.loss, one.accuracy), rel=1e-5)
     for one, other in zip(whole.parameters(), divided.parameters(), strict=True):
@@ -143,7 +148,7 @@ def test_an_infinite_loss_is_an_error_and_moves_nothing(value: float) -> None:
         rf"^pretrain: epoch 2, step 2: expected a finite loss, got {value}; lower pretrain.learning_rate \(now 0.2\)$"
     )
     with pytest.raises(MelaError, match=message):
-        fit(model, losses, Schedule(**SCHEDULE), stage="pretrain", seed=0)
+        fit(model, losses, training("pretrain"))
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter, before[name]), name
     assert torch.equal(torch.get_rng_state(), state)
@@ -157,7 +162,7 @@ def test_trains_in_training_mode_and_ends_in_evaluation_mode() -> None:
         modes.append(all(module.training for module in model.modules()))
         yield from epoch_of(model)()
 
-    fit(model, losses, Schedule(**SCHEDULE), stage="embed", seed=0)
+    fit(model, losses, training())
     assert modes == [True] * 7
     assert not any(module.training for module in model.modules())
 
@@ -181,10 +186,7 @@ def test_epochs_are_announced(capsys: pytest.CaptureFixture[str]) -> None:
     curve = fit(
         model,
         epoch_of(model),
-        Schedule(**SCHEDULE),
-        stage="embed",
-        seed=0,
-        on_epoch=lambda epoch: (told.append(epoch), show(epoch))[1],
+        replace(training(), on_epoch=lambda epoch: (told.append(epoch), show(epoch))[1]),
     )
     assert told == curve
     lines = capsys.readouterr().out.splitlines()
@@ -226,7 +228,7 @@ def test_a_last_step_that_leads_nowhere_is_refused() -> None:
         MelaError,
         match=r"^embed: expected finite weights after the last step, got NaN or infinity in weight; lower",
     ):
-        fit(model, lambda: step, schedule, stage="embed", seed=0)
+        fit(model, lambda: step, Training(stage="embed", schedule=schedule, seed=0))
 
 
 class Embedded(nn.Module):
@@ -254,9 +256,7 @@ def test_an_embedding_learns_at_a_share_of_the_rate(optimizer: str, *, new: bool
     curve = fit(
         model,
         lambda: iter([[(F.cross_entropy(model(X), Y), torch.tensor(0.5))]]),
-        Schedule(**SCHEDULE | changes),
-        stage="tuning",
-        seed=0,
+        training("tuning", **changes),
     )
     rates = {"backbone.weight": 0.02, "new.weight": 0.2}
     for name, value in model.named_parameters():

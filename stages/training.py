@@ -1,0 +1,42 @@
+"""How training stages train, from their parameters."""
+
+from mela.augmentation import Augmentation
+from mela.checkpoints import Checkpoint
+from mela.compute import Compute
+from mela.params import AugmentParams, EmbedParams, MethodsParams, PretrainParams
+from mela.training import Schedule, Training, log_epoch
+from mela.watching import Watch
+
+
+def training_of(
+    settings: EmbedParams | PretrainParams | MethodsParams,
+    augment: AugmentParams,
+    schedule: Schedule,
+    *,
+    compute: Compute,
+    checkpoint: Checkpoint,
+    watch: Watch,
+    name: str = "",
+) -> Training:
+    """A training by the parameters of its block.
+
+    Parameters
+    ----------
+    settings, augment
+        Blocks of parameters.
+    schedule, compute, checkpoint, watch
+        See `mela.training.Training`.
+    name : str
+        What lines of progress begin with; by default the name of the block.
+    """
+    return Training(
+        stage=settings.block,
+        schedule=schedule,
+        seed=settings.seed,
+        augmentation=Augmentation(**augment.model_dump()),
+        accumulate=settings.accumulate,
+        compute=compute,
+        checkpoint=checkpoint,
+        on_epoch=log_epoch(name or settings.block, settings.epochs),
+        watch=watch,
+    )
