@@ -1,6 +1,7 @@
 """The tables of the benchmark, of all systems that are measured: results/systems.csv and docs/systems.md."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from benchmark.systems import GROUPS, group, require, title
 from mela import store
 from mela.atomic import replacing
 from mela.comparison import read_heads, read_results, summarize_systems
+from mela.errors import MelaError
 from mela.heads import HEADS
 from mela.output import log
 from mela.params import read_yaml
@@ -18,19 +20,21 @@ from mela.published import SYSTEMS
 from mela.usage import read_usage
 from stages.run import run
 
-SETTINGS = {"1_shot": 0, "5_shot": 1}
+PUBLISHED_SHOTS = (1, 5)
 REFERENCE = "mela-rfs"
+SHOTS = re.compile(r"(\d+)_shot")
 NOT_MEASURED = "not measured"
 HEADER = """# Systems side by side
 
 Made by `make tables` from the accuracies in `benchmark/results`; [Methods](methods.md) says what the systems are, and
-how they were trained. 5-way accuracy in percent on the frozen test tasks of each data set, 15 queries per class: mean
-over seeds and tasks with its 95% interval over tasks, in brackets the means of the worst and the best seed. Then the
-paired differences from MeLa on the same tasks. *Published* figures are those of the paper, with other and larger
-networks, and do not compare with ours; what does is the order. Training is the time of a system's last step alone.
+how they were trained. Accuracy in percent on the frozen test tasks of each data set, which have 5 ways and 15 queries
+per class unless its parameters say otherwise: mean over seeds and tasks with its 95% interval over tasks, in brackets
+the means of the worst and the best seed. Then the paired differences from MeLa on the same tasks. *Published* figures
+are those of the paper, with other and larger networks, and do not compare with ours; what does is the order. Training
+is the time of a system's last step alone.
 """
 
-HEADS_HEADER = """Other heads on the same features, 1-shot / 5-shot, means over seeds and tasks. The transductive one
+HEADS_HEADER = """Other heads on the same features, {shots}, means over seeds and tasks. The transductive one
 looks at all queries of a task together, and does not compare with the others.
 """
 
@@ -48,23 +52,35 @@ def main(
     parts, lines = [], [HEADER]
     for data in matrix["data"]:
         accuracies = read_results(results, data)
-        table = summarize_systems(accuracies, matrix["systems"], [*SETTINGS], REFERENCE)
+        shots = shots_of(accuracies)
+        table = summarize_systems(accuracies, matrix["systems"], [f"{k}_shot" for k in shots], REFERENCE)
         if table.empty:
             continue
         parts.append(table.assign(data=data))
-        lines += [f"## {data}", "", *section(table, data, matrix["systems"], results), ""]
-        lines += [HEADS_HEADER, *heads_section(read_heads(results, data), matrix["systems"]), ""]
+        lines += [f"## {data}", "", *section(table, data, shots, matrix["systems"], results), ""]
+        lines.append(HEADS_HEADER.format(shots=" / ".join(f"{k}-shot" for k in shots)))
+        lines += [*heads_section(read_heads(results, data), shots, matrix["systems"]), ""]
+    if not parts:
+        raise MelaError(
+            f"{results}: expected accuracies of some system on {', '.join(matrix['data'])}, found none; run "
+            "`make benchmark` first"
+        )
     everything = pd.concat(parts, ignore_index=True)
     store.write_csv(summary, everything[["data", *(name for name in everything if name != "data")]])
     with replacing(page) as temporary:
         temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-    log.info(f"tables: {page}, {everything['system'].nunique()} systems on {everything['data'].nunique()} data sets")
+    log.info(f"tables: {page}, {everything['system'].nunique()} systems on {', '.join(everything['data'].unique())}")
 
 
-def section(table: pd.DataFrame, data: str, systems: list[str], results: Path) -> list[str]:
+def shots_of(accuracies: pd.DataFrame) -> list[int]:
+    """Numbers of support images that were measured, from the fewest."""
+    return sorted({int(found[1]) for name in accuracies["setting"].unique() if (found := SHOTS.fullmatch(name))})
+
+
+def section(table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[str], results: Path) -> list[str]:
     """Lines of a data set's table."""
-    published = any(data in figures for figures in SYSTEMS.values())
-    names = ["1-shot", "5-shot", "1-shot - MeLa", "5-shot - MeLa", "tasks", "seeds", "training"]
+    published = tuple(shots) == PUBLISHED_SHOTS and any(data in figures for figures in SYSTEMS.values())
+    names = [*(f"{k}-shot" for k in shots), *(f"{k}-shot - MeLa" for k in shots), "tasks", "seeds", "training"]
     names += ["published"] if published else []
     lines = [f"| system | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for heading in GROUPS.values():
@@ -73,9 +89,9 @@ def section(table: pd.DataFrame, data: str, systems: list[str], results: Path) -
             lines.append(f"| **{heading}** |" + " |" * len(names))
         for system in inside:
             found = table[table["system"] == system].set_index("setting").to_dict("index")
-            cells = row(found)
+            cells = row(found, shots)
             if system == REFERENCE:
-                cells[2:4] = ["", ""]
+                cells[len(shots) : 2 * len(shots)] = [""] * len(shots)
             cells.append(training_time(results / data, system) if found else "")
             if published:
                 figures = SYSTEMS.get(system, {}).get(data)
@@ -84,32 +100,32 @@ def section(table: pd.DataFrame, data: str, systems: list[str], results: Path) -
     return lines
 
 
-def heads_section(heads: pd.DataFrame, systems: list[str]) -> list[str]:
-    """Lines of a data set's table of heads: 1-shot / 5-shot means over seeds."""
+def heads_section(heads: pd.DataFrame, shots: Sequence[int], systems: list[str]) -> list[str]:
+    """Lines of a data set's table of heads: means over seeds, for each number of shots."""
     means = heads.groupby(["system", "head", "setting"])["mean"].mean()
     names = [*HEADS, "logistic, 5x support"]
     lines = [f"| features of | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for system in systems:
         if system not in means.index:
             continue
-        pairs = [[means.get((system, name, setting)) for setting in SETTINGS] for name in HEADS]
-        pairs.append([means.get((system, "logistic", f"{setting}_5x")) for setting in SETTINGS])
-        cells = [" / ".join("-" if mean is None else f"{mean:.1f}" for mean in pair) for pair in pairs]
+        found = [[means.get((system, name, f"{k}_shot")) for k in shots] for name in HEADS]
+        found.append([means.get((system, "logistic", f"{k}_shot_5x")) for k in shots])
+        cells = [" / ".join("-" if mean is None else f"{mean:.1f}" for mean in of_a_head) for of_a_head in found]
         lines.append(f"| {title(system)} | {' | '.join(cells)} |")
     return lines
 
 
-def row(found: Mapping[Any, Mapping[Any, Any]]) -> list[str]:
+def row(found: Mapping[Any, Mapping[Any, Any]], shots: Sequence[int]) -> list[str]:
     """Accuracies, differences, tasks and seeds of a system, or that it is not measured."""
     if not found:
-        return [NOT_MEASURED, NOT_MEASURED, *[""] * 4]
+        return [*[NOT_MEASURED] * len(shots), *[""] * (len(shots) + 2)]
     cells = []
-    for setting in SETTINGS:
-        one = found[setting]
+    for k in shots:
+        one = found[f"{k}_shot"]
         spread = f" ({one['worst_seed']:.1f} to {one['best_seed']:.1f})" if one["seeds"] > 1 else ""
         cells.append(f"{one['mean']:.1f} ± {one['ci95']:.1f}{spread}")
-    for setting in SETTINGS:
-        difference = found[setting]
+    for k in shots:
+        difference = found[f"{k}_shot"]
         cells.append(f"{difference['difference']:+.1f} ± {difference['difference_ci95']:.1f}")
     any_one = next(iter(found.values()))
     return [*cells, f"{any_one['tasks']:,}", str(any_one["seeds"])]

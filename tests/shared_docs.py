@@ -48,6 +48,11 @@ MELA = {
 }
 # commands that tests/test_dvc.py runs among those of the tutorial, before its experiment is undone
 DVC = {"dvc repro", "dvc plots diff"}
+# commands that tests/test_benchmark_own_data.py runs
+BENCHMARK = [
+    "mela data check data/raw/mine --preset benchmark/data/glyphs.yaml --write benchmark/data/mine.yaml",
+    "dvc --cd benchmark repro --force images@mine",
+]
 # commands that nothing runs, and why; tests/test_docs.py checks that they would be understood
 INSTALLS = "installs packages, or takes minutes and is what runs the tests itself"
 SHELL = "changes the shell that it is typed into"

@@ -26,9 +26,9 @@ from mela.data.inspection import inspect
 from mela.data.layout import find_layout
 from mela.data.suggestion import fill_preset, suggest
 from mela.errors import MelaError
-from mela.params import DataParams, TaskParams, check_document
+from mela.params import EXTRA_BLOCKS, DataParams, TaskParams, check_document
 
-PRESET = ROOT / "presets/glyphs.yaml"
+PRESET, BENCHMARK = ROOT / "presets/glyphs.yaml", ROOT / "benchmark/data/glyphs.yaml"
 
 
 @dataclass
@@ -386,23 +386,30 @@ def data_sets(draw: st.DrawFn) -> dict[str, bytes]:
 
 
 @hypothesis_settings(deadline=None, max_examples=40)
-@given(files=data_sets(), asked=st.sampled_from([None, None, "tasks", "classes"]))
-def test_the_check_and_the_stages_agree(files: dict[str, bytes], asked: str | None) -> None:
+@given(
+    files=data_sets(),
+    asked=st.sampled_from([None, None, "tasks", "classes"]),
+    preset=st.sampled_from([PRESET, BENCHMARK]),
+)
+def test_the_check_and_the_stages_agree(files: dict[str, bytes], asked: str | None, preset: Path) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()
         for path, content in files.items():
             (folder / "mine" / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / "mine" / path).write_bytes(content)
-        settings = DataParams.read(PRESET)
+        settings = DataParams.read(preset)
         layout = find_layout(folder / "mine", asked)  # type: ignore[arg-type]
         findings = inspect(layout, split_fractions=settings.split_fractions, seed=settings.seed)
         params = folder / "params.yaml"
-        params.write_text(fill_preset(PRESET.read_text("utf-8"), suggest(findings), title="test"), "utf-8")
+        params.write_text(fill_preset(preset.read_text("utf-8"), suggest(findings), title="test"), "utf-8")
         check_document(params)
         told = run_both(folder, params)
         event("used" if told is None else "refused")
         if told is None:
             assert findings.errors == []
+            n_tasks = store.read_table(folder / "train.parquet", store.MANIFEST)["task_id"].nunique()
+            for block in EXTRA_BLOCKS if preset == BENCHMARK else []:
+                assert 1 <= block.read(params).model_dump()["tasks_per_epoch"] <= n_tasks
         else:
             assert any(error.startswith(told) for error in findings.errors), (told, findings.errors)
 

@@ -12,14 +12,14 @@ from ruamel.yaml import YAML
 from mela.data.inspection import Classes, Findings, Tasks
 from mela.data.source import SPLITS
 from mela.errors import MelaError
-from mela.params import check_document
+from mela.params import EXTRA_BLOCKS, check_document
 
 SIDES = (28, 32, 64)
 WAYS, SHOTS, QUERIES = 5, 5, 15
 MEASURED = (1, 5, 10)
 # of the preset glyphs: steps of the initial training, times that an image occurs in training tasks, images that the
-# final training sees
-STEPS, OCCURRENCES, SEEN = 600, 60, 70_000
+# final training sees, tasks of an epoch
+STEPS, OCCURRENCES, SEEN, TASKS_PER_EPOCH = 600, 60, 70_000, 150
 
 
 def suggest(findings: Findings) -> dict[str, Any]:
@@ -63,13 +63,16 @@ def _of_tasks(tasks: Tasks, images: int) -> dict[str, Any]:
     classes = max(2, min(len(tasks.label_names), images))
     possible = table["support"] if tasks.support else table["support"].clip(upper=shots)
     epochs = _within(math.ceil(STEPS / max(1, n_tasks)), 4, 25)
+    labels = _of_labels(classes, task_classes, images)
+    of_a_task = float((training["ways"] * (training["fewest"] + training["most"]) / 2).mean()) if n_tasks else 1.0
     return {
         "tasks.shots": shots,
         "evaluate.shots": _measured([int(value) for value in possible[table["split"] == "test"]]),
         "embed.epochs": epochs,
         "embed.milestones": [math.ceil(0.75 * epochs)],
         "embed.tasks_per_epoch": None if n_tasks <= STEPS else STEPS,
-        **_of_labels(classes, task_classes, images),
+        **labels,
+        **_of_methods(epochs, max(1, min(n_tasks, STEPS)), of_a_task, labels["pretrain.epochs"] * images),
     }
 
 
@@ -87,6 +90,8 @@ def _of_classes(classes: Classes) -> dict[str, Any]:
     fewest = min([SHOTS + QUERIES, *(min(own.values()) for own in drawn.values())])
     shots = _shots(fewest)
     train = _within(round(OCCURRENCES * images / (ways * fewest)), 50, 3000)
+    per_epoch = min(TASKS_PER_EPOCH, train)
+    labels = _of_labels(max(2, len(sizes["train"])), ways * train, images)
     return {
         "tasks.ways": ways,
         "tasks.shots": shots,
@@ -95,8 +100,9 @@ def _of_classes(classes: Classes) -> dict[str, Any]:
         "tasks.val": 200 if "val" in drawn else 0,
         "tasks.test": 600 if "test" in drawn else 0,
         "evaluate.shots": sorted({1, shots}),
-        "embed.tasks_per_epoch": min(150, train),
-        **_of_labels(max(2, len(sizes["train"])), ways * train, images),
+        "embed.tasks_per_epoch": per_epoch,
+        **labels,
+        **_of_methods(STEPS // TASKS_PER_EPOCH, per_epoch, ways * fewest, labels["pretrain.epochs"] * images),
     }
 
 
@@ -110,6 +116,34 @@ def _of_labels(classes: int, task_classes: int, images: int) -> dict[str, Any]:
     }
 
 
+def _of_methods(epochs: int, tasks: int, images: float, pretraining: int) -> dict[str, Any]:
+    """Of the benchmark: as many images as both trainings see, and a third of that for what goes on from them.
+
+    Parameters
+    ----------
+    epochs, tasks
+        Of the initial training, and tasks of an epoch.
+    images : float
+        Of a task.
+    pretraining : int
+        Images that the final training sees.
+    """
+    whole = max(3, epochs + round(pretraining / (tasks * images)))
+    third = max(1, round(whole / 3))
+    return {
+        "methods.epochs": whole,
+        "methods.milestones": _milestones(whole),
+        "methods.tasks_per_epoch": tasks,
+        "tuning.epochs": third,
+        "tuning.milestones": _milestones(third),
+        "tuning.tasks_per_epoch": tasks,
+    }
+
+
+def _milestones(epochs: int) -> list[int]:
+    return sorted({round(0.75 * epochs), round(0.9 * epochs)} & set(range(1, epochs)))
+
+
 def _shots(images: int) -> int:
     """Half of the images of a label, at most 5."""
     return _within(images // 2, 1, SHOTS)
@@ -121,6 +155,8 @@ def _within(value: int, least: int, most: int) -> int:
 
 def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
     """The text of a preset with other values, its comments kept but for those at its head.
+
+    Values of blocks that only the benchmark has are left out where the preset is not one of its own.
 
     Parameters
     ----------
@@ -136,8 +172,11 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
         type(None), lambda representer, value: representer.represent_scalar("tag:yaml.org,2002:null", "null")
     )
     document = yaml.load(re.sub(r"\A(#.*\n|\s*\n)*", "", preset))
+    extra = {block.block for block in EXTRA_BLOCKS}
     for key, value in values.items():
         block, name = key.split(".")
+        if block in extra and block not in document:
+            continue
         if isinstance(value, list):
             # keeps [1, 5] on one line
             document[block][name][:] = value

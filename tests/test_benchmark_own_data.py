@@ -1,0 +1,100 @@
+"""docs/methods.md followed for tasks of one's own: the benchmark on them under real DVC, and its table."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT, change
+from ruamel.yaml import YAML
+from shared_docs import BENCHMARK, blocks
+from test_adding_a_method import apply
+from test_benchmark import ask, copy_project
+from test_own_data_docs import draw
+
+from benchmark import tables
+from mela.errors import MelaError
+from mela.params import MethodsParams, TaskParams, TuningParams
+
+PAGE = "docs/methods.md"
+DATA = Path("benchmark/data/mine.yaml")
+SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretrain.milestones": [], "model.width": 4}
+SHORT |= {"methods.epochs": 1, "methods.milestones": [], "data.size": 16, "runtime.device": "cpu"}
+# what DVC is asked for in place of all systems
+CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-mela-mine-0"]
+DVC = [sys.executable, "-m", "dvc", "--cd", "benchmark"]
+
+
+def run(command: str, folder: Path) -> str:
+    name, *rest = shlex.split(command)
+    return ask(sys.executable, "-m", name, *rest, where=folder)
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project that has done what the page says, with trainings of an epoch."""
+    folder = tmp_path_factory.mktemp("mine") / "project"
+    copy_project(folder)
+    rng = np.random.default_rng(0)
+    for person in range(40):
+        for label, kind in enumerate(rng.permutation(6)[:3].tolist()):
+            for drawing in range(4):
+                draw(kind, folder / f"data/raw/mine/person{person}/pile {label}/{drawing}.png", rng)
+    first, again = BENCHMARK
+    run(first, folder)
+    methods, tuning = MethodsParams.read(folder / DATA), TuningParams.read(folder / DATA)
+    assert methods.tasks_per_epoch == tuning.tasks_per_epoch == 26
+    assert methods.epochs == pytest.approx(3 * tuning.epochs, abs=2)
+    assert TaskParams.read(folder / DATA).shots == 2
+    change(folder / DATA, SHORT)
+    (diff,) = (block for block in blocks(PAGE) if block.language == "diff" and "mine" in block.content)
+    apply(diff.content, folder)
+    ask(*DVC, "repro", *CELLS, where=folder)
+    assert "images@mine" in again
+    return folder
+
+
+def test_nothing_asks_for_true_classes(mine: Path) -> None:
+    names = [line.split()[0] for line in ask(*DVC, "stage", "list", "--name-only", where=mine).splitlines()]
+    assert "labels@rfs-mela-mine-0" in names
+    assert [name for name in names if "oracle" in name] == [
+        "label_oracle@mine-0",
+        "label_oracle@mine-1",
+        "label_oracle@mine-2",
+    ]
+
+
+def test_the_table_has_the_shots_that_there_are(mine: Path) -> None:
+    told = ask(sys.executable, "-m", "benchmark.tables", where=mine)
+    assert "2 systems on mine" in told
+    page = (mine / "docs/systems.md").read_text(encoding="utf-8")
+    assert "| system | 1-shot | 2-shot | 1-shot - MeLa | 2-shot - MeLa | tasks | seeds | training |" in page
+    assert re.search(
+        r"\| ProtoNet \| [\d.]+ ± [\d.]+ \| [\d.]+ ± [\d.]+ \| [+-][\d.]+ ± [\d.]+ \| [+-].* \| 8 \| 1 \|", page
+    )
+    assert "| true labels | not measured | not measured |  |  |  |  |  |" in page
+    assert "on the same features, 1-shot / 2-shot, means" in page
+
+
+def test_images_that_have_changed(mine: Path) -> None:
+    """DVC takes the packed images for those of before until it is told otherwise."""
+    draw(5, mine / "data/raw/mine/person3/pile 1/0.png", np.random.default_rng(9))
+    assert "Running stage" not in ask(*DVC, "repro", *CELLS, where=mine)
+    packed = (mine / "benchmark/runs/mine/images.npy").read_bytes()
+    run(BENCHMARK[1], mine)
+    assert (mine / "benchmark/runs/mine/images.npy").read_bytes() != packed
+    assert "tasks@protonet-mine-0" in ask(*DVC, "status", *CELLS, where=mine)
+
+
+def test_nothing_is_measured_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("benchmark").mkdir()
+    YAML().dump({"data": ["mine"], "systems": ["initial"]}, Path("benchmark/params.yaml"))
+    with pytest.raises(
+        MelaError, match=r"benchmark/results: expected accuracies of some system on mine, found none; run"
+    ):
+        tables.main(page=Path("systems.md"))
+    assert not Path("systems.md").exists()
+    assert (ROOT / PAGE).is_file()
