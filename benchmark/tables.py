@@ -79,7 +79,8 @@ def shots_of(accuracies: pd.DataFrame) -> list[int]:
 
 def section(table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[str], results: Path) -> list[str]:
     """Lines of a data set's table."""
-    published = tuple(shots) == PUBLISHED_SHOTS and any(data in figures for figures in SYSTEMS.values())
+    known = data.removesuffix("_resnet12")
+    published = tuple(shots) == PUBLISHED_SHOTS and any(known in figures for figures in SYSTEMS.values())
     names = [*(f"{k}-shot" for k in shots), *(f"{k}-shot - MeLa" for k in shots), "tasks", "seeds", "training"]
     names += ["published"] if published else []
     lines = [f"| system | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
@@ -94,7 +95,7 @@ def section(table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[
                 cells[len(shots) : 2 * len(shots)] = [""] * len(shots)
             cells.append(training_time(results / data, system) if found else "")
             if published:
-                figures = SYSTEMS.get(system, {}).get(data)
+                figures = SYSTEMS.get(system, {}).get(known)
                 cells.append(f"*{figures[0]} / {figures[1]}*" if figures else "")
             lines.append(f"| {title(system)} | {' | '.join(cells)} |")
     return lines

@@ -15,7 +15,20 @@ from benchmark.systems import group, require, title
 from mela import store
 from mela.errors import MelaError
 from mela.method import find_method, method_names
-from mela.params import BLOCKS, EXTRA_BLOCKS, check_document
+from mela.params import (
+    BLOCKS,
+    EXTRA_BLOCKS,
+    DataParams,
+    EmbedParams,
+    EvaluateParams,
+    KMeansParams,
+    LabelerParams,
+    MethodsParams,
+    PretrainParams,
+    TaskParams,
+    TuningParams,
+    check_document,
+)
 from mela.published import SYSTEMS
 
 HERE = ROOT / "benchmark"
@@ -33,6 +46,8 @@ CODE = {
 }
 KIND_OF = {"tasks": "tasks", "tuned": "tasks", "labels": "labels", "distill": "labels", "unlabeled": "images"}
 KIND_OF |= {stage: "test" for stage in STAGES if stage.startswith("test_")}
+TRAINING_IMAGES = {"glyphs": 80 * 60, "omniglot": 1028 * 20, "cifar_fs": 64 * 600, "fc100": 60 * 600}
+TRAINING_IMAGES |= {f"{name}_resnet12": TRAINING_IMAGES[name] for name in ("cifar_fs", "fc100")}
 LABELS = {"label_mela", "label_kmeans", "label_oracle", "labels", "distill"}
 
 
@@ -182,6 +197,25 @@ def test_data_sets_have_all_parameters(data: str) -> None:
     for block in EXTRA_BLOCKS:
         block.read(path)
     assert set(PARAMS["data"]) <= {found.stem for found in (HERE / "data").glob("*.yaml")}
+
+
+@pytest.mark.parametrize("data", sorted(TRAINING_IMAGES))
+def test_methods_on_tasks_see_as_many_images_as_both_trainings_of_mela(data: str) -> None:
+    path = HERE / "data" / f"{data}.yaml"
+    tasks, embed, methods = TaskParams.read(path), EmbedParams.read(path), MethodsParams.read(path)
+    of_a_task = tasks.ways * (tasks.shots + tasks.queries)
+    initial = embed.epochs * (embed.tasks_per_epoch or 0) * of_a_task
+    both = initial + PretrainParams.read(path).epochs * TRAINING_IMAGES[data]
+    assert methods.epochs * methods.tasks_per_epoch * of_a_task == pytest.approx(both, rel=0.03)
+    tuning = TuningParams.read(path)
+    assert tuning.epochs * tuning.tasks_per_epoch * of_a_task == pytest.approx(both / 3, rel=0.15)
+
+
+@pytest.mark.parametrize("data", ["cifar_fs", "fc100"])
+def test_both_networks_meet_the_same_tasks(data: str) -> None:
+    small, large = (HERE / "data" / f"{name}.yaml" for name in (data, f"{data}_resnet12"))
+    for block in (DataParams, TaskParams, EvaluateParams, LabelerParams, KMeansParams):
+        assert block.read(small) == block.read(large)
 
 
 def test_names_of_systems() -> None:
