@@ -56,7 +56,9 @@ def measure(data: str, name: str, optimizer: Literal["sgd", "adam"], rate: float
         tasks,
         Training(
             stage="methods",
-            schedule=Schedule(**settings.schedule(), learning_rate=rate, optimizer=optimizer),
+            schedule=Schedule(
+                **settings.schedule(), learning_rate=rate, optimizer=optimizer, rate_name="the learning rate"
+            ),
             seed=SEED,
             augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
             compute=Compute(dtype=choose_dtype(model.precision, device)),

@@ -152,7 +152,7 @@ class Point:
         images, test = self.study.images(), Episodes(self.study.tasks("test", self.study.block(TaskParams).test))
         if system == "protonet":
             return own_rule(self.protonet(), images, test, [1, 5])
-        labels = {"mela-rfs": self.inferred, "oracle-rfs": self.true}
+        labels = {"mela-rfs": self.inferred_labels, "oracle-rfs": self.true_labels}
         trained = self.pretrained(labels[system]()) if system in labels else self.initial()
         settings = self.study.block(EvaluateParams)
         return evaluate_model(
@@ -202,23 +202,24 @@ class Point:
             save_model(path, backbone, self.configuration)
         return load_model(path, torch.device("cpu"), images)
 
-    def inferred(self) -> Targets:
+    def inferred_labels(self) -> Targets:
         """Labels by merging; how many and how good they are is kept."""
         rows, ids = self.study.tasks("train", self.number), self.tasks.image_ids()
         samples = manifest_samples(rows, ids, extract_features(self.initial(), self.study.images(), ids))
         found = LearnLabeler(q=self.study.block(LabelerParams).q, random_state=self.seed).fit_tasks(samples)
         flat = label_images(found.class_labels_, len(found.cluster_centers_), ids[samples.index], samples.classes)
-        true = pd.factorize(self.study.truth("train").set_index("image_id")["class"].reindex(flat.image_ids))[0]
+        true = self.true_labels()
         told: dict[str, float] = {
             "classes": len(found.cluster_centers_),
+            "true_classes": true.n_labels,
             "images": len(flat.image_ids),
             "all_images": len(ids),
+            "label_accuracy": 100 * majority_accuracy(flat.labels, true.labels[np.searchsorted(ids, flat.image_ids)]),
         }
-        told |= {"true_classes": len(np.unique(true)), "accuracy": 100 * majority_accuracy(flat.labels, true)}
         store.write_json(self.results / "labels.json", told)
         return Targets(image_ids=flat.image_ids, labels=flat.labels)
 
-    def true(self) -> Targets:
+    def true_labels(self) -> Targets:
         """The true labels of the same images."""
         known, ids = self.study.truth("train").set_index("image_id")["class"], self.tasks.image_ids()
         return Targets(image_ids=ids, labels=pd.factorize(known.reindex(ids), sort=True)[0])
@@ -227,14 +228,18 @@ class Point:
         """Trained on the same tasks."""
         with seeded(self.seed):
             learner: Learner = find_method("protonet").learner(build_backbone(**self.configuration, seed=self.seed))
-        schedule, per_epoch = self.stretched(self.study.block(MethodsParams))
+        changes, per_epoch = self.stretched(self.study.block(MethodsParams))
+        schedule = Schedule(
+            **changes,
+            learning_rate=learner.learning_rate,
+            optimizer=learner.optimizer,
+            rate_name=f"learning_rate of {type(learner).__name__}",
+        )
         train_on_tasks(
             learner,
             self.study.images(),
             self.tasks,
-            self.training(
-                "methods", Schedule(**schedule, learning_rate=learner.learning_rate, optimizer=learner.optimizer)
-            ),
+            self.training("methods", schedule),
             tasks_per_epoch=per_epoch,
         )
         return learner
@@ -273,7 +278,7 @@ def table(results: Path) -> pd.DataFrame:
         name = f"{kind}-{number}"
         rows = summarize_systems(read_results(results / data, name), SYSTEMS, [*SETTINGS], "mela-rfs")
         labels = [store.read_json(path) for path in sorted((results / data / name).glob("*/labels.json"))]
-        for column in ("classes", "images", "all_images", "true_classes", "accuracy"):
+        for column in ("classes", "true_classes", "images", "all_images", "label_accuracy"):
             rows[column] = np.mean([found[column] for found in labels]) if labels else np.nan
         parts.append(rows.assign(data=data, kind=kind, training_tasks=number))
     every = pd.concat(parts, ignore_index=True)
@@ -306,15 +311,15 @@ def plot(rows: pd.DataFrame) -> Figure:
 
 
 def main(
-    data: Annotated[list[str], typer.Option("--data", help="glyphs | cifar_fs")] = [*DATA],  # noqa: B006
-    kinds: Annotated[list[str], typer.Option("--kind", help="even | uneven")] = [*KINDS],  # noqa: B006
+    data: Annotated[list[str], typer.Option("--data", help=" | ".join(DATA))] = [*DATA],  # noqa: B006
+    kinds: Annotated[list[str], typer.Option("--kind", help=" | ".join(KINDS))] = [*KINDS],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="seeds, from 0")] = 3,
     folder: Annotated[Path, typer.Option(help="of images, tasks and embeddings")] = Path("build/task_numbers"),
     results: Annotated[Path, typer.Option(help="of accuracies")] = Path("results/task_numbers"),
     out: Annotated[Path, typer.Option(help="the table")] = Path("results/task_numbers.csv"),
     figures: Annotated[Path, typer.Option(help="folder of the figures")] = Path("docs"),
 ) -> None:
-    """Train what is missing, seed after seed; then write the table and the figure."""
+    """Train what is missing, seed after seed; then write the table and a figure for each data set."""
     for option, chosen, known in (("--data", data, [*DATA]), ("--kind", kinds, [*KINDS])):
         for name in chosen:
             if name not in known:

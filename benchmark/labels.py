@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmark.training import training
+from benchmark.training import prepared
 from mela import store
 from mela.backbones import build_backbone
 from mela.checkpoints import steady
@@ -35,7 +35,7 @@ def main(
     with steady(images, labels, *([] if teacher is None else [teacher])) as inputs:
         packed, targets = store.open_images(images), read_targets(labels, soft=False)
         configuration = configure(ModelParams.read(params), packed, targets.image_ids)
-    with training("labels", method, settings, params, inputs) as one:
+    with prepared("labels", method, settings, params, inputs) as one:
         backbone = build_backbone(**configuration, seed=settings.seed)
         with seeded(settings.seed):
             learner = find_method(method).learner(backbone, targets.n_labels).to(one.device)

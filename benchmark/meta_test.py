@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
 from mela import store
@@ -12,6 +13,7 @@ from mela.checked import read_manifest
 from mela.comparison import summarize_heads
 from mela.device import choose_device
 from mela.episodes import Episodes
+from mela.errors import MelaError
 from mela.evaluation import feature_lookups, require_unseen
 from mela.heads import HEADS
 from mela.learned import load_learner
@@ -38,6 +40,8 @@ def main(
     settings, augment = EvaluateParams.read(params), AugmentParams.read(params)
     device = choose_device(RuntimeParams.read(params).device)
     packed, tasks = store.open_images(images), Episodes(read_manifest(test))
+    if len(tasks) < 2:
+        raise MelaError(f"{test}: expected two test tasks or more, which an interval needs, got {len(tasks)}; add some")
     require_unseen(tasks, Episodes(read_manifest(train)), str(test))
     learner = load_learner(model, device)
     backbone = load_model(model, device, packed) if learner is None else learner.backbone
@@ -52,11 +56,20 @@ def main(
     )
     parts = {name: with_head(head, lookup, tasks, settings.shots, copies=copies) for name, head in HEADS.items()}
     parts["own"] = own_rule(learner, packed, tasks, settings.shots) if isinstance(learner, Learner) else parts[OWN]
+    parts = {name: of_two_or_more(part) for name, part in parts.items()}
+    if parts["own"].empty:
+        shots = " or ".join(map(str, settings.shots))
+        raise MelaError(f"evaluate.shots: expected what two test tasks allow, got {shots}, which fewer do; lower it")
     with together():
         store.write_table(out, parts["own"], store.RESULTS, stage="meta_test", params=settings.model_dump(mode="json"))
         store.write_csv(heads, summarize_heads(parts))
     own = parts["own"].groupby("setting")["accuracy"].mean()
     log.info("meta_test: " + ", ".join(f"{setting} {accuracy:.2f}" for setting, accuracy in own.items()))
+
+
+def of_two_or_more(accuracies: pd.DataFrame) -> pd.DataFrame:
+    """Without the settings that a single task allows, of which there is no interval."""
+    return accuracies[accuracies.groupby("setting")["task_id"].transform("size") > 1]
 
 
 if __name__ == "__main__":

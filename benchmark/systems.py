@@ -23,6 +23,12 @@ def title(system: str) -> str:
     return LABELS[first] + (f" + {' + '.join(titles)}" if titles else "")
 
 
+def uses(system: str) -> str | None:
+    """The labels that a system uses, if any."""
+    first = system.split("-")[0]
+    return first if first in LABELS else None
+
+
 def group(system: str) -> str:
     """Under which heading of a table it stands, by what it has seen."""
     first = system.split("-")[0]

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from benchmark import places
-from benchmark.systems import GROUPS, group, require, title
+from benchmark.systems import GROUPS, group, require, title, uses
 from mela import store
 from mela.atomic import replacing
 from mela.comparison import read_heads, read_results, summarize_systems
@@ -27,11 +28,11 @@ NOT_MEASURED = "not measured"
 HEADER = """# Systems side by side
 
 Made by `make tables` from the accuracies in `benchmark/results`; [Methods](methods.md) says what the systems are, and
-how they were trained. Accuracy in percent on the frozen test tasks of each data set, which have 5 ways and 15 queries
-per class unless its parameters say otherwise: mean over seeds and tasks with its 95% interval over tasks, in brackets
-the means of the worst and the best seed. Then the paired differences from MeLa on the same tasks. *Published* figures
-are those of the paper, with other and larger networks, and do not compare with ours; what does is the order. Training
-is the time of a system's last step alone.
+how they were trained. Accuracy in percent on the frozen test tasks of each data set (5 ways and 15 queries per class,
+but for data that comes as tasks, which have their own): mean over seeds and tasks with its 95% interval over tasks, in
+brackets the means of the worst and the best seed. Then the paired differences from MeLa on the same tasks. *Published*
+figures are those of the paper, with other and larger networks, and do not compare with ours; what does is the order.
+Training is the time of a system's last step alone.
 """
 
 HEADS_HEADER = """Other heads on the same features, {shots}, means over seeds and tasks. The transductive one
@@ -49,17 +50,18 @@ def main(
     matrix = read_yaml(params)
     for system in matrix["systems"]:
         require(system)
+    systems = [name for name in matrix["systems"] if uses(name) is None or uses(name) in matrix["labels"]]
     parts, lines = [], [HEADER]
     for data in matrix["data"]:
         accuracies = read_results(results, data)
-        shots = shots_of(accuracies)
-        table = summarize_systems(accuracies, matrix["systems"], [f"{k}_shot" for k in shots], REFERENCE)
+        shots = shots_of(accuracies[accuracies["system"].isin(systems)])
+        table = summarize_systems(accuracies, systems, [f"{k}_shot" for k in shots], REFERENCE)
         if table.empty:
             continue
         parts.append(table.assign(data=data))
-        lines += [f"## {data}", "", *section(table, data, shots, matrix["systems"], results), ""]
+        lines += [f"## {data}", "", *section(table, data, shots, systems, results), ""]
         lines.append(HEADS_HEADER.format(shots=" / ".join(f"{k}-shot" for k in shots)))
-        lines += [*heads_section(read_heads(results, data), shots, matrix["systems"]), ""]
+        lines += [*heads_section(read_heads(results, data), shots, systems), ""]
     if not parts:
         raise MelaError(
             f"{results}: expected accuracies of some system on {', '.join(matrix['data'])}, found none; run "
@@ -120,16 +122,21 @@ def row(found: Mapping[Any, Mapping[Any, Any]], shots: Sequence[int]) -> list[st
     """Accuracies, differences, tasks and seeds of a system, or that it is not measured."""
     if not found:
         return [*[NOT_MEASURED] * len(shots), *[""] * (len(shots) + 2)]
+    settings = [found.get(f"{k}_shot") for k in shots]
     cells = []
-    for k in shots:
-        one = found[f"{k}_shot"]
+    for one in settings:
+        if one is None:
+            cells.append("-")
+            continue
         spread = f" ({one['worst_seed']:.1f} to {one['best_seed']:.1f})" if one["seeds"] > 1 else ""
         cells.append(f"{one['mean']:.1f} ± {one['ci95']:.1f}{spread}")
-    for k in shots:
-        difference = found[f"{k}_shot"]
-        cells.append(f"{difference['difference']:+.1f} ± {difference['difference_ci95']:.1f}")
-    any_one = next(iter(found.values()))
-    return [*cells, f"{any_one['tasks']:,}", str(any_one["seeds"])]
+    for one in settings:
+        known = one is not None and np.isfinite(one["difference"])
+        cells.append(f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f}" if one and known else "")
+    for name in ("tasks", "seeds"):
+        counts = [one[name] for one in settings if one is not None]
+        cells.append(" / ".join(f"{count:,}" for count in (counts if len(set(counts)) > 1 else counts[:1])))
+    return cells
 
 
 def training_time(folder: Path, system: str) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmark.training import own_schedule, training
+from benchmark.training import own_schedule, prepared
 from mela import store
 from mela.backbones import build_backbone
 from mela.checked import read_manifest
@@ -34,7 +34,7 @@ def main(
         packed = store.open_images(images)
         tasks = Episodes(read_manifest(train))
         configuration = configure(ModelParams.read(params), packed, tasks.image_ids())
-    with training("methods", method, settings, params, inputs) as one:
+    with prepared("methods", method, settings, params, inputs) as one:
         with seeded(settings.seed):
             backbone = build_backbone(**configuration, seed=settings.seed)
             learner = find_method(method).learner(backbone).to(one.device)

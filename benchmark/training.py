@@ -25,7 +25,7 @@ from stages.training import training_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beginning:
+class Prepared:
     """What a training of a method has before there is a learner.
 
     Attributes
@@ -63,9 +63,9 @@ def own_schedule(
 
 
 @contextmanager
-def training(
+def prepared(
     kind: str, method: str, settings: MethodsParams | PretrainParams, params: Path, inputs: Mapping[str, str]
-) -> Iterator[Beginning]:
+) -> Iterator[Prepared]:
     """Whatever a training needs beside a learner, its data and its schedule.
 
     Parameters
@@ -90,4 +90,4 @@ def training(
             f"{kind}-{method}", [settings, model, augment], inputs, device, compute, runtime.checkpoint_seconds
         )
         training_by = partial(training_of, settings, augment, compute=compute, checkpoint=kept, watch=watch, name=stage)
-        yield Beginning(method=method, device=device, training_by=training_by, checkpoint=kept)
+        yield Prepared(method=method, device=device, training_by=training_by, checkpoint=kept)

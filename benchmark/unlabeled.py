@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmark.training import own_schedule, training
+from benchmark.training import own_schedule, prepared
 from mela import store
 from mela.backbones import build_backbone
 from mela.checkpoints import steady
@@ -30,7 +30,7 @@ def main(
         packed = store.open_images(images)
         image_ids = store.read_table(listing, store.LISTING)["image_id"].to_numpy()
         configuration = configure(ModelParams.read(params), packed, image_ids)
-    with training("images", method, settings, params, inputs) as one:
+    with prepared("images", method, settings, params, inputs) as one:
         with seeded(settings.seed):
             backbone = build_backbone(**configuration, seed=settings.seed)
             learner = find_method(method).learner(backbone, len(image_ids)).to(one.device)

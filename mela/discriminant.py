@@ -15,6 +15,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 BLOCK = 16_384
+# a smaller variance within a class, relative to the average, is that of equal samples
+NOISE_LEAST = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,10 +127,11 @@ def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
     spread = float(scales[known].var())
     share = max(0.0, 1 - float((2 / degrees[known]).mean()) / spread) if spread > 0 else 0.0
     noise = 1 + (scales - 1) * share
-    if not noise.all():
+    equal = int((noise < NOISE_LEAST).sum())
+    if equal:
         raise MelaError(
             "features: expected samples that differ within task classes by about as much everywhere, got equal ones "
-            f"in {int((noise == 0).sum())} of {len(noise)} task classes beside enormously different ones; look for "
-            "outliers among the features"
+            f"in {equal} of {len(noise)} task classes beside enormously different ones; look for outliers among the "
+            "features"
         )
     return noise

@@ -27,8 +27,8 @@ def train_without_labels(
     image_ids : int64 (n,)
         Each once.
     training : Training
-        Every view of an image is augmented by itself. The parts of a batch would only be compared within themselves,
-        so there is one.
+        Every view of an image is augmented by itself. A batch is computed as a whole, since methods compare its images
+        with each other, or remember them for the next.
     batch_size : int
 
     Raises
@@ -38,8 +38,8 @@ def train_without_labels(
     """
     if training.accumulate > 1:
         raise MelaError(
-            f"{training.stage}.accumulate: expected 1, since images are told apart from all others of their batch, got "
-            f"{training.accumulate}; lower {training.stage}.batch_size instead"
+            f"{training.stage}.accumulate: expected 1 for methods on images alone, which compare or remember whole "
+            f"batches, got {training.accumulate}; set it to 1, or lower {training.stage}.batch_size"
         )
 
     def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -69,8 +69,8 @@ class Epoch:
     learning_rate: float
 
 
-def silent(epoch: Epoch) -> None:
-    """Tell nobody."""
+def tell_nobody(epoch: Epoch) -> None:
+    """Say nothing of a finished epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class Training:
     accumulate: int = 1
     compute: Compute = field(default_factory=Compute)
     checkpoint: Checkpoint | None = None
-    on_epoch: Callable[[Epoch], None] = silent
+    on_epoch: Callable[[Epoch], None] = tell_nobody
     watch: Watch = SILENT
 
 
@@ -140,16 +140,20 @@ def fit(
     training : Training
         Of which the number format, augmentation and parts are the affair of `epoch_steps`.
     generator : torch.Generator, optional
-        From which `epoch_steps` draws: at first what an epoch's steps are, and then what each of them needs. Whoever
-        gives a checkpoint gives it too.
+        From which `epoch_steps` draws: at first what an epoch's steps are, and then what each of them needs. A training
+        with a checkpoint needs it.
     steps_per_epoch : int
-        For whoever counts them.
+        For `training.watch`.
 
     Raises
     ------
     MelaError
         The loss became NaN or infinite, or the weights did in the last step; names epoch and step.
+    ValueError
+        There is a checkpoint, but no generator whose state it could keep.
     """
+    if training.checkpoint is not None and generator is None:
+        raise ValueError("fit: expected the generator of a training that has a checkpoint, got none")
     schedule, stage, team, watch = training.schedule, training.stage, training.compute.team, training.watch
     rate_name = schedule.rate_name or f"{stage}.learning_rate"
     optimizer = schedule.optimizer_of(model)

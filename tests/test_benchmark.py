@@ -20,7 +20,7 @@ from test_benchmark_definition import PARAMS, STAGES, filled
 
 from bench import method_rates
 from bench.environment import for_clone
-from benchmark import code, tables, unlabeled
+from benchmark import code, meta_test, tables, unlabeled
 from mela import store
 from mela.comparison import measured, read_heads, read_results, summarize_systems
 from mela.errors import MelaError
@@ -126,7 +126,7 @@ def test_all_seeds_meet_the_same_tasks_and_train_with_their_own(ran: Path) -> No
 def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ran)
     folder = Path("benchmark/results")
-    content = {"data": ["tiny"], "systems": [*RAN, "maml"]}
+    content = {"data": ["tiny"], "labels": ["mela", "oracle"], "systems": [*RAN, "maml", "kmeans-rfs"]}
     YAML().dump(content, Path("benchmark/params.yaml"))
     for system in ("protonet", "maml"):
         (folder / f"tiny/seed3/{system}.json").write_text(json.dumps({"seconds": 12.3, "memory_bytes": 5}))
@@ -142,6 +142,7 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     assert f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f} |" in line
     assert line.endswith("| 12 | 1 | 12 s |")
     assert re.search(r"\| MAML \| not measured \| not measured \|[ |]*\n", page), "and no time"
+    assert "K-means" not in page, "the matrix has no such labels"
     assert page.index("**Local labels only**") < page.index("ProtoNet") < page.index("**Global labels**")
     mela = summary[summary["system"] == "mela-rfs"]
     assert (mela["difference"] == 0).all()
@@ -260,6 +261,70 @@ def test_the_readme_has_rows_of_the_page() -> None:
     assert len(shown) > 5
     for line in shown:
         assert [row for row in rows if row.startswith(line.rstrip(" |"))], line
+
+
+def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other shots for one system, fewer tasks for more shots, and no MeLa to compare with."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(system: str, **tasks: int) -> None:
+        parts = [pd.DataFrame({"task_id": range(n), "setting": name, "accuracy": 50.0}) for name, n in tasks.items()]
+        rows = pd.concat(parts, ignore_index=True)
+        path = Path(f"benchmark/results/odd/seed0/{system}.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        store.write_table(path, rows, store.RESULTS, stage="test", params={})
+
+    write("initial", **{"1_shot": 1200, "3_shot": 3})
+    write("protonet", **{"1_shot": 1200})
+    write("frn", **{"2_shot": 5})
+    YAML().dump(
+        {"data": ["odd"], "labels": ["mela"], "systems": ["initial", "protonet", "mela-rfs"]},
+        Path("benchmark/params.yaml"),
+    )
+    tables.main(page=Path("systems.md"))
+    lines = Path("systems.md").read_text(encoding="utf-8").splitlines()
+    assert "| system | 1-shot | 3-shot | 1-shot - MeLa | 3-shot - MeLa | tasks | seeds | training |" in lines
+    assert "| initial embedding | 50.0 ± 0.0 | 50.0 ± 0.0 |  |  | 1,200 / 3 | 1 |  |" in lines
+    assert "| ProtoNet | 50.0 ± 0.0 | - |  |  | 1,200 | 1 |  |" in lines
+    assert "| MeLa | not measured | not measured |  |  |  |  |  |" in lines
+
+
+def test_few_test_tasks(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that one task allows has no interval, and is left out; fewer than two tasks are an error."""
+    monkeypatch.chdir(ran)
+    folder = Path("benchmark/runs/tiny")
+    rows = store.read_table(folder / "test.parquet", store.MANIFEST)
+    first, second = rows["task_id"].unique()[:2]
+    support = rows["role"] == "support"
+    nth = rows[support].groupby(["task_id", "local_label"]).cumcount().reindex(rows.index, fill_value=0)
+
+    def measure(chosen: pd.DataFrame) -> set[str]:
+        store.write_table(tmp_path / "test.parquet", chosen, store.MANIFEST, stage="test", params={})
+        meta_test.main(
+            images=folder / "images.npy",
+            train=folder / "train.parquet",
+            test=tmp_path / "test.parquet",
+            params=folder / "seed3/params.yaml",
+            model=folder / "seed3/protonet/model.safetensors",
+            out=tmp_path / "own.parquet",
+            heads=tmp_path / "heads.csv",
+        )
+        heads = store.read_csv(tmp_path / "heads.csv", store.HEADS)
+        own = store.read_table(tmp_path / "own.parquet", store.RESULTS)
+        assert set(own["setting"]) == {name for name in heads["setting"] if not name.endswith("x")}
+        return set(own["setting"])
+
+    both = rows[rows["task_id"].isin([first, second])]
+    assert measure(both) == {"1_shot", "5_shot"}
+    assert measure(both[(both["task_id"] == first) | (nth[both.index] == 0)]) == {"1_shot"}
+    (tmp_path / "own.parquet").unlink()
+    with pytest.raises(MelaError, match=r"test.parquet: expected two test tasks or more, .* got 1; add some"):
+        measure(rows[rows["task_id"] == first])
+    change(folder / "seed3/params.yaml", {"evaluate.shots": [6]})
+    with pytest.raises(MelaError, match=r"^evaluate.shots: expected what two test tasks allow, got 6, .* lower it"):
+        measure(both)
+    change(folder / "seed3/params.yaml", {"evaluate.shots": [1, 5]})
+    assert not (tmp_path / "own.parquet").exists()
 
 
 def copy_project(folder: Path) -> None:

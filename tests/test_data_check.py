@@ -26,7 +26,15 @@ from mela.data.inspection import inspect
 from mela.data.layout import find_layout
 from mela.data.suggestion import fill_preset, suggest
 from mela.errors import MelaError
-from mela.params import EXTRA_BLOCKS, DataParams, TaskParams, check_document
+from mela.params import (
+    DataParams,
+    EmbedParams,
+    MethodsParams,
+    PretrainParams,
+    TaskParams,
+    TuningParams,
+    check_document,
+)
 
 PRESET, BENCHMARK = ROOT / "presets/glyphs.yaml", ROOT / "benchmark/data/glyphs.yaml"
 
@@ -301,6 +309,17 @@ def test_a_preset_is_needed() -> None:
     )
 
 
+@pytest.mark.parametrize(("old", "new"), [("  rate: 0.1 ", "  rates: 0.1 "), ("  tasks_per_epoch: 150\n", "")])
+def test_a_preset_of_the_benchmark_is_right_in_its_own_blocks_too(tmp_path: Path, old: str, new: str) -> None:
+    people()
+    text = BENCHMARK.read_text("utf-8")
+    assert text.count(old) == 1
+    (tmp_path / "preset.yaml").write_text(text.replace(old, new), "utf-8")
+    done = check("mine", preset=tmp_path / "preset.yaml")
+    assert (done.status, done.out) == (1, "")
+    assert "preset.yaml: tuning." in done.err
+
+
 @pytest.mark.parametrize(
     ("folders", "kind"),
     [
@@ -407,11 +426,28 @@ def test_the_check_and_the_stages_agree(files: dict[str, bytes], asked: str | No
         event("used" if told is None else "refused")
         if told is None:
             assert findings.errors == []
-            n_tasks = store.read_table(folder / "train.parquet", store.MANIFEST)["task_id"].nunique()
-            for block in EXTRA_BLOCKS if preset == BENCHMARK else []:
-                assert 1 <= block.read(params).model_dump()["tasks_per_epoch"] <= n_tasks
+            if preset == BENCHMARK:
+                check_budget(folder, params)
         else:
             assert any(error.startswith(told) for error in findings.errors), (told, findings.errors)
+
+
+def check_budget(folder: Path, params: Path) -> None:
+    """Methods on tasks see as many images as both trainings of MeLa, up to half an epoch, if that is not too little."""
+    train = store.read_table(folder / "train.parquet", store.MANIFEST)
+    n_tasks = train["task_id"].nunique()
+    embed, methods, tuning = (block.read(params) for block in (EmbedParams, MethodsParams, TuningParams))
+    assert 1 <= methods.tasks_per_epoch == tuning.tasks_per_epoch <= n_tasks
+    if DataParams.read(params).name == "folder":
+        index = store.read_table(folder / "index.parquet", store.INDEX)
+        images = int((index["split"] == "train").sum())
+    else:
+        images = train["image_id"].nunique()
+    initial = embed.epochs * (embed.tasks_per_epoch or n_tasks) * len(train) / n_tasks
+    both = initial + PretrainParams.read(params).epochs * images
+    epoch = methods.tasks_per_epoch * len(train) / n_tasks
+    assert methods.epochs == 3 or abs(methods.epochs * epoch - both) <= 0.51 * epoch
+    assert tuning.epochs == max(1, round(methods.epochs / 3))
 
 
 def run_both(folder: Path, params: Path) -> str | None:

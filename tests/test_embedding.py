@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mela.augmentation import Augmentation, Changes
+from mela.augmentation import NONE, Augmentation, Changes
 from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
 from mela.embedding import train_embedding
@@ -20,7 +20,6 @@ from mela.errors import MelaError
 from mela.team import Team
 from mela.training import Epoch, Schedule, Training
 
-NONE = Augmentation(crop_padding=0, flip=False, jitter=0)
 SOME = Augmentation(crop_padding=1, flip=True, jitter=0.2)
 N_CLASSES, PER_CLASS = 6, 12
 

@@ -206,6 +206,14 @@ def test_blocks_of_pairs_do_not_show_in_the_merges(monkeypatch: pytest.MonkeyPat
     assert len(whole) > 30
 
 
+def test_noise_scales_of_equal_samples_beside_enormously_different_ones() -> None:
+    freedom, small = np.full(4, 4.0), np.array([0, 5, 6, 7.0])
+    assert (noise_scales(small, freedom, 3) > 0).all()
+    for outlier in (1e9, 1e20):
+        with pytest.raises(MelaError, match=r"got equal ones in 1 of 4 task classes beside enormously different ones"):
+            noise_scales(np.array([0, outlier, 1, 1]), freedom, 3)
+
+
 def test_noise_scales_shrink_to_one_when_chance_explains_them() -> None:
     rng = np.random.default_rng(0)
     rows, freedom = np.repeat(np.arange(300), 6), np.full(300, 5.0)

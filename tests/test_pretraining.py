@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
-from mela.augmentation import Augmentation
+from mela.augmentation import NONE, Augmentation
 from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
 from mela.episodes import Episodes
@@ -26,7 +26,6 @@ from mela.targets import Targets
 from mela.team import Team
 from mela.training import Schedule, Training
 
-NONE = Augmentation(crop_padding=0, flip=False, jitter=0)
 SOME = Augmentation(crop_padding=1, flip=True, jitter=0.2)
 SCHEDULE = Schedule(epochs=6, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[4], decay=0.1)
 TRAINING = Training(stage="pretrain", schedule=SCHEDULE, seed=0)

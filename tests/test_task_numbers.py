@@ -50,6 +50,13 @@ def test_trainings_have_the_same_steps_whatever_the_number_of_tasks(
     assert max(schedule["milestones"]) < schedule["epochs"]
 
 
+def test_the_table_is_that_of_the_results() -> None:
+    """What is in the repository."""
+    known = pd.read_csv(ROOT / "results/task_numbers.csv")
+    found = table(ROOT / "results/task_numbers").reset_index(drop=True)
+    pd.testing.assert_frame_equal(known, found, check_dtype=False, rtol=1e-4)
+
+
 def test_the_study_from_end_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

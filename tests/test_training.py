@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mela.checkpoints import Checkpoint
 from mela.errors import MelaError
 from mela.training import Epoch, Schedule, Training, batch_count, fit, log_epoch, shuffled_batches
 
@@ -229,6 +231,12 @@ def test_a_last_step_that_leads_nowhere_is_refused() -> None:
         match=r"^embed: expected finite weights after the last step, got NaN or infinity in weight; lower",
     ):
         fit(model, lambda: step, Training(stage="embed", schedule=schedule, seed=0))
+
+
+def test_a_checkpoint_needs_the_generator(tmp_path: Path) -> None:
+    model, kept = network(), Checkpoint(path=tmp_path / "state", fingerprint="a", interval=0)
+    with pytest.raises(ValueError, match="expected the generator of a training that has a checkpoint"):
+        fit(model, epoch_of(model), replace(training(), checkpoint=kept))
 
 
 class Embedded(nn.Module):

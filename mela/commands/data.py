@@ -38,7 +38,7 @@ def check(
     from mela.data.description import describe
     from mela.data.inspection import inspect
     from mela.data.layout import find_layout
-    from mela.data.suggestion import changed_lines, fill_preset, read_preset, suggest
+    from mela.data.suggestion import changed_lines, fill_preset, is_of_benchmark, read_preset, suggest
     from mela.params import DataParams
     from mela.store import write_text
     from mela.watching import watched
@@ -71,7 +71,8 @@ def check(
         print(filled, end="")
     elif write is not None:
         write_text(write, filled)
-        log.info(f"{write} is made for this data; `dvc repro` runs it")
+        then = "make benchmark" if is_of_benchmark(text) else "dvc repro"
+        log.info(f"{write} is made for this data; `{then}` runs it")
     else:
         print(f"params.yaml: {preset} with these values (--write params.yaml writes it)\n")
         print(changed_lines(text, filled), end="")

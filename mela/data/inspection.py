@@ -33,8 +33,10 @@ class Tasks:
     ----------
     table : DataFrame
         One row per task, by ``task_id`` in natural order: ``split`` (given, or drawn; empty where problems keep it
-        from being drawn), ``ways``, ``fewest`` and ``most`` (images of its local labels), ``support`` (most shots that
-        each of its labels allows: the support images given, or all but one).
+        from being drawn), ``ways``, ``images``, ``fewest`` and ``most`` (images of its local labels), ``support`` (most
+        shots that each of its labels allows: the support images given, or all but one).
+    training_images : int
+        Different images of all training tasks.
     support, query : tuple of int or None
         Fewest and most images of a local label with this role; None where roles are not given.
     label_names : Counter of str
@@ -43,6 +45,7 @@ class Tasks:
     """
 
     table: pd.DataFrame
+    training_images: int
     support: tuple[int, int] | None
     query: tuple[int, int] | None
     label_names: Counter[str]
@@ -174,6 +177,7 @@ def _tasks(
     found = per_label.groupby("task_id").agg(
         split=("split", "first"),
         ways=("images", "size"),
+        images=("images", "sum"),
         fewest=("images", "min"),
         most=("images", "max"),
         support=("support", "min"),
@@ -181,7 +185,15 @@ def _tasks(
     found = found.loc[sorted(found.index, key=natural_key)].reset_index()
     names = Counter(per_label.index.get_level_values("local_label"))
     usable = {image: split for image, split in split_of.items() if not image.startswith(UNKNOWN)}
-    return Tasks(table=found, support=support, query=query, label_names=names, splits_given=splits_given), usable
+    tasks = Tasks(
+        table=found,
+        training_images=sum(split == "train" for split in usable.values()),
+        support=support,
+        query=query,
+        label_names=names,
+        splits_given=splits_given,
+    )
+    return tasks, usable
 
 
 def _classes(

@@ -42,7 +42,7 @@ def suggest(findings: Findings) -> dict[str, Any]:
     if findings.errors:
         return values | {"tasks.ways": 2, "tasks.shots": 1, "tasks.queries": 1, "tasks.val": 0, "tasks.test": 0}
     if findings.tasks is not None:
-        return values | _of_tasks(findings.tasks, pictures.count)
+        return values | _of_tasks(findings.tasks)
     assert findings.classes is not None
     return values | _of_classes(findings.classes)
 
@@ -54,25 +54,22 @@ def _side(findings: Findings) -> int:
     return max((side for side in SIDES if side <= middle), default=SIDES[0])
 
 
-def _of_tasks(tasks: Tasks, images: int) -> dict[str, Any]:
-    table = tasks.table
+def _of_tasks(tasks: Tasks) -> dict[str, Any]:
+    table, images = tasks.table, tasks.training_images
     training = table[table["split"] == "train"]
     n_tasks, task_classes = len(training), int(training["ways"].sum())
     fewest = sorted(table["fewest"])
     shots = SHOTS if tasks.support else _shots(fewest[len(fewest) // 2])
     classes = max(2, min(len(tasks.label_names), images))
     possible = table["support"] if tasks.support else table["support"].clip(upper=shots)
-    epochs = _within(math.ceil(STEPS / max(1, n_tasks)), 4, 25)
-    labels = _of_labels(classes, task_classes, images)
-    of_a_task = float((training["ways"] * (training["fewest"] + training["most"]) / 2).mean()) if n_tasks else 1.0
+    per_epoch = min(n_tasks, STEPS)
     return {
         "tasks.shots": shots,
         "evaluate.shots": _measured([int(value) for value in possible[table["split"] == "test"]]),
-        "embed.epochs": epochs,
-        "embed.milestones": [math.ceil(0.75 * epochs)],
-        "embed.tasks_per_epoch": None if n_tasks <= STEPS else STEPS,
-        **labels,
-        **_of_methods(epochs, max(1, min(n_tasks, STEPS)), of_a_task, labels["pretrain.epochs"] * images),
+        **_of_trainings(
+            None if per_epoch == n_tasks else per_epoch, per_epoch, float(training["images"].mean()), images
+        ),
+        **_of_labels(classes, task_classes),
     }
 
 
@@ -91,7 +88,6 @@ def _of_classes(classes: Classes) -> dict[str, Any]:
     shots = _shots(fewest)
     train = _within(round(OCCURRENCES * images / (ways * fewest)), 50, 3000)
     per_epoch = min(TASKS_PER_EPOCH, train)
-    labels = _of_labels(max(2, len(sizes["train"])), ways * train, images)
     return {
         "tasks.ways": ways,
         "tasks.shots": shots,
@@ -100,39 +96,41 @@ def _of_classes(classes: Classes) -> dict[str, Any]:
         "tasks.val": 200 if "val" in drawn else 0,
         "tasks.test": 600 if "test" in drawn else 0,
         "evaluate.shots": sorted({1, shots}),
-        "embed.tasks_per_epoch": per_epoch,
-        **labels,
-        **_of_methods(STEPS // TASKS_PER_EPOCH, per_epoch, ways * fewest, labels["pretrain.epochs"] * images),
+        **_of_trainings(per_epoch, per_epoch, ways * fewest, images),
+        **_of_labels(max(2, len(sizes["train"])), ways * train),
     }
 
 
-def _of_labels(classes: int, task_classes: int, images: int) -> dict[str, Any]:
-    epochs = _within(SEEN // max(1, images), 15, 40)
-    return {
-        "labeler.n_clusters": max(2, min(4 * classes, task_classes)),
-        "kmeans.n_clusters": classes,
-        "pretrain.epochs": epochs,
-        "pretrain.milestones": [round(0.6 * epochs), round(0.8 * epochs)],
-    }
+def _of_labels(classes: int, task_classes: int) -> dict[str, Any]:
+    return {"labeler.n_clusters": max(2, min(4 * classes, task_classes)), "kmeans.n_clusters": classes}
 
 
-def _of_methods(epochs: int, tasks: int, images: float, pretraining: int) -> dict[str, Any]:
-    """Of the benchmark: as many images as both trainings see, and a third of that for what goes on from them.
+def _of_trainings(asked: int | None, tasks: int, of_a_task: float, images: int) -> dict[str, Any]:
+    """How long to train; methods of the benchmark on as many images as both trainings, or a third of that on top.
 
     Parameters
     ----------
-    epochs, tasks
-        Of the initial training, and tasks of an epoch.
-    images : float
-        Of a task.
-    pretraining : int
-        Images that the final training sees.
+    asked : int or None
+        Tasks of an epoch, as the parameters have it.
+    tasks : int
+        The same as a number.
+    of_a_task : float
+        Images of a task.
+    images : int
+        For the final training.
     """
-    whole = max(3, epochs + round(pretraining / (tasks * images)))
-    third = max(1, round(whole / 3))
+    initial = _within(math.ceil(STEPS / tasks), 4, 25)
+    final = _within(SEEN // images, 15, 40)
+    both = max(3, initial + round(final * images / (tasks * of_a_task)))
+    third = max(1, round(both / 3))
     return {
-        "methods.epochs": whole,
-        "methods.milestones": _milestones(whole),
+        "embed.epochs": initial,
+        "embed.milestones": [math.ceil(0.75 * initial)],
+        "embed.tasks_per_epoch": asked,
+        "pretrain.epochs": final,
+        "pretrain.milestones": [round(0.6 * final), round(0.8 * final)],
+        "methods.epochs": both,
+        "methods.milestones": _milestones(both),
         "methods.tasks_per_epoch": tasks,
         "tuning.epochs": third,
         "tuning.milestones": _milestones(third),
@@ -172,10 +170,10 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
         type(None), lambda representer, value: representer.represent_scalar("tag:yaml.org,2002:null", "null")
     )
     document = yaml.load(re.sub(r"\A(#.*\n|\s*\n)*", "", preset))
-    extra = {block.block for block in EXTRA_BLOCKS}
+    extra = set() if is_of_benchmark(preset) else {block.block for block in EXTRA_BLOCKS}
     for key, value in values.items():
         block, name = key.split(".")
-        if block in extra and block not in document:
+        if block in extra:
             continue
         if isinstance(value, list):
             # keeps [1, 5] on one line
@@ -198,7 +196,16 @@ def read_preset(path: Path) -> str:
     if not path.is_file():
         raise MelaError(f"{path}: no such preset to start from; run from the project's root, or name one by --preset")
     check_document(path)
-    return path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    for block in EXTRA_BLOCKS:
+        if is_of_benchmark(text):
+            block.read(path)
+    return text
+
+
+def is_of_benchmark(preset: str) -> bool:
+    """Whether a preset has blocks that only the benchmark of methods has."""
+    return any(re.search(rf"^{block.block}:", preset, flags=re.MULTILINE) for block in EXTRA_BLOCKS)
 
 
 def changed_lines(preset: str, filled: str) -> str:
