@@ -1,5 +1,6 @@
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -17,6 +18,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # and many processes, each of which would compile all that it imports anew
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# a shell that starts tests in the background has them, and all that they start, ignore Ctrl-C, which some are about
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TINY = {
     "data.images_per_class": 20,
