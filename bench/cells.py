@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,19 @@ from mela.evaluation import evaluate_model
 from mela.extraction import extract_features
 from mela.manifests import draw_split
 from mela.models import configure, save_model
-from mela.params import DataParams, ModelParams, TaskParams, read_document
+from mela.params import (
+    DataParams,
+    EmbedParams,
+    MethodsParams,
+    ModelParams,
+    PretrainParams,
+    TaskParams,
+    read_document,
+)
 from mela.task_samples import TaskSamples, manifest_samples
 from mela.training import Schedule, Training
 
+Scheduled = TypeVar("Scheduled", EmbedParams, MethodsParams, PretrainParams)
 PRESETS = Path(__file__).parents[1] / "presets"
 STRENGTHS = ("weak", "strong")
 REGIMES = ("once", "repl")
@@ -73,6 +82,12 @@ class Recipe:
 def rescaled(milestones: Sequence[int], total: int, epochs: int) -> list[int]:
     """Milestones of a schedule of `total` epochs for one of `epochs`."""
     return sorted({max(1, round(at * epochs / total)) for at in milestones})
+
+
+def lengthened(settings: Scheduled, epochs: int) -> Scheduled:
+    """The same parameters for so many epochs, with milestones at the same shares."""
+    milestones = rescaled(settings.milestones, settings.epochs, epochs)
+    return settings.model_copy(update={"epochs": epochs, "milestones": milestones})
 
 
 RECIPES = {

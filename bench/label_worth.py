@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 import typer
 
-from bench.cells import Cell, rescaled
+from bench.cells import Cell, lengthened
 from mela import store
 from mela.atomic import replacing
 from mela.backbones import Backbone, build_backbone
@@ -63,18 +63,14 @@ def image_labels(cell: Cell, regime: str, strength: str, labels: str, q: float) 
 def trained(cell: Cell, targets: Targets, epochs: int | None, compute: Compute | None = None) -> Backbone:
     """An embedding pre-trained with the preset's schedule, or one of so many epochs."""
     images, settings = cell.images(), cell.block(PretrainParams)
-    schedule = settings.schedule()
     if epochs:
-        schedule |= {
-            "milestones": rescaled(schedule["milestones"], schedule["epochs"], epochs),
-            "epochs": epochs,
-        }
+        settings = lengthened(settings, epochs)
     backbone = build_backbone(**configure(cell.block(ModelParams), images, targets.image_ids), seed=cell.seed)
     pretrain(
         backbone,
         images,
         targets,
-        cell.training("pretrain", Schedule(**schedule), compute),
+        cell.training("pretrain", Schedule(**settings.schedule()), compute),
         batch_size=settings.batch_size,
     )
     return backbone

@@ -19,9 +19,10 @@ import torch
 import typer
 from matplotlib.figure import Figure
 
-from bench.cells import pack, rescaled
+from bench.cells import lengthened, pack
 from benchmark.places import preset
 from benchmark.systems import title
+from benchmark.training import own_schedule
 from mela import store
 from mela.atomic import replacing
 from mela.augmentation import Augmentation
@@ -65,6 +66,7 @@ STYLES = {"mela-rfs": "o-", "oracle-rfs": "^--", "protonet": "D-.", "initial": "
 SYSTEMS = [*STYLES]
 SETTINGS = {"1_shot": "1-shot", "5_shot": "5-shot"}
 B = TypeVar("B", bound=Block)
+OfTasks = TypeVar("OfTasks", EmbedParams, MethodsParams)
 KINDS = {"even": "even tasks: 5 ways, 5 shots", "uneven": "uneven tasks: 3 to 8 ways, 1 to 10 shots"}
 
 
@@ -188,16 +190,16 @@ class Point:
         name = f"{self.study.kind}-{self.number}-seed{self.seed}.safetensors"
         path, images = self.study.folder / name, self.study.images()
         if not path.exists():
-            settings, backbone = self.study.block(EmbedParams), build_backbone(**self.configuration, seed=self.seed)
-            schedule, per_epoch = self.stretched(settings)
+            backbone = build_backbone(**self.configuration, seed=self.seed)
+            settings = self.stretched(self.study.block(EmbedParams))
             train_embedding(
                 backbone,
                 images,
                 self.tasks,
-                self.training("embed", Schedule(**schedule)),
+                self.training("embed", Schedule(**settings.schedule())),
                 ridge=settings.ridge,
                 normalize=settings.normalize,
-                tasks_per_epoch=per_epoch,
+                tasks_per_epoch=settings.tasks_per_epoch,
             )
             save_model(path, backbone, self.configuration)
         return load_model(path, torch.device("cpu"), images)
@@ -228,19 +230,13 @@ class Point:
         """Trained on the same tasks."""
         with seeded(self.seed):
             learner: Learner = find_method("protonet").learner(build_backbone(**self.configuration, seed=self.seed))
-        changes, per_epoch = self.stretched(self.study.block(MethodsParams))
-        schedule = Schedule(
-            **changes,
-            learning_rate=learner.learning_rate,
-            optimizer=learner.optimizer,
-            rate_name=f"learning_rate of {type(learner).__name__}",
-        )
+        settings = self.stretched(self.study.block(MethodsParams))
         train_on_tasks(
             learner,
             self.study.images(),
             self.tasks,
-            self.training("methods", schedule),
-            tasks_per_epoch=per_epoch,
+            self.training("methods", own_schedule(settings, learner)),
+            tasks_per_epoch=settings.tasks_per_epoch,
         )
         return learner
 
@@ -248,24 +244,24 @@ class Point:
         """With what all have in common."""
         return Training(stage=stage, schedule=schedule, seed=self.seed, augmentation=self.augmentation)
 
-    def stretched(self, settings: EmbedParams | MethodsParams) -> tuple[dict[str, Any], int]:
-        """A schedule of as many steps, whatever the number of tasks, and the tasks of an epoch."""
-        schedule, per_epoch = settings.schedule(), min(settings.tasks_per_epoch or self.number, self.number)
-        epochs = round(settings.epochs * (settings.tasks_per_epoch or self.number) / per_epoch)
-        milestones = rescaled(schedule["milestones"], settings.epochs, epochs)
-        return schedule | {"epochs": epochs, "milestones": milestones}, per_epoch
+    def stretched(self, settings: OfTasks) -> OfTasks:
+        """The same parameters with as many steps, whatever the number of tasks."""
+        asked = settings.tasks_per_epoch or self.number
+        per_epoch = min(asked, self.number)
+        longer = lengthened(settings, round(settings.epochs * asked / per_epoch))
+        return longer.model_copy(update={"tasks_per_epoch": per_epoch})
 
     def pretrained(self, targets: Targets) -> Backbone:
         """An embedding after as many steps as all training images would take."""
         settings, backbone = self.study.block(PretrainParams), build_backbone(**self.configuration, seed=self.seed)
-        epochs = round(settings.epochs * len(self.study.truth("train")) / len(targets.image_ids))
-        schedule = settings.schedule()
-        schedule |= {"epochs": epochs, "milestones": rescaled(schedule["milestones"], settings.epochs, epochs)}
+        settings = lengthened(
+            settings, round(settings.epochs * len(self.study.truth("train")) / len(targets.image_ids))
+        )
         pretrain(
             backbone,
             self.study.images(),
             targets,
-            self.training("pretrain", Schedule(**schedule)),
+            self.training("pretrain", Schedule(**settings.schedule())),
             batch_size=settings.batch_size,
         )
         return backbone

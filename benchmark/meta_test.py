@@ -56,7 +56,10 @@ def main(
     )
     parts = {name: with_head(head, lookup, tasks, settings.shots, copies=copies) for name, head in HEADS.items()}
     parts["own"] = own_rule(learner, packed, tasks, settings.shots) if isinstance(learner, Learner) else parts[OWN]
+    asked = set(parts["own"]["setting"])
     parts = {name: of_two_or_more(part) for name, part in parts.items()}
+    for setting in sorted(asked - set(parts["own"]["setting"])):
+        log.info(f"meta_test: {setting} is left out, since a single test task allows it")
     if parts["own"].empty:
         shots = " or ".join(map(str, settings.shots))
         raise MelaError(f"evaluate.shots: expected what two test tasks allow, got {shots}, which fewer do; lower it")

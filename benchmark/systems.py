@@ -31,14 +31,12 @@ def uses(system: str) -> str | None:
 
 def group(system: str) -> str:
     """Under which heading of a table it stands, by what it has seen."""
-    first = system.split("-")[0]
-    if first in ("initial", "mela"):
-        return GROUPS["tasks"]
-    if first == "oracle":
+    labels = uses(system)
+    if labels == "oracle":
         return GROUPS["labels"]
-    if first == "kmeans":
+    if labels or system == "initial":
         return GROUPS["tasks"]
-    return GROUPS[find_method(first).sees]
+    return GROUPS[find_method(system).sees]
 
 
 def require(system: str) -> None:

@@ -123,20 +123,23 @@ def row(found: Mapping[Any, Mapping[Any, Any]], shots: Sequence[int]) -> list[st
     if not found:
         return [*[NOT_MEASURED] * len(shots), *[""] * (len(shots) + 2)]
     settings = [found.get(f"{k}_shot") for k in shots]
-    cells = []
-    for one in settings:
-        if one is None:
-            cells.append("-")
-            continue
-        spread = f" ({one['worst_seed']:.1f} to {one['best_seed']:.1f})" if one["seeds"] > 1 else ""
-        cells.append(f"{one['mean']:.1f} ± {one['ci95']:.1f}{spread}")
-    for one in settings:
-        known = one is not None and np.isfinite(one["difference"])
-        cells.append(f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f}" if one and known else "")
+    cells = ["-" if one is None else accuracy(one) for one in settings]
+    cells += ["" if one is None else difference(one) for one in settings]
     for name in ("tasks", "seeds"):
         counts = [one[name] for one in settings if one is not None]
         cells.append(" / ".join(f"{count:,}" for count in (counts if len(set(counts)) > 1 else counts[:1])))
     return cells
+
+
+def accuracy(one: Mapping[Any, Any]) -> str:
+    """Mean with its interval, and the worst and the best seed where there are several."""
+    spread = f" ({one['worst_seed']:.1f} to {one['best_seed']:.1f})" if one["seeds"] > 1 else ""
+    return f"{one['mean']:.1f} ± {one['ci95']:.1f}{spread}"
+
+
+def difference(one: Mapping[Any, Any]) -> str:
+    """From the reference, where that is measured."""
+    return f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f}" if np.isfinite(one["difference"]) else ""
 
 
 def training_time(folder: Path, system: str) -> str:

@@ -289,11 +289,14 @@ def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.Monke
     assert "| MeLa | not measured | not measured |  |  |  |  |  |" in lines
 
 
-def test_few_test_tasks(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_test_tasks(
+    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A setting that one task allows has no interval, and is left out; fewer than two tasks are an error."""
     monkeypatch.chdir(ran)
     folder = Path("benchmark/runs/tiny")
     rows = store.read_table(folder / "test.parquet", store.MANIFEST)
+    params = shutil.copy(folder / "seed3/params.yaml", tmp_path / "params.yaml")
     first, second = rows["task_id"].unique()[:2]
     support = rows["role"] == "support"
     nth = rows[support].groupby(["task_id", "local_label"]).cumcount().reindex(rows.index, fill_value=0)
@@ -304,7 +307,7 @@ def test_few_test_tasks(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             images=folder / "images.npy",
             train=folder / "train.parquet",
             test=tmp_path / "test.parquet",
-            params=folder / "seed3/params.yaml",
+            params=params,
             model=folder / "seed3/protonet/model.safetensors",
             out=tmp_path / "own.parquet",
             heads=tmp_path / "heads.csv",
@@ -316,14 +319,15 @@ def test_few_test_tasks(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     both = rows[rows["task_id"].isin([first, second])]
     assert measure(both) == {"1_shot", "5_shot"}
+    capsys.readouterr()
     assert measure(both[(both["task_id"] == first) | (nth[both.index] == 0)]) == {"1_shot"}
+    assert "meta_test: 5_shot is left out, since a single test task allows it" in capsys.readouterr().out
     (tmp_path / "own.parquet").unlink()
     with pytest.raises(MelaError, match=r"test.parquet: expected two test tasks or more, .* got 1; add some"):
         measure(rows[rows["task_id"] == first])
-    change(folder / "seed3/params.yaml", {"evaluate.shots": [6]})
+    change(params, {"evaluate.shots": [6]})
     with pytest.raises(MelaError, match=r"^evaluate.shots: expected what two test tasks allow, got 6, .* lower it"):
         measure(both)
-    change(folder / "seed3/params.yaml", {"evaluate.shots": [1, 5]})
     assert not (tmp_path / "own.parquet").exists()
 
 

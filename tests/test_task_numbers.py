@@ -43,11 +43,12 @@ def test_trainings_have_the_same_steps_whatever_the_number_of_tasks(
 ) -> None:
     study = Study(folder=tmp_path, results=tmp_path, kind="even", data=data)
     settings = study.block(kind)
-    schedule, per_epoch = Point(study=study, number=number, seed=0).stretched(settings)
-    assert per_epoch <= number
+    stretched = Point(study=study, number=number, seed=0).stretched(settings)
+    per_epoch = stretched.tasks_per_epoch or 0
+    assert 0 < per_epoch <= number
     steps = settings.epochs * (settings.tasks_per_epoch or 0)
-    assert abs(schedule["epochs"] * per_epoch - steps) <= per_epoch / 2, "up to a part of an epoch"
-    assert max(schedule["milestones"]) < schedule["epochs"]
+    assert abs(stretched.epochs * per_epoch - steps) <= per_epoch / 2, "up to a part of an epoch"
+    assert max(stretched.milestones) < stretched.epochs
 
 
 def test_the_table_is_that_of_the_results() -> None:

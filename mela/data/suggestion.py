@@ -66,9 +66,8 @@ def _of_tasks(tasks: Tasks) -> dict[str, Any]:
     return {
         "tasks.shots": shots,
         "evaluate.shots": _measured([int(value) for value in possible[table["split"] == "test"]]),
-        **_of_trainings(
-            None if per_epoch == n_tasks else per_epoch, per_epoch, float(training["images"].mean()), images
-        ),
+        **_of_trainings(per_epoch, float(training["images"].mean()), images),
+        **({"embed.tasks_per_epoch": None} if per_epoch == n_tasks else {}),
         **_of_labels(classes, task_classes),
     }
 
@@ -96,7 +95,7 @@ def _of_classes(classes: Classes) -> dict[str, Any]:
         "tasks.val": 200 if "val" in drawn else 0,
         "tasks.test": 600 if "test" in drawn else 0,
         "evaluate.shots": sorted({1, shots}),
-        **_of_trainings(per_epoch, per_epoch, ways * fewest, images),
+        **_of_trainings(per_epoch, ways * fewest, images),
         **_of_labels(max(2, len(sizes["train"])), ways * train),
     }
 
@@ -105,15 +104,13 @@ def _of_labels(classes: int, task_classes: int) -> dict[str, Any]:
     return {"labeler.n_clusters": max(2, min(4 * classes, task_classes)), "kmeans.n_clusters": classes}
 
 
-def _of_trainings(asked: int | None, tasks: int, of_a_task: float, images: int) -> dict[str, Any]:
+def _of_trainings(tasks: int, of_a_task: float, images: int) -> dict[str, Any]:
     """How long to train; methods of the benchmark on as many images as both trainings, or a third of that on top.
 
     Parameters
     ----------
-    asked : int or None
-        Tasks of an epoch, as the parameters have it.
     tasks : int
-        The same as a number.
+        Of an epoch.
     of_a_task : float
         Images of a task.
     images : int
@@ -126,7 +123,7 @@ def _of_trainings(asked: int | None, tasks: int, of_a_task: float, images: int) 
     return {
         "embed.epochs": initial,
         "embed.milestones": [math.ceil(0.75 * initial)],
-        "embed.tasks_per_epoch": asked,
+        "embed.tasks_per_epoch": tasks,
         "pretrain.epochs": final,
         "pretrain.milestones": [round(0.6 * final), round(0.8 * final)],
         "methods.epochs": both,
@@ -197,9 +194,8 @@ def read_preset(path: Path) -> str:
         raise MelaError(f"{path}: no such preset to start from; run from the project's root, or name one by --preset")
     check_document(path)
     text = path.read_text(encoding="utf-8")
-    for block in EXTRA_BLOCKS:
-        if is_of_benchmark(text):
-            block.read(path)
+    for block in EXTRA_BLOCKS if is_of_benchmark(text) else ():
+        block.read(path)
     return text
 
 
