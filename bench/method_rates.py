@@ -38,6 +38,7 @@ RATES: list[tuple[Literal["sgd", "adam"], float]] = [
     ("sgd", 0.02),
     ("adam", 0.001),
     ("sgd", 0.005),
+    ("adam", 0.0003),
 ]
 
 

@@ -1,12 +1,14 @@
 """Systems side by side: accuracies over seeds and test tasks, and paired differences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from mela import store
 from mela.errors import MelaError
@@ -59,13 +61,7 @@ def read_results(folder: Path, data: str) -> pd.DataFrame:
         With files ``<data>/seed<n>/<system>.parquet``.
     data : str
     """
-    parts = [
-        store.read_table(path, store.RESULTS).assign(system=path.stem, seed=_seed(path))
-        for path in sorted((folder / data).glob("seed*/*.parquet"))
-    ]
-    if not parts:
-        return pd.DataFrame(columns=["system", "seed", *store.RESULTS.names])
-    return pd.concat(parts, ignore_index=True)
+    return _of_systems(folder / data, ".parquet", partial(store.read_table, schema=store.RESULTS), store.RESULTS)
 
 
 def read_heads(folder: Path, data: str) -> pd.DataFrame:
@@ -77,13 +73,16 @@ def read_heads(folder: Path, data: str) -> pd.DataFrame:
         With files ``<data>/seed<n>/<system>-heads.csv``.
     data : str
     """
+    return _of_systems(folder / data, "-heads.csv", partial(store.read_csv, schema=store.HEADS), store.HEADS)
+
+
+def _of_systems(folder: Path, suffix: str, read: Callable[[Path], pd.DataFrame], schema: pa.Schema) -> pd.DataFrame:
+    """Tables of all seeds below each other, with the system and the seed that the files' names say."""
     parts = [
-        store.read_csv(path, store.HEADS).assign(system=path.stem.removesuffix("-heads"), seed=_seed(path))
-        for path in sorted((folder / data).glob("seed*/*-heads.csv"))
+        read(path).assign(system=path.name.removesuffix(suffix), seed=int(path.parent.name.removeprefix("seed")))
+        for path in sorted(folder.glob(f"seed*/*{suffix}"))
     ]
-    if not parts:
-        return pd.DataFrame(columns=["system", "seed", *store.HEADS.names])
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["system", "seed", *schema.names])
 
 
 def summarize_heads(accuracies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -104,10 +103,6 @@ def summarize_heads(accuracies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
             interval = Interval.of(values.to_numpy(dtype=np.float64))
             rows.append((head, setting, len(values), interval.mean, interval.ci95))
     return pd.DataFrame(rows, columns=store.HEADS.names)
-
-
-def _seed(path: Path) -> int:
-    return int(path.parent.name.removeprefix("seed"))
 
 
 def measured(results: pd.DataFrame, system: str, setting: str) -> Measured | None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 import torch
 from conftest import ROOT, change
-from test_bad_input import contents, fails, folders
+from shared_bad_input import contents, fails, folders
 
 from mela import atomic, store
 from mela.data.files import open_image
@@ -295,3 +295,12 @@ def test_a_lack_of_memory(work: str, copied: Path) -> None:
     ended = started(sys.executable, "-c", LITTLE.format(work=work))
     assert ended.returncode == 1
     assert re.fullmatch(r"error: out of memory: .*; use a machine with more, or lower batch_size .*\n", ended.stderr)
+
+
+def test_any_other_error_keeps_its_traceback() -> None:
+    done = started(
+        sys.executable, "-c", "from stages.run import run\ndef main(): raise RuntimeError('a defect')\nrun(main)"
+    )
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert done.stderr.endswith("RuntimeError: a defect\n")

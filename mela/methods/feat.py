@@ -40,6 +40,8 @@ class FEAT(Learner):
     A second loss asks that, where T sees the images of one class together, each is nearest to the mean of its own.
     """
 
+    learning_rate = 0.001
+
     def __init__(self, backbone: Backbone) -> None:
         super().__init__(backbone)
         self.transformer = SetTransformer(backbone.dimensions)
