@@ -25,14 +25,16 @@ PUBLISHED_SHOTS = (1, 5)
 REFERENCE = "mela-rfs"
 SHOTS = re.compile(r"(\d+)_shot")
 NOT_MEASURED = "not measured"
+SPREAD = " ({}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{})"  # in one line of a cell
 HEADER = """# Systems side by side
 
 Made by `make tables` from the accuracies in `benchmark/results`; [Methods](methods.md) says what the systems are, and
 how they were trained. Accuracy in percent on the frozen test tasks of each data set (5 ways and 15 queries per class,
 but for data that comes as tasks, which have their own): mean over seeds and tasks with its 95% interval over tasks, in
-brackets the means of the worst and the best seed. Then the paired differences from MeLa on the same tasks. *Published*
-figures are those of the paper, with other and larger networks, and do not compare with ours; what does is the order.
-Training is the time of a system's last step alone.
+brackets the means of the worst and the best seed. Then the paired differences from MeLa on the same tasks, in brackets
+the lowest and the highest of a seed, each from MeLa with the same seed: what chance in training makes of them, which
+the intervals do not cover. *Published* figures are those of the paper, with other and larger networks, and do not
+compare with ours; what does is the order. Training is the time of a system's last step alone.
 """
 
 HEADS_HEADER = """Other heads on the same features, {shots}, means over seeds and tasks. The transductive one
@@ -133,13 +135,17 @@ def row(found: Mapping[Any, Mapping[Any, Any]], shots: Sequence[int]) -> list[st
 
 def accuracy(one: Mapping[Any, Any]) -> str:
     """Mean with its interval, and the worst and the best seed where there are several."""
-    spread = f" ({one['worst_seed']:.1f} to {one['best_seed']:.1f})" if one["seeds"] > 1 else ""
+    spread = SPREAD.format(f"{one['worst_seed']:.1f}", f"{one['best_seed']:.1f}") if one["seeds"] > 1 else ""
     return f"{one['mean']:.1f} ± {one['ci95']:.1f}{spread}"
 
 
 def difference(one: Mapping[Any, Any]) -> str:
-    """From the reference, where that is measured."""
-    return f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f}" if np.isfinite(one["difference"]) else ""
+    """From the reference, where that is measured; the lowest and the highest of a seed where there are several."""
+    if not np.isfinite(one["difference"]):
+        return ""
+    low, high = one["difference_lowest_seed"], one["difference_highest_seed"]
+    spread = SPREAD.format(f"{low:+.1f}", f"{high:+.1f}") if low < high else ""
+    return f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f}{spread}"
 
 
 def training_time(folder: Path, system: str) -> str:

@@ -23,9 +23,12 @@ class Measured:
     ----------
     accuracies : float64 (n_seeds, n_tasks)
         Percent, tasks in the order of their ids.
+    seeds : int64 (n_seeds,)
+        Which.
     """
 
     accuracies: npt.NDArray[np.float64]
+    seeds: npt.NDArray[np.int64]
 
     @property
     def interval(self) -> Interval:
@@ -33,7 +36,7 @@ class Measured:
         return Interval.of(self.accuracies.mean(axis=0))
 
     @property
-    def seeds(self) -> tuple[float, float]:
+    def range(self) -> tuple[float, float]:
         """Mean of the worst and of the best seed."""
         means = self.accuracies.mean(axis=1)
         return float(means.min()), float(means.max())
@@ -50,6 +53,17 @@ class Measured:
             found = f"{self.accuracies.shape[1]} and {other.accuracies.shape[1]}"
             raise MelaError(f"results: expected two systems on the same tasks, got {found} tasks; measure both again")
         return Interval.of(self.accuracies.mean(axis=0) - other.accuracies.mean(axis=0))
+
+    def range_less(self, other: "Measured") -> tuple[float, float]:
+        """The lowest and the highest mean difference of a seed that both have, each from the same seed of the other.
+
+        What training makes of chance shows here, and does not in the interval of `less`. NaN if they share no seed.
+        """
+        shared, own, others = np.intersect1d(self.seeds, other.seeds, return_indices=True)
+        if not len(shared):
+            return np.nan, np.nan
+        means = self.accuracies[own].mean(axis=1) - other.accuracies[others].mean(axis=1)
+        return float(means.min()), float(means.max())
 
 
 def read_results(folder: Path, data: str) -> pd.DataFrame:
@@ -122,7 +136,7 @@ def measured(results: pd.DataFrame, system: str, setting: str) -> Measured | Non
         raise MelaError(
             f"results of {system}: expected all seeds on the same tasks, got others for {seeds}; rerun them"
         )
-    return Measured(accuracies=wide.to_numpy(dtype=np.float64))
+    return Measured(accuracies=wide.to_numpy(dtype=np.float64), seeds=wide.index.to_numpy(dtype=np.int64))
 
 
 def summarize_systems(
@@ -140,7 +154,8 @@ def summarize_systems(
 
     Returns
     -------
-    DataFrame with columns system, setting, seeds, tasks, mean, ci95, worst_seed, best_seed, difference, difference_ci95
+    DataFrame with columns system, setting, seeds, tasks, mean, ci95, worst_seed, best_seed, difference,
+    difference_ci95, difference_lowest_seed, difference_highest_seed
     """
     rows = []
     for setting in settings:
@@ -149,8 +164,9 @@ def summarize_systems(
             found = measured(results, system, setting)
             if found is None:
                 continue
-            worst, best = found.seeds
+            worst, best = found.range
             difference = found.less(other) if other is not None else Interval(np.nan, np.nan)
+            lowest, highest = found.range_less(other) if other is not None else (np.nan, np.nan)
             seeds, tasks = found.accuracies.shape
             rows.append(
                 {
@@ -164,6 +180,8 @@ def summarize_systems(
                     "best_seed": best,
                     "difference": difference.mean,
                     "difference_ci95": difference.ci95,
+                    "difference_lowest_seed": lowest,
+                    "difference_highest_seed": highest,
                 }
             )
     return pd.DataFrame(rows)

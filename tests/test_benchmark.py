@@ -228,6 +228,29 @@ def test_differences_are_paired_by_task() -> None:
     assert tuple(table.loc["one", ["seeds", "tasks"]]) == (3, 400)
 
 
+def test_differences_of_seeds_are_from_the_same_seed() -> None:
+    """The other system has a seed more; the seeds that both have differ by 3 and by 5."""
+    table = summarize_systems(
+        results({"one": [[50, 60], [70, 80], [0, 0]], "other": [[53, 63], [76, 84]], "third": [[49, 59]]}),
+        ["one", "other", "third"],
+        ["1_shot"],
+        "one",
+    ).set_index("system")
+    assert tuple(table.loc["other", ["difference_lowest_seed", "difference_highest_seed"]]) == (3, 5)
+    assert tuple(table.loc["one", ["difference_lowest_seed", "difference_highest_seed"]]) == (0, 0)
+    cells = {system: tables.difference(row) for system, row in table.to_dict("index").items()}
+    assert cells["other"].endswith(" (+3.0\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}+5.0)")
+    assert "(" not in cells["third"], "one seed is no range"
+
+
+def test_systems_that_share_no_seed_have_no_difference_of_seeds() -> None:
+    found = results({"one": [[50, 60], [70, 80]], "other": [[53, 63]]})
+    found.loc[found["system"] == "other", "seed"] = 7
+    table = summarize_systems(found, ["other"], ["1_shot"], "one")
+    assert table[["difference_lowest_seed", "difference_highest_seed"]].isna().all(axis=None)
+    assert tables.difference(table.iloc[0].to_dict()) == f"-7.0 ± {table['difference_ci95'][0]:.1f}"
+
+
 def test_results_of_different_tasks_are_not_compared() -> None:
     with pytest.raises(MelaError, match=r"^results of one: expected all seeds on the same tasks, got others for 1"):
         measured(results({"one": [[50, 60, 70], [50, 60]]}), "one", "1_shot")
@@ -256,7 +279,7 @@ def test_the_readme_has_rows_of_the_page() -> None:
         (ROOT / "README.md").read_text(encoding="utf-8").partition("### Beside other methods")[2].partition("\n## ")[0]
     )
     page = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition("## glyphs")[2]
-    rows = [re.sub(r" \([\d.]+ to [\d.]+\)", "", line) for line in page.splitlines()]
+    rows = [re.sub(r" \([-+\d.]+\sto\s[-+\d.]+\)", "", line) for line in page.splitlines()]
     shown = [line.replace("**", "") for line in text.splitlines() if line.startswith("| ") and "±" in line]
     assert len(shown) > 5
     for line in shown:
