@@ -1,17 +1,21 @@
-"""The tables of the benchmark, of all systems that are measured: results/systems.csv and docs/systems.md."""
+"""Tables and charts of all systems that are measured: results/systems.csv and docs/systems.md."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from benchmark import places
+from benchmark.charts import chart
 from benchmark.systems import GROUPS, group, require, title, uses
 from mela import store
-from mela.atomic import replacing
+from mela.atomic import replacing, together
 from mela.comparison import read_heads, read_results, summarize_systems
 from mela.errors import MelaError
 from mela.heads import HEADS
@@ -35,8 +39,12 @@ brackets the means of the worst and the best seed. Then the paired differences f
 the lowest and the highest of a seed, each from MeLa with the same seed: what chance in training makes of them, which
 the intervals do not cover. *Published* figures are those of the paper, with other and larger networks, and do not
 compare with ours; what does is the order. Training is the time of a system's last step alone.
+
+In the charts thick lines are the intervals, thin ones go from the worst to the best seed, and the dotted line is MeLa;
+the scale gives every halving of the errors the same room.
 """
 
+CHART = "Test accuracies of all systems measured on {data}, the best on top; the same figures as in the table below"
 HEADS_HEADER = """Other heads on the same features, {shots}, means over seeds and tasks. The transductive one
 looks at all queries of a task together, and does not compare with the others.
 """
@@ -48,32 +56,69 @@ def main(
     summary: Path = places.RESULTS / "systems.csv",
     page: Path = Path("docs/systems.md"),
 ) -> None:
-    """Read the accuracies of all systems; write their means, intervals and differences as a table and a page."""
+    """Read the accuracies of all systems; write means, intervals and differences as a table, a page and charts."""
     matrix = read_yaml(params)
     for system in matrix["systems"]:
         require(system)
     systems = [name for name in matrix["systems"] if uses(name) is None or uses(name) in matrix["labels"]]
-    parts, lines = [], [HEADER]
-    for data in matrix["data"]:
-        accuracies = read_results(results, data)
-        shots = shots_of(accuracies[accuracies["system"].isin(systems)])
-        table = summarize_systems(accuracies, systems, [f"{k}_shot" for k in shots], REFERENCE)
-        if table.empty:
-            continue
-        parts.append(table.assign(data=data))
-        lines += [f"## {data}", "", *section(table, data, shots, systems, results), ""]
-        lines.append(HEADS_HEADER.format(shots=" / ".join(f"{k}-shot" for k in shots)))
-        lines += [*heads_section(read_heads(results, data), shots, systems), ""]
+    parts = [found for data in matrix["data"] if (found := part(data, systems, results, page)) is not None]
     if not parts:
         raise MelaError(
             f"{results}: expected accuracies of some system on {', '.join(matrix['data'])}, found none; run "
             "`make benchmark` first"
         )
-    everything = pd.concat(parts, ignore_index=True)
-    store.write_csv(summary, everything[["data", *(name for name in everything if name != "data")]])
-    with replacing(page) as temporary:
-        temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    everything = pd.concat([one.table for one in parts], ignore_index=True)
+    lines = [HEADER, *(line for one in parts for line in one.lines)]
+    with together():
+        store.write_csv(summary, everything)
+        for one in parts:
+            with replacing(one.picture) as temporary:
+                one.figure.savefig(temporary, format="png", dpi=110, metadata={"Description": fingerprint(one.table)})
+        with replacing(page) as temporary:
+            temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     log.info(f"tables: {page}, {everything['system'].nunique()} systems on {', '.join(everything['data'].unique())}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What the page says of a data set.
+
+    Attributes
+    ----------
+    table : DataFrame
+        Of `mela.comparison.summarize_systems`, with the data set in front.
+    lines : list of str
+    figure : Figure
+    picture : Path
+        Where the lines look for the figure.
+    """
+
+    table: pd.DataFrame
+    lines: list[str]
+    figure: Figure
+    picture: Path
+
+
+def part(data: str, systems: list[str], results: Path, page: Path) -> Part | None:
+    """Of a data set; None if no system is measured on it."""
+    accuracies = read_results(results, data)
+    shots = shots_of(accuracies[accuracies["system"].isin(systems)])
+    settings = {f"{k}_shot": f"{k}-shot" for k in shots}
+    table = summarize_systems(accuracies, systems, [*settings], REFERENCE)
+    if table.empty:
+        return None
+    table.insert(0, "data", data)
+    picture = page.with_name(f"{page.stem}-{data}.png")
+    lines = [f"## {data}", "", f"![{CHART.format(data=data)}]({picture.name})", ""]
+    lines += [*section(table, data, shots, systems, results), ""]
+    lines.append(HEADS_HEADER.format(shots=" / ".join(settings.values())))
+    lines += [*heads_section(read_heads(results, data), shots, systems), ""]
+    return Part(table=table, lines=lines, figure=chart(table, settings, REFERENCE), picture=picture)
+
+
+def fingerprint(table: pd.DataFrame) -> str:
+    """By which a picture tells the figures that it was drawn from: the SHA-256 of what the table shows of them."""
+    return sha256(table.round(1).to_csv(index=False).encode()).hexdigest()
 
 
 def shots_of(accuracies: pd.DataFrame) -> list[int]:

@@ -1,0 +1,71 @@
+"""Systems side by side: means, intervals and differences, of tasks and of seeds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmark import tables
+from mela.comparison import measured, summarize_systems
+from mela.errors import MelaError
+
+
+def results(accuracies: dict[str, list[list[float]]]) -> pd.DataFrame:
+    """Of systems: accuracies of seeds and tasks."""
+    return pd.DataFrame(
+        [
+            {"system": system, "seed": seed, "setting": "1_shot", "task_id": task, "accuracy": accuracy}
+            for system, seeds in accuracies.items()
+            for seed, tasks in enumerate(seeds)
+            for task, accuracy in enumerate(tasks)
+        ]
+    )
+
+
+def test_differences_are_paired_by_task() -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.normal(60, 15, size=400)
+    noise = rng.normal(0, 1, size=(2, 3, 400))
+    table = summarize_systems(
+        results({"one": (hard + noise[0]).tolist(), "other": (hard + 2 + noise[1]).tolist()}),
+        ["one", "other"],
+        ["1_shot", "5_shot"],
+        "one",
+    ).set_index("system")
+    assert list(table["setting"]) == ["1_shot"] * 2
+    assert table.loc["other", "difference"] == pytest.approx(2, abs=0.2)
+    assert table.loc["other", "difference_ci95"] < 0.1 < 1 < table.loc["other", "ci95"]
+    assert table.loc["one", "difference"] == table.loc["one", "difference_ci95"] == 0
+    assert table.loc["one", "worst_seed"] < table.loc["one", "mean"] < table.loc["one", "best_seed"]
+    assert tuple(table.loc["one", ["seeds", "tasks"]]) == (3, 400)
+
+
+def test_differences_of_seeds_are_from_the_same_seed() -> None:
+    """The other system has a seed more; the seeds that both have differ by 3 and by 5."""
+    table = summarize_systems(
+        results({"one": [[50, 60], [70, 80], [0, 0]], "other": [[53, 63], [76, 84]], "third": [[49, 59]]}),
+        ["one", "other", "third"],
+        ["1_shot"],
+        "one",
+    ).set_index("system")
+    assert tuple(table.loc["other", ["difference_lowest_seed", "difference_highest_seed"]]) == (3, 5)
+    assert tuple(table.loc["one", ["difference_lowest_seed", "difference_highest_seed"]]) == (0, 0)
+    cells = {system: tables.difference(row) for system, row in table.to_dict("index").items()}
+    assert cells["other"].endswith(" (+3.0\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}+5.0)")
+    assert "(" not in cells["third"], "one seed is no range"
+
+
+def test_systems_that_share_no_seed_have_no_difference_of_seeds() -> None:
+    found = results({"one": [[50, 60], [70, 80]], "other": [[53, 63]]})
+    found.loc[found["system"] == "other", "seed"] = 7
+    table = summarize_systems(found, ["other"], ["1_shot"], "one")
+    assert table[["difference_lowest_seed", "difference_highest_seed"]].isna().all(axis=None)
+    assert tables.difference(table.iloc[0].to_dict()) == f"-7.0 ± {table['difference_ci95'][0]:.1f}"
+
+
+def test_results_of_different_tasks_are_not_compared() -> None:
+    with pytest.raises(MelaError, match=r"^results of one: expected all seeds on the same tasks, got others for 1"):
+        measured(results({"one": [[50, 60, 70], [50, 60]]}), "one", "1_shot")
+    found = results({"one": [[50, 60, 70]], "other": [[50, 60]]})
+    with pytest.raises(MelaError, match=r"^results: expected two systems on the same tasks, got 2 and 3 tasks"):
+        summarize_systems(found, ["other"], ["1_shot"], "one")
+    assert measured(found, "neither", "1_shot") is None
