@@ -38,7 +38,6 @@ RATES: list[tuple[Literal["sgd", "adam"], float]] = [
     ("sgd", 0.02),
     ("adam", 0.001),
     ("sgd", 0.005),
-    ("adam", 0.0003),
 ]
 
 
@@ -74,11 +73,13 @@ def measure(data: str, name: str, optimizer: Literal["sgd", "adam"], rate: float
 def main(
     data: Annotated[str, typer.Option(help="data set")] = "glyphs",
     methods: Annotated[list[str] | None, typer.Option(help="by default all that learn from tasks")] = None,
+    adam: Annotated[list[float] | None, typer.Option(help="rates of Adam to try; by default several of both")] = None,
     out: Annotated[Path, typer.Option(help="the table")] = Path("results/method_rates.csv"),
 ) -> None:
     """All rates of all methods."""
     names = methods or [name for name in method_names() if find_method(name).sees == "tasks"]
-    for (optimizer, rate), name in product(RATES, names):
+    rates: list[tuple[Literal["sgd", "adam"], float]] = [("adam", rate) for rate in adam] if adam else RATES
+    for (optimizer, rate), name in product(rates, names):
         known = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=["data", "method", "optimizer", "rate"])
         key = {"data": data, "method": name, "optimizer": optimizer, "rate": rate}
         if (known[list(key)] == pd.Series(key)).all(axis=1).any():
