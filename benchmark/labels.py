@@ -12,7 +12,7 @@ from mela.checkpoints import steady
 from mela.errors import MelaError
 from mela.label_learner import LabelLearner, Student
 from mela.label_training import train_on_labels
-from mela.learned import load_learner
+from mela.learned import load_learned
 from mela.method import find_method
 from mela.models import configure
 from mela.params import ModelParams, PretrainParams
@@ -40,7 +40,7 @@ def main(
         with seeded(settings.seed):
             learner = find_method(method).learner(backbone, targets.n_labels).to(one.device)
         if teacher is not None:
-            former = load_learner(teacher, one.device)
+            former = load_learned(teacher, one.device).learner
             if not isinstance(former, LabelLearner):
                 raise MelaError(f"{teacher}: expected an embedding with a classifier, got one without; train it again")
             if not isinstance(learner, Student):

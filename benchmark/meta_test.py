@@ -16,10 +16,9 @@ from mela.episodes import Episodes
 from mela.errors import MelaError
 from mela.evaluation import feature_lookups, require_unseen
 from mela.heads import HEADS
-from mela.learned import load_learner
+from mela.learned import load_learned
 from mela.learner import Learner
 from mela.meta_test import own_rule, with_head
-from mela.models import load_model
 from mela.output import log
 from mela.params import AugmentParams, EvaluateParams, RuntimeParams
 from stages.run import run
@@ -43,11 +42,10 @@ def main(
     if len(tasks) < 2:
         raise MelaError(f"{test}: expected two test tasks or more, which an interval needs, got {len(tasks)}; add some")
     require_unseen(tasks, Episodes(read_manifest(train)), str(test))
-    learner = load_learner(model, device)
-    backbone = load_model(model, device, packed) if learner is None else learner.backbone
+    learned = load_learned(model, device, packed)
     changing = augment.crop_padding or augment.flip or augment.jitter
     lookup, copies = feature_lookups(
-        backbone,
+        learned.backbone,
         packed,
         tasks,
         copies=settings.support_copies if changing else 1,
@@ -55,7 +53,9 @@ def main(
         seed=settings.seed,
     )
     parts = {name: with_head(head, lookup, tasks, settings.shots, copies=copies) for name, head in HEADS.items()}
-    parts["own"] = own_rule(learner, packed, tasks, settings.shots) if isinstance(learner, Learner) else parts[OWN]
+    parts["own"] = parts[OWN]
+    if isinstance(learned.learner, Learner):
+        parts["own"] = own_rule(learned.learner, packed, tasks, settings.shots)
     asked = set(parts["own"]["setting"])
     parts = {name: of_two_or_more(part) for name, part in parts.items()}
     for setting in sorted(asked - set(parts["own"]["setting"])):

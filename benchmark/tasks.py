@@ -11,7 +11,7 @@ from mela.backbones import build_backbone
 from mela.checked import read_manifest
 from mela.checkpoints import steady
 from mela.episodes import Episodes
-from mela.learned import embedding
+from mela.learned import load_learned
 from mela.meta_training import train_on_tasks
 from mela.method import find_method
 from mela.models import configure
@@ -39,7 +39,7 @@ def main(
             backbone = build_backbone(**configuration, seed=settings.seed)
             learner = find_method(method).learner(backbone).to(one.device)
         if start is not None:
-            learner.backbone.load_state_dict(embedding(start, one.device, packed).state_dict())
+            learner.backbone.load_state_dict(load_learned(start, one.device, packed).backbone.state_dict())
         share = settings.rate if isinstance(settings, TuningParams) else 1
         epochs = train_on_tasks(
             learner,

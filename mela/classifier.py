@@ -1,8 +1,6 @@
-"""A trained embedding with a logistic head as a scikit-learn classifier of images."""
+"""A trained model as a scikit-learn classifier of images that has seen a few of each class."""
 
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,23 +11,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
-from torch import Tensor
 
 from mela.augmentation import Augmentation
-from mela.backbones import Backbone
 from mela.batched_logistic import Heads, fit_heads
-from mela.device import choose_device
 from mela.errors import MelaError
-from mela.extraction import extract_features
-from mela.images import to_unit
+from mela.learner import Learner
 from mela.logistic import l2_normalize
-from mela.models import read_model
-from mela.pictures import Pictures, list_pictures, packed_blocks
-
-Features = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
+from mela.picture_model import Embedding, Features, Floats, by_rule
+from mela.pictures import Pictures, list_pictures
 
 FINAL = "models/final.safetensors"
+AUTO, LOGISTIC = "auto", "logistic"
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,20 +32,23 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     .. math:: \min_{W, b} \sum_i s_i \, \mathrm{CE}(W \psi(x_i) + b, y_i) + \frac{1}{2 C} |W|^2.
 
-    The embedding stays as it is, so that fitting takes milliseconds.
+    The embedding stays as it is, so that fitting takes milliseconds. A method that has learned from tasks, such as
+    FEAT or FRN, classifies by its own rule, as in the tables of systems.
 
     Parameters
     ----------
     model : str or Path, default="models/final.safetensors"
-        File of the embedding, read when it is first needed.
+        File of an embedding, or of what a method has learned, read when it is first needed.
+    head : {"auto", "logistic"}, default="auto"
+        ``auto`` is the method's own rule where the file has one. ``logistic`` is the head above in any case.
     device : str, default="auto"
         ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
     C : float, default=1.0
-        Inverse regularisation of the head.
+        Inverse regularisation of the logistic head.
     max_iter : int, default=1000
-        Newton steps at most; a handful is usual.
+        Newton steps of the logistic head at most; a handful is usual.
     support_copies : int, default=1
-        Above 1, this many augmented copies take the place of each support image, as in RFS.
+        Above 1, this many augmented copies take the place of each support image, as in RFS; for the logistic head.
     augmentation : Augmentation, optional
         Of the copies; needed where there are any.
     random_state : int, RandomState or None, default=0
@@ -63,12 +58,18 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : array (K,)
         Labels, sorted.
+    head_ : str
+        ``logistic``, or the name of the method whose rule classifies.
     coef_ : float64 (K, m)
-        W.
+        W, of the logistic head alone.
     intercept_ : float64 (K,)
-        b.
+        b, of the logistic head alone.
     n_iter_ : int
-        Newton steps.
+        Newton steps of the logistic head alone.
+    support_ : float32 (n, ...)
+        What the method's rule needs of each support image, where it classifies.
+    targets_ : int64 (n,)
+        Rows of `classes_` of the support images, where the method's rule classifies.
     embedding_ : Embedding
         As it was read when the head was fitted.
 
@@ -86,15 +87,19 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     classes_: npt.NDArray[Any]
+    head_: str
     coef_: Floats
     intercept_: Floats
     n_iter_: int
-    embedding_: "Embedding"
+    support_: Features
+    targets_: npt.NDArray[np.int64]
+    embedding_: Embedding
 
     def __init__(
         self,
         model: str | Path = FINAL,
         *,
+        head: str = "auto",
         device: str = "auto",
         C: float = 1.0,
         max_iter: int = 1000,
@@ -103,6 +108,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = 0,
     ) -> None:
         self.model = model
+        self.head = head
         self.device = device
         self.C = C
         self.max_iter = max_iter
@@ -112,7 +118,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path = FINAL, device: str = "auto", **parameters: Any) -> Self:
-        """A classifier whose embedding is read at once, so that what is wrong with the file is told here.
+        """A classifier whose model is read at once, so that what is wrong with the file is told here.
 
         Parameters
         ----------
@@ -156,22 +162,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise MelaError(
                 f"labels: expected two different ones or more, got only {classes[0]!s}; add images of another class"
             )
-        embedding = self._read()
-        support = np.stack([_joined(blocks) for blocks in self._copies(embedding, pictures)], axis=1)
-        n, r, m = support.shape
-        heads = fit_heads(
-            l2_normalize(support.reshape(n * r, m))[None],
-            targets.astype(np.int64).repeat(r)[None],
-            len(classes),
-            C=self.C,
-            max_iter=self.max_iter,
-        )
-        if not heads.converged.all():
-            raise MelaError(
-                f"max_iter: logistic regression did not converge in {self.max_iter} iterations (C={self.C:g}); raise it"
-            )
+        embedding, targets = self._read(), targets.astype(np.int64)
+        learner = self._own_rule(embedding)
+        if learner is None:
+            self._fit_logistic(embedding, pictures, targets, len(classes))
+        else:
+            self.support_, self.targets_ = _joined(embedding.seen(learner, pictures, "support images")), targets
+        self.head_ = LOGISTIC if learner is None else str(embedding.method)
         self.embedding_, self.classes_ = embedding, classes
-        self.coef_, self.intercept_, self.n_iter_ = heads.weights[0], heads.intercepts[0, :, 0], heads.iterations
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -191,22 +189,61 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return _joined(embedding.blocks(list_pictures(X, "images"), "images"))
 
     def _logits(self, X: Any) -> Floats:
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "head_")
         pictures = list_pictures(X, "query images")
+        logits = np.empty((len(pictures), len(self.classes_)))
+        done = 0
+        for found in self._logits_of_blocks(pictures):
+            logits[done : done + len(found)] = found
+            done += len(found)
+        return logits
+
+    def _logits_of_blocks(self, pictures: Pictures) -> Iterator[Floats]:
+        """Logits (b, K) of images, a block of them at a time."""
+        embedding = self.embedding_
+        if self.head_ != LOGISTIC and embedding.learner is not None:
+            for seen in embedding.seen(embedding.learner, pictures, "query images"):
+                yield by_rule(embedding.learner, self.support_, self.targets_, seen, len(self.classes_))
+            return
         head = Heads(
             weights=self.coef_[None],
             intercepts=self.intercept_[None, :, None],
             iterations=self.n_iter_,
             converged=np.array([True]),
         )
-        logits = np.empty((len(pictures), len(self.classes_)))
-        done = 0
-        for features in self.embedding_.blocks(pictures, "query images"):
-            logits[done : done + len(features)] = head.logits(l2_normalize(features)[None])[0].T
-            done += len(features)
-        return logits
+        for features in embedding.blocks(pictures, "query images"):
+            yield head.logits(l2_normalize(features)[None])[0].T
 
-    def _copies(self, embedding: "Embedding", pictures: Pictures) -> Iterator[Iterator[Features]]:
+    def _own_rule(self, embedding: Embedding) -> Learner | None:
+        """The method whose rule is to classify; None for the logistic head."""
+        if self.head == LOGISTIC or embedding.learner is None:
+            return None
+        if self.support_copies > 1:
+            raise MelaError(
+                f"support_copies: expected 1 with the rule of {embedding.method}, got {self.support_copies}; set head "
+                f"to {LOGISTIC!r}, which takes copies"
+            )
+        return embedding.learner
+
+    def _fit_logistic(
+        self, embedding: Embedding, pictures: Pictures, targets: npt.NDArray[np.int64], n_classes: int
+    ) -> None:
+        support = np.stack([_joined(blocks) for blocks in self._copies(embedding, pictures)], axis=1)
+        n, r, m = support.shape
+        heads = fit_heads(
+            l2_normalize(support.reshape(n * r, m))[None],
+            targets.repeat(r)[None],
+            n_classes,
+            C=self.C,
+            max_iter=self.max_iter,
+        )
+        if not heads.converged.all():
+            raise MelaError(
+                f"max_iter: logistic regression did not converge in {self.max_iter} iterations (C={self.C:g}); raise it"
+            )
+        self.coef_, self.intercept_, self.n_iter_ = heads.weights[0], heads.intercepts[0, :, 0], heads.iterations
+
+    def _copies(self, embedding: Embedding, pictures: Pictures) -> Iterator[Iterator[Features]]:
         """Features of the images as they are, or of one augmented copy of each after the other."""
         if self.augmentation is None or self.support_copies == 1:
             yield embedding.blocks(pictures, "support images")
@@ -218,7 +255,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for _ in range(self.support_copies):
             yield embedding.blocks(pictures, "support images", lambda batch: augmentation(batch, generator))
 
-    def _read(self) -> "Embedding":
+    def _read(self) -> Embedding:
         """The embedding that the parameters ask for, read once."""
         asked = (str(self.model), self.device)
         there: tuple[tuple[str, str], Embedding] | None = getattr(self, "_there", None)
@@ -227,6 +264,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return there[1]
 
     def _check_parameters(self) -> None:
+        if self.head not in (AUTO, LOGISTIC):
+            raise MelaError(f"head: expected {AUTO} or {LOGISTIC}, got {self.head!r}")
         for name in ("max_iter", "support_copies"):
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or value < 1:
@@ -245,28 +284,6 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
-
-
-@dataclass(frozen=True)
-class Embedding:
-    """A backbone, and the size (side in pixels) and channels of the images that it takes."""
-
-    backbone: Backbone
-    size: int
-    channels: int
-
-    @classmethod
-    def read(cls, path: Path, device: str) -> "Embedding":
-        """From a file, onto a device by name."""
-        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-            raise MelaError(f"device: expected auto, cpu, cuda or cuda:N, got {device!r}")
-        backbone, configuration = read_model(path, choose_device(device))
-        return cls(backbone, configuration["size"], configuration["channels"])
-
-    def blocks(self, pictures: Pictures, name: str, change: Callable[[Tensor], Tensor] = to_unit) -> Iterator[Features]:
-        """Features (b, m) of images, a block of them at a time."""
-        for block in packed_blocks(pictures, name, size=self.size, channels=self.channels):
-            yield extract_features(self.backbone, block, np.arange(len(block)), change)
 
 
 def _joined(blocks: Iterator[Features]) -> Features:

@@ -1,5 +1,6 @@
 """What a method has learned, on disk: safetensors, with the method and the backbone's configuration in the header."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -7,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from mela.backbones import Backbone, build_backbone
+from mela.backbones import Backbone
 from mela.errors import MelaError
 from mela.image_learner import ImageLearner
 from mela.label_learner import LabelLearner
 from mela.learner import Learner
 from mela.method import find_method
-from mela.models import load_model
-from mela.tensors import read_trained, write_trained
+from mela.models import build_configured, load_tensors, read_file, read_model
+from mela.tensors import write_trained
 
 KIND = "mela.learner/1"
 
@@ -32,30 +33,53 @@ def save_learner(path: Path, learner: AnyLearner, method: str, configuration: di
     write_trained(path, learner, about)
 
 
-def load_learner(path: Path, device: torch.device) -> AnyLearner | None:
-    """The learner in evaluation mode; None if the file holds something else, such as an embedding alone.
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """What a file holds: an embedding, alone or with what a method has learned beside it.
+
+    Attributes
+    ----------
+    backbone : Backbone
+        In evaluation mode.
+    configuration : dict
+        The arguments of `build_backbone` but for the seed.
+    method : str or None
+        Name of the method; None for an embedding alone.
+    learner : Learner, LabelLearner, ImageLearner or None
+        With the backbone inside, in evaluation mode; None for an embedding alone.
+    """
+
+    backbone: Backbone
+    configuration: dict[str, Any]
+    method: str | None = None
+    learner: AnyLearner | None = None
+
+
+def load_learned(path: Path, device: torch.device, images: npt.NDArray[np.uint8] | None = None) -> Learned:
+    """Read what `save_learner` or `mela.models.save_model` wrote.
+
+    Parameters
+    ----------
+    path : Path
+    device : torch.device
+    images : uint8 (N, h, w, c), optional
+        That the model has to be for.
 
     Raises
     ------
     MelaError
-        The file is missing or damaged, or its tensors do not fit.
+        The file is missing or damaged, its tensors do not fit, or it is for other images.
     """
-    if not path.is_file():
-        raise MelaError(f"{path}: no such file; run the stage that makes it first")
-    header, tensors = read_trained(path)
+    header, tensors = read_file(path)
     if header.get("kind") != KIND:
-        return None
+        backbone, configuration = read_model(path, device, images)
+        return Learned(backbone=backbone, configuration=configuration)
+    backbone, configuration = build_configured(path, header, images)
     try:
         counts = [header[name] for name in ("labels", "images") if name in header]
-        learner = find_method(header["method"]).learner(build_backbone(**header["configuration"], seed=0), *counts)
-        learner.load_state_dict(tensors, strict=True)
+        learner: AnyLearner = find_method(header["method"]).learner(backbone, *counts)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise MelaError(f"{path}: expected a learner, got {' '.join(str(error).split())}; train it again") from None
-    found: AnyLearner = learner.to(device).eval()
-    return found
-
-
-def embedding(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) -> Backbone:
-    """The embedding that a file holds, alone or with what a method learned beside it, for images (N, h, w, c)."""
-    learner = load_learner(path, device)
-    return load_model(path, device, images) if learner is None else learner.backbone
+    load_tensors(path, learner, tensors)
+    learner.to(device).eval()
+    return Learned(backbone=learner.backbone, configuration=configuration, method=header["method"], learner=learner)

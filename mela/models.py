@@ -1,11 +1,13 @@
 """Embeddings on disk: safetensors, with the backbone's configuration in the header."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor, nn
 
 from mela.backbones import Backbone, build_backbone
 from mela.errors import MelaError
@@ -90,11 +92,31 @@ def read_model(
     MelaError
         The file is missing, damaged, or holds something else (every tensor must fit), or is for other images.
     """
-    if not path.is_file():
-        raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first")
-    header, tensors = read_trained(path)
+    header, tensors = read_file(path)
     if header.get("kind") != KIND:
         raise MelaError(f"{path}: expected a model of kind {KIND}, found {header.get('kind')}; train it again")
+    backbone, configuration = build_configured(path, header, images)
+    load_tensors(path, backbone, tensors)
+    return backbone.to(device).eval(), configuration
+
+
+def read_file(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The object in a trained file's header and the tensors, as `mela.tensors.read_trained`; the file has to be there.
+
+    Raises
+    ------
+    MelaError
+        The file is missing, damaged, or holds something else.
+    """
+    if not path.is_file():
+        raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first")
+    return read_trained(path)
+
+
+def build_configured(
+    path: Path, header: Mapping[str, Any], images: npt.NDArray[np.uint8] | None
+) -> tuple[Backbone, dict[str, Any]]:
+    """An untrained backbone by the configuration in a file's header, and that configuration; see `read_model`."""
     configuration = header.get("configuration", {})
     try:
         shape = (configuration["size"], configuration["size"], configuration["channels"])
@@ -107,11 +129,21 @@ def read_model(
         raise MelaError(
             f"{path}: expected images of {images.shape[1:]}, the packed ones, got a model for {shape}; train it again"
         )
+    return backbone, configuration
+
+
+def load_tensors(path: Path, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Put a file's tensors into a module, of which every one must fit.
+
+    Raises
+    ------
+    MelaError
+        They do not.
+    """
     try:
-        backbone.load_state_dict(tensors, strict=True)
+        module.load_state_dict(tensors, strict=True)
     except RuntimeError as error:
         raise MelaError(f"{path}: tensors do not fit its configuration: {' '.join(str(error).split())}") from None
-    return backbone.to(device).eval(), configuration
 
 
 def _require_usual(path: Path, configuration: dict[str, Any]) -> None:

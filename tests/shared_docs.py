@@ -52,6 +52,9 @@ DVC = {"dvc repro", "dvc plots diff"}
 BENCHMARK = [
     "mela data check data/raw/mine --preset benchmark/data/glyphs.yaml --write benchmark/data/mine.yaml",
     "dvc --cd benchmark repro --force images@mine",
+    "dvc --cd benchmark repro tuned@feat-mela-rfs-mine-0",
+    "mela predict --support data/raw/mine/person0 --query data/raw/mine/person1 --model "
+    "benchmark/runs/mine/seed0/mela-rfs-feat/model.safetensors",
 ]
 # commands that nothing runs, and why; tests/test_docs.py checks that they would be understood
 INSTALLS = "installs packages, or takes minutes and is what runs the tests itself"

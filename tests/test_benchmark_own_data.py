@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from conftest import change
 from ruamel.yaml import YAML
 from shared_docs import BENCHMARK, blocks
@@ -16,12 +18,14 @@ from test_own_data_docs import draw
 
 from benchmark import tables
 from mela.errors import MelaError
+from mela.learned import load_learned
 from mela.params import MethodsParams, TaskParams, TuningParams
 
 PAGE = "docs/methods.md"
 DATA = Path("benchmark/data/mine.yaml")
 SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretrain.milestones": [], "model.width": 4}
-SHORT |= {"methods.epochs": 1, "methods.milestones": [], "data.size": 16, "runtime.device": "cpu"}
+SHORT |= {"methods.epochs": 1, "methods.milestones": [], "tuning.epochs": 1, "tuning.milestones": []}
+SHORT |= {"data.size": 16, "runtime.device": "cpu"}
 # what DVC is asked for in place of all systems
 CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-mela-mine-0"]
 DVC = [sys.executable, "-m", "dvc", "--cd", "benchmark"]
@@ -52,6 +56,16 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     apply(diff.content, folder)
     ask(*DVC, "repro", *CELLS, where=folder)
     return folder
+
+
+def test_what_a_method_has_learned_is_for_use(mine: Path) -> None:
+    for command in BENCHMARK[2:]:
+        told = run(command, mine)
+    assert "predictions.csv: 12 images" in told
+    table = pd.read_csv(mine / "predictions.csv")
+    assert table.columns.tolist() == ["path", "label", "probability", "p_pile 0", "p_pile 1", "p_pile 2"]
+    model = mine / "benchmark/runs/mine/seed0/mela-rfs-feat/model.safetensors"
+    assert load_learned(model, torch.device("cpu")).method == "feat"
 
 
 def test_nothing_asks_for_true_classes(mine: Path) -> None:

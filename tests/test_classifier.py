@@ -238,7 +238,7 @@ def test_no_more_than_a_block_of_queries_is_in_memory(model: Path, monkeypatch: 
 
     classifier = fitted(model)
     monkeypatch.setattr(pictures, "_opened", opened)
-    monkeypatch.setattr("mela.classifier.extract_features", extracted)
+    monkeypatch.setattr("mela.picture_model.extract_features", extracted)
     classifier.predict(list(QUERIES[:7]))
     assert order == [*["image"] * 3, "features"] * 2 + ["image", "features"]
 
@@ -266,6 +266,7 @@ def test_scikit_learn_can_handle_it(model: Path) -> None:
     classifier = FewShotClassifier(model, device="cpu", C=2.0, support_copies=2, augmentation=SOME, random_state=3)
     assert classifier.get_params() == {
         "model": model,
+        "head": "auto",
         "device": "cpu",
         "C": 2.0,
         "max_iter": 1000,
@@ -420,6 +421,7 @@ def test_an_open_image_that_cannot_be_decoded(model: Path, broken: Image.Image) 
     [
         ({}, LABELS[:11], "labels: expected one per support image (12), got 11"),
         ({}, ["oak"] * 12, "labels: expected two different ones or more, got only oak; add images of another class"),
+        ({"head": "svm"}, LABELS, "head: expected auto or logistic, got 'svm'"),
         ({"C": 0.0}, LABELS, "C: expected a finite number above 0, got 0.0"),
         ({"C": float("nan")}, LABELS, "C: expected a finite number above 0, got nan"),
         ({"max_iter": 0}, LABELS, "max_iter: expected an integer of at least 1, got 0"),

@@ -17,7 +17,7 @@ from mela.extraction import extract_features
 from mela.image_learner import ImageLearner
 from mela.label_learner import LabelLearner
 from mela.label_training import train_on_labels
-from mela.learned import embedding, load_learner, save_learner
+from mela.learned import load_learned, save_learner
 from mela.learner import Learner
 from mela.method import find_method, method_names
 from mela.methods.distill import TEMPERATURE, DistillLearner
@@ -165,26 +165,28 @@ def test_what_was_learned_comes_back(tmp_path: Path, name: str) -> None:
     configuration |= {"mean": [0.5], "std": [0.25]}
     learner = method.learner(build_backbone(**configuration, seed=5), *([] if method.sees == "tasks" else [7]))
     save_learner(path, learner, name, configuration)
-    found = load_learner(path, CPU)
+    learned = load_learned(path, CPU)
+    assert (learned.method, learned.configuration) == (name, configuration)
+    found = learned.learner
     assert isinstance(found, {"tasks": Learner, "labels": LabelLearner, "images": ImageLearner}[method.sees])
     assert type(found) is type(learner)
     for key, value in learner.state_dict().items():
         assert torch.equal(found.state_dict()[key], value)
-    kept = embedding(path, CPU, IMAGES)
-    assert torch.equal(next(kept.parameters()), next(learner.backbone.parameters()))
+    assert learned.backbone is found.backbone
+    assert not found.training
     assert save_learner(tmp_path / "again", learner, name, configuration) is None
     assert path.read_bytes() == (tmp_path / "again").read_bytes()
 
 
 def test_files_that_hold_no_learner(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    with pytest.raises(MelaError, match=r"no such file; run the stage that makes it first$"):
-        load_learner(path, CPU)
+    with pytest.raises(MelaError, match=r"no such file; run `dvc repro`, or the stage that makes it, first$"):
+        load_learned(path, CPU)
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(MelaError, match=r"expected a safetensors file, got .*; train it again$"):
-        load_learner(path, CPU)
+        load_learned(path, CPU)
     configuration = {"name": "conv4", "channels": 1, "size": 16, "width": 4, "drop_rate": 0.1, "drop_block": 2}
     configuration |= {"mean": [0.5], "std": [0.25]}
     save_learner(path, ready("rfs"), "protonet", configuration)
     with pytest.raises(MelaError, match=r"expected a learner, got .*; train it again$"):
-        load_learner(path, CPU)
+        load_learned(path, CPU)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def export(
     onnx: Annotated[Path | None, typer.Option(readable=False, help="The .onnx file to write.")] = None,
     torch: Annotated[Path | None, typer.Option(readable=False, help="The .pt2 file to write.")] = None,
-    model: Annotated[Path, typer.Option(readable=False, help="The embedding.")] = Path("models/final.safetensors"),
+    model: Annotated[
+        Path, typer.Option(readable=False, help="An embedding, alone or with what a method has learned.")
+    ] = Path("models/final.safetensors"),
     params: Annotated[Path, typer.Option(readable=False, help="Parameters of the run.")] = Path("params.yaml"),
     results: Annotated[Path, typer.Option(readable=False, help="Metrics of the run.")] = Path("results"),
     lock: Annotated[Path, typer.Option(readable=False, help="DVC's record of the run.")] = Path("dvc.lock"),
@@ -32,14 +34,15 @@ def export(
 
     from mela import exporting
     from mela.atomic import replacing, together
+    from mela.learned import load_learned
     from mela.model_card import Source, model_card
-    from mela.models import read_model
     from mela.provenance import provenance
     from mela.store import write_text
 
     if onnx is not None:
         exporting.require_packages()
-    backbone, configuration = read_model(model, device("cpu"))
+    learned = load_learned(model, device("cpu"))
+    backbone, configuration = learned.backbone, learned.configuration
     source = Source(
         file=model.name,
         sha256=hashlib.sha256(model.read_bytes()).hexdigest(),

@@ -16,7 +16,12 @@ SHOWN = 20
 def predict(
     support: Annotated[Path, typer.Option(readable=False, help="The examples: a folder <label>/<image>.")],
     query: Annotated[Path, typer.Option(readable=False, help="What to classify: a folder of images, or one image.")],
-    model: Annotated[Path, typer.Option(readable=False, help="The embedding.")] = Path("models/final.safetensors"),
+    model: Annotated[
+        Path, typer.Option(readable=False, help="An embedding, or what a method of the benchmark has learned.")
+    ] = Path("models/final.safetensors"),
+    head: Annotated[
+        str, typer.Option(help="auto: a method's own rule where the model has one, else logistic; or logistic.")
+    ] = "auto",
     out: Annotated[Path, typer.Option(readable=False, help="The csv to write.")] = Path("predictions.csv"),
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
 ) -> None:
@@ -31,7 +36,7 @@ def predict(
 
     examples, labels = labelled_images(support)
     images = query_images(query)
-    classifier = FewShotClassifier.load(model, device).fit(examples, labels)
+    classifier = FewShotClassifier.load(model, device, head=head).fit(examples, labels)
     probabilities = classifier.predict_proba(images)
     best = probabilities.argmax(axis=1)
     table = pd.DataFrame(
