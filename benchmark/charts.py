@@ -51,12 +51,13 @@ def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> F
     table : DataFrame
         Of `mela.comparison.summarize_systems`.
     settings : mapping of str to str
-        What is drawn, a panel each, and how it is called; systems are in the order of the first.
+        What is drawn, a panel each, and how it is called; systems are in the order of the first, those that are not
+        measured there at the bottom.
     reference : str
         A system whose mean is drawn as a line, if it is there.
     """
-    first = table[table["setting"] == next(iter(settings))].sort_values("mean", kind="stable")
-    systems: list[str] = first["system"].to_list()
+    means = table.pivot(index="system", columns="setting", values="mean")
+    systems: list[str] = means.sort_values([*settings], na_position="first").index.to_list()
     figure = Figure(figsize=(3.2 + 3.2 * len(settings), 1.2 + 0.2 * len(systems)), layout="constrained")
     panels: list[Axes] = figure.subplots(1, len(settings), sharey=True, squeeze=False)[0].tolist()
     for panel, (setting, name) in zip(panels, settings.items(), strict=True):
@@ -66,8 +67,8 @@ def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> F
             panel.axvline(rows[reference]["mean"], color=style(reference).colour, lw=0.8, ls=":", zorder=0)
         panel.set(xlabel=f"test accuracy, {name}, %", ylim=(-0.7, len(systems) - 0.3))
     panels[0].set_yticks(range(len(systems)), [title(system) for system in systems], fontsize="small")
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(STYLES), frameon=False)
+    known = {name: handle for panel in panels for handle, name in zip(*panel.get_legend_handles_labels(), strict=True)}
+    figure.legend(known.values(), known.keys(), loc="outside upper center", ncols=len(STYLES), frameon=False)
     return figure
 
 

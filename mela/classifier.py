@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from mela.augmentation import Augmentation
 from mela.batched_logistic import Heads, fit_heads
 from mela.errors import MelaError
-from mela.learner import Learner
 from mela.logistic import l2_normalize
-from mela.picture_model import Embedding, Features, Floats, by_rule
+from mela.picture_model import Embedding, Features, Floats
 from mela.pictures import Pictures, list_pictures
 
 FINAL = "models/final.safetensors"
 AUTO, LOGISTIC = "auto", "logistic"
+OF_HEADS = ("coef_", "intercept_", "n_iter_", "support_", "targets_")
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -33,7 +33,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     .. math:: \min_{W, b} \sum_i s_i \, \mathrm{CE}(W \psi(x_i) + b, y_i) + \frac{1}{2 C} |W|^2.
 
     The embedding stays as it is, so that fitting takes milliseconds. A method that has learned from tasks, such as
-    FEAT or FRN, classifies by its own rule, as in the tables of systems.
+    FEAT or FRN, classifies by its own rule, as in the tables of systems. Where a rule learns from the support set, by
+    gradient steps (MAML and its relatives, LEO) or a solver, it does so whenever images are classified.
 
     Parameters
     ----------
@@ -130,9 +131,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         MelaError
-            The file is missing, damaged or no model; the device is none of this machine.
+            The file is missing, damaged or no model; the device is none of this machine; a parameter is out of its
+            range.
         """
         classifier = cls(path, device=device, **parameters)
+        classifier._check_parameters()
         classifier._read()
         return classifier
 
@@ -163,13 +166,23 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"labels: expected two different ones or more, got only {classes[0]!s}; add images of another class"
             )
         embedding, targets = self._read(), targets.astype(np.int64)
-        learner = self._own_rule(embedding)
-        if learner is None:
-            self._fit_logistic(embedding, pictures, targets, len(classes))
+        if self._by_rule(embedding):
+            found: dict[str, Any] = {
+                "head_": embedding.method,
+                "support_": _joined(embedding.seen(pictures, "support images")),
+                "targets_": targets,
+            }
         else:
-            self.support_, self.targets_ = _joined(embedding.seen(learner, pictures, "support images")), targets
-        self.head_ = LOGISTIC if learner is None else str(embedding.method)
-        self.embedding_, self.classes_ = embedding, classes
+            heads = self._logistic(embedding, pictures, targets, len(classes))
+            found = {
+                "head_": LOGISTIC,
+                "coef_": heads.weights[0],
+                "intercept_": heads.intercepts[0, :, 0],
+                "n_iter_": heads.iterations,
+            }
+        for name in OF_HEADS:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(found, embedding_=embedding, classes_=classes)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -201,9 +214,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _logits_of_blocks(self, pictures: Pictures) -> Iterator[Floats]:
         """Logits (b, K) of images, a block of them at a time."""
         embedding = self.embedding_
-        if self.head_ != LOGISTIC and embedding.learner is not None:
-            for seen in embedding.seen(embedding.learner, pictures, "query images"):
-                yield by_rule(embedding.learner, self.support_, self.targets_, seen, len(self.classes_))
+        if self.head_ != LOGISTIC:
+            for seen in embedding.seen(pictures, "query images"):
+                yield embedding.by_rule(self.support_, self.targets_, seen, len(self.classes_))
             return
         head = Heads(
             weights=self.coef_[None],
@@ -214,20 +227,20 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for features in embedding.blocks(pictures, "query images"):
             yield head.logits(l2_normalize(features)[None])[0].T
 
-    def _own_rule(self, embedding: Embedding) -> Learner | None:
-        """The method whose rule is to classify; None for the logistic head."""
+    def _by_rule(self, embedding: Embedding) -> bool:
+        """Whether the method's own rule is to classify."""
         if self.head == LOGISTIC or embedding.learner is None:
-            return None
+            return False
         if self.support_copies > 1:
             raise MelaError(
                 f"support_copies: expected 1 with the rule of {embedding.method}, got {self.support_copies}; set head "
                 f"to {LOGISTIC!r}, which takes copies"
             )
-        return embedding.learner
+        return True
 
-    def _fit_logistic(
+    def _logistic(
         self, embedding: Embedding, pictures: Pictures, targets: npt.NDArray[np.int64], n_classes: int
-    ) -> None:
+    ) -> Heads:
         support = np.stack([_joined(blocks) for blocks in self._copies(embedding, pictures)], axis=1)
         n, r, m = support.shape
         heads = fit_heads(
@@ -241,7 +254,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise MelaError(
                 f"max_iter: logistic regression did not converge in {self.max_iter} iterations (C={self.C:g}); raise it"
             )
-        self.coef_, self.intercept_, self.n_iter_ = heads.weights[0], heads.intercepts[0, :, 0], heads.iterations
+        return heads
 
     def _copies(self, embedding: Embedding, pictures: Pictures) -> Iterator[Iterator[Features]]:
         """Features of the images as they are, or of one augmented copy of each after the other."""
@@ -265,7 +278,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         if self.head not in (AUTO, LOGISTIC):
-            raise MelaError(f"head: expected {AUTO} or {LOGISTIC}, got {self.head!r}")
+            raise MelaError(f"head: expected {AUTO} or {LOGISTIC}, got {self.head!r}; correct it")
         for name in ("max_iter", "support_copies"):
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or value < 1:

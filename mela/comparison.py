@@ -17,12 +17,12 @@ from mela.intervals import Interval
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One system on one data set in one setting.
+    """One system on one data set in one setting, or how far it is from another one.
 
     Attributes
     ----------
     accuracies : float64 (n_seeds, n_tasks)
-        Percent, tasks in the order of their ids.
+        Percent, or differences of them; tasks in the order of their ids.
     seeds : int64 (n_seeds,)
         Which.
     """
@@ -37,12 +37,12 @@ class Measured:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Mean of the worst and of the best seed."""
+        """Mean of the worst and of the best seed: what training makes of chance, which the interval does not cover."""
         means = self.accuracies.mean(axis=1)
         return float(means.min()), float(means.max())
 
-    def less(self, other: "Measured") -> Interval:
-        """The mean difference, over tasks, each system averaged over its seeds.
+    def less(self, other: "Measured") -> "Measured | None":
+        """Differences on each task from the same seed of the other, of all seeds that both have; None without any.
 
         Raises
         ------
@@ -52,18 +52,10 @@ class Measured:
         if self.accuracies.shape[1] != other.accuracies.shape[1]:
             found = f"{self.accuracies.shape[1]} and {other.accuracies.shape[1]}"
             raise MelaError(f"results: expected two systems on the same tasks, got {found} tasks; measure both again")
-        return Interval.of(self.accuracies.mean(axis=0) - other.accuracies.mean(axis=0))
-
-    def range_less(self, other: "Measured") -> tuple[float, float]:
-        """The lowest and the highest mean difference of a seed that both have, each from the same seed of the other.
-
-        What training makes of chance shows here, and does not in the interval of `less`. NaN if they share no seed.
-        """
         shared, own, others = np.intersect1d(self.seeds, other.seeds, return_indices=True)
-        if not len(shared):
-            return np.nan, np.nan
-        means = self.accuracies[own].mean(axis=1) - other.accuracies[others].mean(axis=1)
-        return float(means.min()), float(means.max())
+        return (
+            Measured(accuracies=self.accuracies[own] - other.accuracies[others], seeds=shared) if len(shared) else None
+        )
 
 
 def read_results(folder: Path, data: str) -> pd.DataFrame:
@@ -150,7 +142,7 @@ def summarize_systems(
         Of `read_results`.
     systems, settings : sequence of str
     reference : str
-        The system that the differences are from.
+        The system that the differences are from, over the seeds that both have.
 
     Returns
     -------
@@ -165,8 +157,9 @@ def summarize_systems(
             if found is None:
                 continue
             worst, best = found.range
-            difference = found.less(other) if other is not None else Interval(np.nan, np.nan)
-            lowest, highest = found.range_less(other) if other is not None else (np.nan, np.nan)
+            difference = None if other is None else found.less(other)
+            less = Interval(np.nan, np.nan) if difference is None else difference.interval
+            lowest, highest = (np.nan, np.nan) if difference is None else difference.range
             seeds, tasks = found.accuracies.shape
             rows.append(
                 {
@@ -178,8 +171,8 @@ def summarize_systems(
                     "ci95": found.interval.ci95,
                     "worst_seed": worst,
                     "best_seed": best,
-                    "difference": difference.mean,
-                    "difference_ci95": difference.ci95,
+                    "difference": less.mean,
+                    "difference_ci95": less.ci95,
                     "difference_lowest_seed": lowest,
                     "difference_highest_seed": highest,
                 }

@@ -13,8 +13,9 @@ from mela.errors import MelaError
 from mela.image_learner import ImageLearner
 from mela.label_learner import LabelLearner
 from mela.learner import Learner
-from mela.method import find_method
-from mela.models import build_configured, load_tensors, read_file, read_model
+from mela.method import find_method, method_names
+from mela.models import KIND as EMBEDDING
+from mela.models import build_configured, load_tensors, loaded, read_file
 from mela.tensors import write_trained
 
 KIND = "mela.learner/1"
@@ -71,15 +72,20 @@ def load_learned(path: Path, device: torch.device, images: npt.NDArray[np.uint8]
         The file is missing or damaged, its tensors do not fit, or it is for other images.
     """
     header, tensors = read_file(path)
-    if header.get("kind") != KIND:
-        backbone, configuration = read_model(path, device, images)
+    kind, name = header.get("kind"), header.get("method")
+    if kind == EMBEDDING:
+        backbone, configuration = loaded(path, header, tensors, device, images)
         return Learned(backbone=backbone, configuration=configuration)
+    if kind != KIND:
+        raise MelaError(f"{path}: expected a model of kind {EMBEDDING} or {KIND}, found {kind}; train it again")
+    if name not in method_names():
+        raise MelaError(f"{path}: expected a method of this MeLa, found {name!r}; install the one that has trained it")
     backbone, configuration = build_configured(path, header, images)
     try:
-        counts = [header[name] for name in ("labels", "images") if name in header]
-        learner: AnyLearner = find_method(header["method"]).learner(backbone, *counts)
+        counts = [header[what] for what in ("labels", "images") if what in header]
+        learner: AnyLearner = find_method(name).learner(backbone, *counts)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise MelaError(f"{path}: expected a learner, got {' '.join(str(error).split())}; train it again") from None
     load_tensors(path, learner, tensors)
     learner.to(device).eval()
-    return Learned(backbone=learner.backbone, configuration=configuration, method=header["method"], learner=learner)
+    return Learned(backbone=learner.backbone, configuration=configuration, method=name, learner=learner)

@@ -45,6 +45,8 @@ class Source:
         Arguments of `mela.backbones.build_backbone` but for the seed.
     dimensions, parameters : int
         Numbers of features, and of weights that were learned.
+    method : str or None
+        What has learned it beside a rule of its own, which is left out.
     """
 
     file: str
@@ -52,6 +54,7 @@ class Source:
     configuration: Mapping[str, Any]
     dimensions: int
     parameters: int
+    method: str | None = None
 
 
 def model_card(export: Export, source: Source, origin: Provenance | None) -> str:
@@ -73,6 +76,11 @@ def model_card(export: Export, source: Source, origin: Provenance | None) -> str
         (
             "architecture",
             f"{source.configuration['name']}, width {source.configuration['width']}, {source.parameters:,} parameters",
+        ),
+        *(
+            [("method", f"{source.method}: its embedding, without what it has learned besides")]
+            if source.method
+            else []
         ),
         (
             "input",

@@ -95,6 +95,17 @@ def read_model(
     header, tensors = read_file(path)
     if header.get("kind") != KIND:
         raise MelaError(f"{path}: expected a model of kind {KIND}, found {header.get('kind')}; train it again")
+    return loaded(path, header, tensors, device, images)
+
+
+def loaded(
+    path: Path,
+    header: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    device: torch.device,
+    images: npt.NDArray[np.uint8] | None,
+) -> tuple[Backbone, dict[str, Any]]:
+    """What `read_model` gives, of a file of this kind that has been read."""
     backbone, configuration = build_configured(path, header, images)
     load_tensors(path, backbone, tensors)
     return backbone.to(device).eval(), configuration

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +20,29 @@ from mela.images import to_unit
 from mela.learned import load_learned
 from mela.learner import Learner
 from mela.pictures import Pictures, packed_blocks
+from mela.ridge import UnsolvableError
 
 Features = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 
-QUERIES = 64  # at a time through a rule, some of which adapt the whole network
+# queries at a time through a rule: each time it may learn from the support set anew, and images go through the network
+IMAGES = 128
+BYTES = 16 * 2**20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Embedding:
-    """A backbone, and the size (side in pixels) and channels of the images that it takes.
+    """A trained backbone, alone or with a method's own rule, for pictures of any size.
 
     Attributes
     ----------
+    backbone : Backbone
+    size, channels : int
+        Of the images that it takes; the side in pixels.
     method : str or None
         What has learned it, if that is in the file.
     learner : Learner or None
-        The method with its own rule, around the same backbone, if it has one.
+        The method around the same backbone, if it has a rule of its own.
     """
 
     backbone: Backbone
@@ -42,13 +50,22 @@ class Embedding:
     channels: int
     method: str | None = None
     learner: Learner | None = None
+    # some rules change the network while they are at work
+    _alone: Any = field(default_factory=Lock, repr=False)
 
     @classmethod
     def read(cls, path: Path, device: str) -> "Embedding":
-        """From a file, onto a device by name."""
+        """From a file, onto a device by name.
+
+        Raises
+        ------
+        MelaError
+            There is no such device, or the file is missing, damaged or no model.
+        """
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
             raise MelaError(f"device: expected auto, cpu, cuda or cuda:N, got {device!r}")
-        found = load_learned(path, choose_device(device))
+        with torch.inference_mode(mode=False):
+            found = load_learned(path, choose_device(device))
         learner = found.learner if isinstance(found.learner, Learner) else None
         return cls(found.backbone, found.configuration["size"], found.configuration["channels"], found.method, learner)
 
@@ -57,21 +74,65 @@ class Embedding:
         for block in packed_blocks(pictures, name, size=self.size, channels=self.channels):
             yield extract_features(self.backbone, block, np.arange(len(block)), change)
 
-    def seen(self, learner: Learner, pictures: Pictures, name: str) -> Iterator[Features]:
-        """What a method's rule needs (b, ...) of images, a block of them at a time."""
+    def seen(self, pictures: Pictures, name: str) -> Iterator[Features]:
+        """What the method's rule needs (b, ...) of images, a block of them at a time."""
+        learner = self._with_rule()
         for block in packed_blocks(pictures, name, size=self.size, channels=self.channels):
             yield np.concatenate([found for _, found in feature_batches(learner, block, np.arange(len(block)))])
 
+    def by_rule(self, support: Features, targets: npt.NDArray[np.int64], queries: Features, ways: int) -> Floats:
+        """Logits by the method's own rule.
 
-def by_rule(
-    learner: Learner, support: Features, targets: npt.NDArray[np.int64], queries: Features, ways: int
-) -> Floats:
-    """Logits (q, ways) by a method's own rule, of what it needs of images: `support` (n, ...), `queries` (q, ...)."""
-    device = next(learner.parameters()).device
-    own, labels = torch.from_numpy(support)[None].to(device), torch.from_numpy(targets)[None].to(device)
-    with torch.no_grad():
-        parts = [
-            learner.logits(own, labels, part[None].to(device), ways)[0]
-            for part in torch.from_numpy(queries).split(QUERIES)
-        ]
-        return torch.cat(parts).double().cpu().numpy()
+        Parameters
+        ----------
+        support, queries : float32 (n, ...), (q, ...)
+            Of `seen`.
+        targets : int64 (n,)
+            0 to ways - 1.
+        ways : int
+
+        Returns
+        -------
+        float64 (q, ways)
+
+        Raises
+        ------
+        MelaError
+            They cannot be computed, or are not finite.
+        """
+        learner = self._with_rule()
+        device = next(learner.parameters()).device
+        # image after image through the network, or vectors that are there
+        count = IMAGES if queries.shape[1:] == (self.channels, self.size, self.size) else BYTES // queries[0].nbytes
+        try:
+            with self._alone, torch.inference_mode(mode=False), torch.no_grad():
+                own, labels = torch.from_numpy(support)[None].to(device), torch.from_numpy(targets)[None].to(device)
+                parts = [
+                    learner.logits(own, labels, part[None].to(device), ways)[0]
+                    for part in torch.from_numpy(queries).split(max(1, count))
+                ]
+                logits: Floats = torch.cat(parts).double().cpu().numpy()
+        except (UnsolvableError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
+            raise MelaError(
+                f"support images: expected what the rule of {self.method} can solve, got {error}; set head to "
+                "'logistic', or train the model again"
+            ) from None
+        if not np.isfinite(logits).all():
+            raise MelaError(
+                f"model: expected finite logits by the rule of {self.method}, got NaN or infinity; set head to "
+                "'logistic', or train the model again"
+            )
+        return logits
+
+    def _with_rule(self) -> Learner:
+        if self.learner is None:
+            raise ValueError("expected a model whose method has a rule of its own, got one without")
+        return self.learner
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the lock, which cannot be pickled."""
+        return {name: value for name, value in self.__dict__.items() if name != "_alone"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """With a lock of its own."""
+        self.__dict__.update(state, _alone=Lock())

@@ -53,7 +53,7 @@ BENCHMARK = [
     "mela data check data/raw/mine --preset benchmark/data/glyphs.yaml --write benchmark/data/mine.yaml",
     "dvc --cd benchmark repro --force images@mine",
     "dvc --cd benchmark repro tuned@feat-mela-rfs-mine-0",
-    "mela predict --support data/raw/mine/person0 --query data/raw/mine/person1 --model "
+    "mela predict --support data/raw/new/examples --query data/raw/new/images --model "
     "benchmark/runs/mine/seed0/mela-rfs-feat/model.safetensors",
 ]
 # commands that nothing runs, and why; tests/test_docs.py checks that they would be understood

@@ -59,11 +59,16 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_a_method_has_learned_is_for_use(mine: Path) -> None:
+    rng = np.random.default_rng(7)
+    for kind, label in enumerate(["cups", "keys", "pens"]):
+        for drawing in range(2):
+            draw(kind, mine / f"data/raw/new/examples/{label}/{drawing}.png", rng)
+        draw(kind, mine / f"data/raw/new/images/{kind}.png", rng)
     for command in BENCHMARK[2:]:
         told = run(command, mine)
-    assert "predictions.csv: 12 images" in told
+    assert "predictions.csv: 3 images, by the rule of feat" in told
     table = pd.read_csv(mine / "predictions.csv")
-    assert table.columns.tolist() == ["path", "label", "probability", "p_pile 0", "p_pile 1", "p_pile 2"]
+    assert table.columns.tolist() == ["path", "label", "probability", "p_cups", "p_keys", "p_pens"]
     model = mine / "benchmark/runs/mine/seed0/mela-rfs-feat/model.safetensors"
     assert load_learned(model, torch.device("cpu")).method == "feat"
 

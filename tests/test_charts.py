@@ -34,6 +34,12 @@ def test_charts_have_all_systems_and_their_values(summary: pd.DataFrame) -> None
     assert sorted(ends[:, :, 0].tolist()) == [[35, 35], [65, 67], [85, 86]], "the worst and the best seed"
 
 
+def test_systems_that_the_first_panel_lacks_are_at_the_bottom(summary: pd.DataFrame) -> None:
+    figure = charts.chart(summary, {"5_shot": "5-shot", "1_shot": "1-shot"}, "mela-rfs")
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["MoCo", "MeLa", "true labels"]
+    assert "no labels" in {text.get_text() for text in figure.legends[0].get_texts()}
+
+
 def test_kinds_of_systems_look_different() -> None:
     kinds = {
         name: charts.style(name) for name in ("mela-rfs-feat", "feat", "initial", "kmeans-rfs", "oracle-rfs", "cmc")

@@ -421,7 +421,7 @@ def test_an_open_image_that_cannot_be_decoded(model: Path, broken: Image.Image) 
     [
         ({}, LABELS[:11], "labels: expected one per support image (12), got 11"),
         ({}, ["oak"] * 12, "labels: expected two different ones or more, got only oak; add images of another class"),
-        ({"head": "svm"}, LABELS, "head: expected auto or logistic, got 'svm'"),
+        ({"head": "svm"}, LABELS, "head: expected auto or logistic, got 'svm'; correct it"),
         ({"C": 0.0}, LABELS, "C: expected a finite number above 0, got 0.0"),
         ({"C": float("nan")}, LABELS, "C: expected a finite number above 0, got nan"),
         ({"max_iter": 0}, LABELS, "max_iter: expected an integer of at least 1, got 0"),

@@ -3,6 +3,7 @@
 import pickle
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +45,14 @@ LABELS = np.array(["oak", "ash", "elm"])[CLASSES[SUPPORT]]
 QUERIES = np.flatnonzero((CLASSES < 3) & (np.arange(len(CLASSES)) % PER_CLASS >= 4))
 
 
-def write(path: Path, name: str) -> Any:
+def write(path: Path, name: str, network: str = "conv4") -> Any:
     """An untrained method, with statistics of some images."""
-    method = find_method(name)
+    method, configuration = find_method(name), CONFIGURATION | {"name": network}
     torch.manual_seed(0)
-    learner = method.learner(build_backbone(**CONFIGURATION, seed=0), *([] if method.sees == "tasks" else [7]))
+    learner = method.learner(build_backbone(**configuration, seed=0), *([] if method.sees == "tasks" else [7]))
     with torch.no_grad():
         learner.backbone.train()(torch.from_numpy(IMAGES).permute(0, 3, 1, 2) / 255)
-    save_learner(path, learner, name, CONFIGURATION)
+    save_learner(path, learner, name, configuration)
     return learner.eval()
 
 
@@ -64,10 +65,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "model.safetensors"
 
 
-@pytest.mark.parametrize("name", ON_TASKS)
-def test_accuracies_are_those_of_the_benchmark(name: str, path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "network"), [*((name, "conv4") for name in ON_TASKS), ("tadam", "resnet12"), ("frn", "resnet12")]
+)
+def test_accuracies_are_those_of_the_benchmark(name: str, network: str, path: Path) -> None:
     """On every task, at one shot and at three."""
-    learner, tasks = write(path, name), episodes([([3] * 5, 4)] * 6)
+    learner, tasks = write(path, name, network), episodes([([3] * 5, 4)] * 6)
     images = blurred()
     measured = own_rule(learner, images, tasks, [1, 3]).set_index(["setting", "task_id"])["accuracy"]
     classifier = FewShotClassifier.load(path, "cpu")
@@ -103,7 +106,8 @@ def test_probabilities_of_any_rule(name: str, path: Path, monkeypatch: pytest.Mo
     np.testing.assert_allclose(other.predict_proba(IMAGES[QUERIES])[:, [2, 0, 1]], found, atol=1e-4)
 
     monkeypatch.setattr(pictures, "BLOCK_BYTES", 5 * 16 * 16)
-    monkeypatch.setattr(picture_model, "QUERIES", 2)
+    monkeypatch.setattr(picture_model, "IMAGES", 2)
+    monkeypatch.setattr(picture_model, "BYTES", 2 * 16 * 16 * 4)
     np.testing.assert_allclose(fitted(path).predict_proba(IMAGES[QUERIES]), found, atol=1e-4)
 
 
@@ -135,9 +139,62 @@ def test_what_is_fitted_again_forgets_the_other_head(path: Path) -> None:
     expected = classifier.predict_proba(IMAGES[QUERIES])
     logistic = classifier.set_params(head="logistic").fit(IMAGES[SUPPORT], LABELS).predict_proba(IMAGES[QUERIES])
     assert not np.allclose(logistic, expected)
+    assert attributes(classifier) == {"classes_", "coef_", "embedding_", "head_", "intercept_", "n_iter_"}
     np.testing.assert_array_equal(logistic, fitted(path, head="logistic").predict_proba(IMAGES[QUERIES]))
     again = classifier.set_params(head="auto").fit(IMAGES[SUPPORT], LABELS).predict_proba(IMAGES[QUERIES])
     np.testing.assert_array_equal(again, expected)
+    assert attributes(classifier) == {"classes_", "embedding_", "head_", "support_", "targets_"}
+
+
+def attributes(classifier: FewShotClassifier) -> set[str]:
+    return {name for name in vars(classifier) if name.endswith("_")}
+
+
+@pytest.mark.parametrize("name", ON_TASKS)
+def test_rules_in_inference_mode(name: str, path: Path) -> None:
+    write(path, name)
+    expected = fitted(path).predict_proba(IMAGES[QUERIES])
+    with torch.inference_mode():
+        found = fitted(path).predict_proba(IMAGES[QUERIES])
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["anil", "maml", "tadam"])
+def test_rules_that_change_the_network_in_several_threads(
+    name: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(path, name)
+    classifier = fitted(path)
+    expected = classifier.predict_proba(IMAGES[QUERIES])
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(classifier.predict_proba, [IMAGES[QUERIES]] * 8))
+    finally:
+        sys.setswitchinterval(before)
+    for one in [*found, classifier.predict_proba(IMAGES[QUERIES])]:
+        np.testing.assert_allclose(one, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "weights", "message"),
+    [
+        ("maml", "backbone.body", "model: expected finite logits by the rule of maml, got NaN or infinity"),
+        ("feat", "transformer", "model: expected finite logits by the rule of feat, got NaN or infinity"),
+        ("feat", "backbone.body", "features: image 0: expected finite values, got NaN or infinity"),
+        ("r2d2", "log_lambda", "support images: expected what the rule of r2d2 can solve, got .*"),
+    ],
+)
+def test_a_rule_that_comes_to_nothing(name: str, weights: str, message: str, path: Path) -> None:
+    learner = write(path, name)
+    with torch.no_grad():
+        for key, value in learner.named_parameters():
+            if key.startswith(weights):
+                value.fill_(torch.nan)
+    save_learner(path, learner, name, CONFIGURATION)
+    with pytest.raises(MelaError, match=f"^{message}.*; (set head to 'logistic', or )?train .*again$"):
+        fitted(path).predict(IMAGES[QUERIES])
 
 
 def test_a_rule_takes_no_copies(path: Path) -> None:
@@ -164,10 +221,12 @@ def test_the_command_takes_what_a_method_has_learned(
         found[head] = pd.read_csv("predictions.csv").loc[0, "probability"]
         expected = fitted(Path("feat.safetensors"), head=head).predict_proba(query).max()
         assert found[head] == pytest.approx(expected, rel=1e-4)
+        how = {"auto": "the rule of feat", "logistic": "logistic regression"}[head]
+        assert capsys.readouterr().out.endswith(f"predictions.csv: 1 images, by {how}\n")
     assert found["auto"] != pytest.approx(found["logistic"], rel=1e-3)
     capsys.readouterr()
     assert run(monkeypatch, *arguments, "--head", "svm") == 1
-    assert capsys.readouterr().err == "error: head: expected auto or logistic, got 'svm'\n"
+    assert capsys.readouterr().err == "error: head: expected auto or logistic, got 'svm'; correct it\n"
 
 
 @pytest.mark.parametrize("name", ["maml", "frn", "distill", "cmc"])
@@ -179,6 +238,8 @@ def test_the_embedding_of_a_method_is_exported(name: str, tmp_path: Path, monkey
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert not ended.value.code
+    card = Path("psi.onnx.md").read_text(encoding="utf-8")
+    assert f"| method | {find_method(name).title}: its embedding, without what it has learned besides |" in card
     given = (IMAGES.transpose(0, 3, 1, 2) / 255).astype(np.float32)
     found = exporting.run_onnx(Path("psi.onnx").read_bytes())(given)
     expected = FewShotClassifier.load("model.safetensors", "cpu").transform(IMAGES)

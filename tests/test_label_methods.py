@@ -27,6 +27,7 @@ from mela.methods.s2m2 import S2M2Learner
 from mela.mixing import Mix, mixed_features, mixing_layers
 from mela.rotating import rotated_loss
 from mela.targets import Targets
+from mela.tensors import write_trained
 from mela.training import Training
 
 LEARN_FROM_LABELS = [name for name in method_names() if find_method(name).sees == "labels"]
@@ -190,3 +191,16 @@ def test_files_that_hold_no_learner(tmp_path: Path) -> None:
     save_learner(path, ready("rfs"), "protonet", configuration)
     with pytest.raises(MelaError, match=r"expected a learner, got .*; train it again$"):
         load_learned(path, CPU)
+    save_learner(path, ready("rfs"), "later", configuration)
+    with pytest.raises(MelaError, match=r"expected a method of this MeLa, found 'later'; install the one that has .*$"):
+        load_learned(path, CPU)
+    write_trained(path, ready("rfs"), {"kind": "mela.learner/2"})
+    kinds = "expected a model of kind mela.backbone/1 or mela.learner/1, found mela.learner/2"
+    with pytest.raises(MelaError, match=f"{kinds}; train it again$"):
+        load_learned(path, CPU)
+    save_learner(path, ready("rfs"), "rfs", configuration | {"width": 5})
+    with pytest.raises(MelaError, match=r"tensors do not fit its configuration: .*"):
+        load_learned(path, CPU)
+    save_learner(path, ready("rfs"), "rfs", configuration)
+    with pytest.raises(MelaError, match=r"expected images of \(20, 20, 1\), the packed ones, got a model for .*"):
+        load_learned(path, CPU, np.zeros((1, 20, 20, 1), dtype=np.uint8))

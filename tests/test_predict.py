@@ -72,7 +72,7 @@ def test_it_writes_what_the_classifier_says(
         line = next(line for line in printed.out.splitlines() if str(row.path) in line)
         assert str(row.label) in line
         assert f"{row.probability:.3f}" in line
-    assert printed.out.endswith("predictions.csv: 3 images\n")
+    assert printed.out.endswith("predictions.csv: 3 images, by logistic regression\n")
 
 
 @pytest.mark.usefixtures("folders")
@@ -93,7 +93,7 @@ def test_long_lists_are_short_in_print_and_whole_in_the_file(
     assert run(monkeypatch, "--support", "support", "--query", "many") == 0
     printed = capsys.readouterr().out
     assert [number for number in range(30) if f"many/{number:02}.png" in printed] == list(range(20))
-    assert printed.endswith("predictions.csv: 30 images, 10 of them not shown\n")
+    assert printed.endswith("predictions.csv: 30 images, 10 of them not shown, by logistic regression\n")
     assert len(pd.read_csv("predictions.csv")) == 30
 
 

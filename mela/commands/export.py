@@ -35,6 +35,7 @@ def export(
     from mela import exporting
     from mela.atomic import replacing, together
     from mela.learned import load_learned
+    from mela.method import find_method
     from mela.model_card import Source, model_card
     from mela.provenance import provenance
     from mela.store import write_text
@@ -49,6 +50,7 @@ def export(
         configuration=configuration,
         dimensions=backbone.dimensions,
         parameters=sum(weights.numel() for weights in backbone.parameters()),
+        method=None if learned.method is None else find_method(learned.method).title,
     )
     origin = provenance(model, params=params, results=results, lock=lock)
     made = {path: exporting.export(kind, path.name, backbone, configuration) for kind, path in asked.items()}

@@ -48,7 +48,7 @@ def predict(
         | {f"p_{label}": column for label, column in zip(classifier.classes_, probabilities.T, strict=True)}
     )
     write_csv(out, table)
-    _print(table, out)
+    _print(table, out, classifier.head_)
 
 
 def labelled_images(support: Path) -> tuple[list[Path], list[str]]:
@@ -100,7 +100,7 @@ def query_images(query: Path) -> list[Path]:
     return [query / folder / name for folder, names in walk_images(query) for name in names]
 
 
-def _print(table: "pd.DataFrame", out: Path) -> None:
+def _print(table: "pd.DataFrame", out: Path, head: str) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -112,4 +112,5 @@ def _print(table: "pd.DataFrame", out: Path) -> None:
     console = Console()
     console.print(shown)
     more = f", {len(table) - SHOWN} of them not shown" if len(table) > SHOWN else ""
-    console.print(Text(f"{out}: {len(table)} images{more}"), soft_wrap=True)
+    how = "logistic regression" if head == "logistic" else f"the rule of {head}"
+    console.print(Text(f"{out}: {len(table)} images{more}, by {how}"), soft_wrap=True)
