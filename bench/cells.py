@@ -34,12 +34,13 @@ from mela.params import (
     ModelParams,
     PretrainParams,
     TaskParams,
+    TuningParams,
     read_document,
 )
 from mela.task_samples import TaskSamples, manifest_samples
 from mela.training import Schedule, Training
 
-Scheduled = TypeVar("Scheduled", EmbedParams, MethodsParams, PretrainParams)
+Scheduled = TypeVar("Scheduled", EmbedParams, MethodsParams, TuningParams, PretrainParams)
 PRESETS = Path(__file__).parents[1] / "presets"
 STRENGTHS = ("weak", "strong")
 REGIMES = ("once", "repl")

@@ -1,10 +1,11 @@
-"""Which optimizer and learning rate suits each method: trained on one seed, measured on validation tasks.
+"""Which optimizer and learning rate suits each method, and what a longer training gives: on validation tasks, one seed.
 
-``python -m bench.method_rates`` after ``dvc repro`` in benchmark/ has drawn the tasks; goes on where it stopped, and
-writes results/method_rates.csv. The rates that methods have in `mela.methods` were chosen by this table; no test task
-is read.
+``python -m bench.method_rates`` after ``dvc repro`` in benchmark/ has drawn the tasks, and trained what ``--start``
+names; goes on where it stopped, and writes results/method_rates.csv. The rates that methods have in `mela.methods` were
+chosen by this table; no test task is read.
 """
 
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +13,7 @@ from typing import Annotated, Literal
 import pandas as pd
 import typer
 
+from bench.cells import lengthened
 from benchmark import places
 from mela import store
 from mela.augmentation import Augmentation
@@ -21,16 +23,20 @@ from mela.compute import Compute
 from mela.device import choose_device
 from mela.episodes import Episodes
 from mela.errors import MelaError
+from mela.learned import load_learned
+from mela.learner import Learner
 from mela.meta_test import own_rule
 from mela.meta_training import train_on_tasks
 from mela.method import find_method, method_names
 from mela.models import configure
-from mela.params import AugmentParams, EvaluateParams, MethodsParams, ModelParams
+from mela.params import AugmentParams, EvaluateParams, MethodsParams, ModelParams, TuningParams
 from mela.precision import choose_dtype
 from mela.seeding import seeded
 from mela.training import Schedule, Training
 
 SEED = 100
+START_SEED = 0
+NOTHING = "nothing"
 RATES: list[tuple[Literal["sgd", "adam"], float]] = [
     ("sgd", 0.1),
     ("adam", 0.003),
@@ -41,38 +47,73 @@ RATES: list[tuple[Literal["sgd", "adam"], float]] = [
 ]
 
 
-def measure(data: str, name: str, optimizer: Literal["sgd", "adam"], rate: float) -> dict[str, float]:
-    """Validation accuracies of a method that was trained at a learning rate."""
-    params, folder = places.preset(data), places.shared(data)
-    settings, model = MethodsParams.read(params), ModelParams.read(params)
-    images = store.open_images(folder / "images.npy")
-    tasks, validation = (Episodes(read_manifest(folder / f"{split}.parquet")) for split in ("train", "val"))
-    configuration, device = configure(model, images, tasks.image_ids()), choose_device("auto")
-    with seeded(SEED):
-        learner = find_method(name).learner(build_backbone(**configuration, seed=SEED)).to(device)
-    train_on_tasks(
-        learner,
-        images,
-        tasks,
-        Training(
-            stage="methods",
-            schedule=Schedule(
-                **settings.schedule(), learning_rate=rate, optimizer=optimizer, rate_name="the learning rate"
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A row of the table: a method, and how it is trained.
+
+    Attributes
+    ----------
+    data, method : str
+    start : str
+        System whose embedding it goes on from, of seed `START_SEED`; or `NOTHING`.
+    longer : float
+        Share of the schedule's epochs.
+    optimizer : {"sgd", "adam"}
+    rate : float
+    """
+
+    data: str
+    method: str
+    start: str
+    longer: float
+    optimizer: Literal["sgd", "adam"]
+    rate: float
+
+    def measure(self) -> dict[str, float]:
+        """Validation accuracies after the training."""
+        params, folder = places.preset(self.data), places.shared(self.data)
+        new = self.start == NOTHING
+        settings = MethodsParams.read(params) if new else TuningParams.read(params)
+        share = settings.rate if isinstance(settings, TuningParams) else 1.0
+        if self.longer != 1:
+            settings = lengthened(settings, max(1, round(settings.epochs * self.longer)))
+        images = store.open_images(folder / "images.npy")
+        tasks, validation = (Episodes(read_manifest(folder / f"{split}.parquet")) for split in ("train", "val"))
+        model, device = ModelParams.read(params), choose_device("auto")
+        configuration = configure(model, images, tasks.image_ids())
+        with seeded(SEED):
+            learner: Learner = find_method(self.method).learner(build_backbone(**configuration, seed=SEED)).to(device)
+        if not new:
+            known = load_learned(folder / f"seed{START_SEED}" / self.start / places.MODEL, device, images)
+            learner.backbone.load_state_dict(known.backbone.state_dict())
+        train_on_tasks(
+            learner,
+            images,
+            tasks,
+            Training(
+                stage="methods",
+                schedule=Schedule(
+                    **settings.schedule() | {"learning_rate": self.rate},
+                    optimizer=self.optimizer,
+                    embedding_rate=share,
+                    rate_name="the learning rate",
+                ),
+                seed=SEED,
+                augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
+                compute=Compute(dtype=choose_dtype(model.precision, device)),
             ),
-            seed=SEED,
-            augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
-            compute=Compute(dtype=choose_dtype(model.precision, device)),
-        ),
-        tasks_per_epoch=settings.tasks_per_epoch,
-        tasks_per_step=settings.tasks_per_step,
-    )
-    accuracies = own_rule(learner, images, validation, EvaluateParams.read(params).shots)
-    return {str(setting): mean for setting, mean in accuracies.groupby("setting")["accuracy"].mean().items()}
+            tasks_per_epoch=settings.tasks_per_epoch,
+            tasks_per_step=settings.tasks_per_step,
+        )
+        accuracies = own_rule(learner, images, validation, EvaluateParams.read(params).shots)
+        return {str(setting): mean for setting, mean in accuracies.groupby("setting")["accuracy"].mean().items()}
 
 
 def main(
     data: Annotated[str, typer.Option(help="data set")] = "glyphs",
     methods: Annotated[list[str] | None, typer.Option(help="by default all that learn from tasks")] = None,
+    start: Annotated[str, typer.Option(help="system to go on from, such as mela-rfs")] = NOTHING,
+    longer: Annotated[float, typer.Option(help="share of the schedule's epochs")] = 1.0,
     adam: Annotated[list[float] | None, typer.Option(help="rates of Adam to try; by default several of both")] = None,
     out: Annotated[Path, typer.Option(help="the table")] = Path("results/method_rates.csv"),
 ) -> None:
@@ -80,12 +121,13 @@ def main(
     names = methods or [name for name in method_names() if find_method(name).sees == "tasks"]
     rates: list[tuple[Literal["sgd", "adam"], float]] = [("adam", rate) for rate in adam] if adam else RATES
     for (optimizer, rate), name in product(rates, names):
-        known = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=["data", "method", "optimizer", "rate"])
-        key = {"data": data, "method": name, "optimizer": optimizer, "rate": rate}
+        trial = Trial(data=data, method=name, start=start, longer=longer, optimizer=optimizer, rate=rate)
+        key = asdict(trial)
+        known = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=[*key])
         if (known[list(key)] == pd.Series(key)).all(axis=1).any():
             continue
         try:
-            found = measure(data, name, optimizer, rate)
+            found = trial.measure()
         except MelaError as error:
             typer.echo(f"{name}, {optimizer}, {rate:g}: {error}")
             found = {}

@@ -189,12 +189,16 @@ def test_learning_rates_are_measured_on_validation_tasks_alone(ran: Path, monkey
     try:
         method_rates.main(data="tiny", methods=["protonet"], out=out)
         method_rates.main(data="tiny", methods=["protonet"], adam=[0.001], out=out)
+        monkeypatch.setattr(method_rates, "START_SEED", 3)
+        method_rates.main(data="tiny", methods=["leo"], start="mela-rfs", longer=2, adam=[0.003], out=out)
     finally:
         aside.rename(test)
     table = pd.read_csv(out)
-    rates = table[["optimizer", "rate"]].to_numpy().tolist()
+    assert table.columns[:6].tolist() == ["data", "method", "start", "longer", "optimizer", "rate"]
+    assert table.iloc[0, :6].tolist() == ["tiny", "leo", "mela-rfs", 2, "adam", 0.003]
+    rates = table[["optimizer", "rate"]].to_numpy().tolist()[1:]
     assert rates == [["adam", 0.001], ["adam", 0.003], ["sgd", 0.01], ["sgd", 1e30]]
-    assert table["5_shot"].between(20, 100).tolist() == [True] * 3 + [False], "one does not converge, and says so"
+    assert table["5_shot"].between(20, 100).tolist() == [True] * 4 + [False], "one does not converge, and says so"
     written = out.stat().st_mtime_ns
     method_rates.main(data="tiny", methods=["protonet"], out=out)
     assert out.stat().st_mtime_ns == written, "nothing is measured again"
