@@ -273,6 +273,8 @@ def table(results: Path) -> pd.DataFrame:
     for data, kind, number in product(DATA, KINDS, NUMBERS):
         name = f"{kind}-{number}"
         rows = summarize_systems(read_results(results / data, name), SYSTEMS, [*SETTINGS], "mela-rfs")
+        if rows.empty:
+            continue
         labels = [store.read_json(path) for path in sorted((results / data / name).glob("*/labels.json"))]
         for column in ("classes", "true_classes", "images", "all_images", "label_accuracy"):
             rows[column] = np.mean([found[column] for found in labels]) if labels else np.nan
@@ -302,7 +304,8 @@ def plot(rows: pd.DataFrame) -> Figure:
             panel.grid(alpha=0.3)
     for panel in panels[-1]:
         panel.set_xlabel("training tasks")
-    panels.flat[0].legend()
+    handles, names = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(STYLES), frameon=False)
     return figure
 
 
