@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -72,7 +73,9 @@ class Embedding:
     def blocks(self, pictures: Pictures, name: str, change: Callable[[Tensor], Tensor] = to_unit) -> Iterator[Features]:
         """Features (b, m) of images, a block of them at a time."""
         for block in packed_blocks(pictures, name, size=self.size, channels=self.channels):
-            yield extract_features(self.backbone, block, np.arange(len(block)), change)
+            with nullcontext() if self.learner is None else self._alone:
+                features = extract_features(self.backbone, block, np.arange(len(block)), change)
+            yield features
 
     def seen(self, pictures: Pictures, name: str) -> Iterator[Features]:
         """What the method's rule needs (b, ...) of images, a block of them at a time."""

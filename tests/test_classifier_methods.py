@@ -170,11 +170,14 @@ def test_rules_that_change_the_network_in_several_threads(
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(4) as pool:
+            features = [pool.submit(classifier.transform, IMAGES[QUERIES]) for _ in range(8)]
             found = list(pool.map(classifier.predict_proba, [IMAGES[QUERIES]] * 8))
     finally:
         sys.setswitchinterval(before)
     for one in [*found, classifier.predict_proba(IMAGES[QUERIES])]:
         np.testing.assert_allclose(one, expected, atol=1e-5)
+    for told in features:
+        np.testing.assert_allclose(told.result(), fitted(path).transform(IMAGES[QUERIES]), atol=1e-5)
 
 
 @pytest.mark.parametrize(
