@@ -23,7 +23,7 @@ repro: setup     ## run the pipeline (what has not changed does not run again) a
 	@mela summary
 
 test: setup      ## run all tests
-	python -m pytest --numprocesses auto --dist loadfile --durations 10
+	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
 
 check: setup     ## format, lint, security, types, and that dvc.lock belongs to this code
 	ruff format --check .
