@@ -93,7 +93,8 @@ class Trial:
             Training(
                 stage="methods",
                 schedule=Schedule(
-                    **settings.schedule() | {"learning_rate": self.rate},
+                    **settings.schedule(),
+                    learning_rate=self.rate,
                     optimizer=self.optimizer,
                     embedding_rate=share,
                     rate_name="the learning rate",

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +66,7 @@ def read_results(folder: Path, data: str) -> pd.DataFrame:
         With files ``<data>/seed<n>/<system>.parquet``.
     data : str
     """
-    return _of_systems(folder / data, ".parquet", partial(store.read_table, schema=store.RESULTS), store.RESULTS)
+    return _of_systems(folder / data, ".parquet", store.read_table, store.RESULTS)
 
 
 def read_heads(folder: Path, data: str) -> pd.DataFrame:
@@ -79,13 +78,17 @@ def read_heads(folder: Path, data: str) -> pd.DataFrame:
         With files ``<data>/seed<n>/<system>-heads.csv``.
     data : str
     """
-    return _of_systems(folder / data, "-heads.csv", partial(store.read_csv, schema=store.HEADS), store.HEADS)
+    return _of_systems(folder / data, "-heads.csv", store.read_csv, store.HEADS)
 
 
-def _of_systems(folder: Path, suffix: str, read: Callable[[Path], pd.DataFrame], schema: pa.Schema) -> pd.DataFrame:
+def _of_systems(
+    folder: Path, suffix: str, read: Callable[[Path, pa.Schema], pd.DataFrame], schema: pa.Schema
+) -> pd.DataFrame:
     """Tables of all seeds below each other, with the system and the seed that the files' names say."""
     parts = [
-        read(path).assign(system=path.name.removesuffix(suffix), seed=int(path.parent.name.removeprefix("seed")))
+        read(path, schema).assign(
+            system=path.name.removesuffix(suffix), seed=int(path.parent.name.removeprefix("seed"))
+        )
         for path in sorted(folder.glob(f"seed*/*{suffix}"))
     ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["system", "seed", *schema.names])

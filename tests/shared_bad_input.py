@@ -38,6 +38,18 @@ def fails(stage: str, message: str, monkeypatch: pytest.MonkeyPatch, capfd: pyte
     assert contents() == before
 
 
+def one_line_each(cases: dict[str, Case]) -> Callable[..., None]:
+    """The test of a module's cases."""
+
+    @pytest.mark.parametrize("name", cases)
+    def test(name: str, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        stage, spoil, message = cases[name]
+        spoil()
+        fails(stage, message, monkeypatch, capfd)
+
+    return test
+
+
 def contents() -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from safetensors.torch import load_file, save_file
-from shared_bad_input import RERUN, Case, Spoil, cut, fails, params
+from shared_bad_input import RERUN, Case, Spoil, cut, one_line_each, params
 
 from mela import store
 from mela.models import KIND
@@ -349,10 +348,4 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_bad_ends_in_one_line(
-    name: str, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    stage, spoil, message = CASES[name]
-    spoil()
-    fails(stage, message, monkeypatch, capfd)
+test_what_is_bad_ends_in_one_line = one_line_each(CASES)

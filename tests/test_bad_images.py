@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import run_stages
 from PIL import Image
-from shared_bad_input import Case, Spoil, cut, fails, folders, params, picture, split_table
+from shared_bad_input import Case, Spoil, cut, fails, folders, one_line_each, params, picture, split_table
 
 from mela import store
 from mela.params import PARAMS
@@ -145,13 +145,7 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_bad_ends_in_one_line(
-    name: str, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    stage, spoil, message = CASES[name]
-    spoil()
-    fails(stage, message, monkeypatch, capfd)
+test_what_is_bad_ends_in_one_line = one_line_each(CASES)
 
 
 @pytest.mark.parametrize("mode", ["I;16", "CMYK", "P", "RGBA", "LA", "1"])

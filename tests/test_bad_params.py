@@ -1,9 +1,6 @@
 """What is wrong with parameters ends in one line that says what to do about it."""
 
-from pathlib import Path
-
-import pytest
-from shared_bad_input import Case, Spoil, fails, params
+from shared_bad_input import Case, Spoil, one_line_each, params
 
 from mela.params import PARAMS
 
@@ -256,10 +253,4 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_bad_ends_in_one_line(
-    name: str, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    stage, spoil, message = CASES[name]
-    spoil()
-    fails(stage, message, monkeypatch, capfd)
+test_what_is_bad_ends_in_one_line = one_line_each(CASES)

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 from conftest import change
-from shared_bad_input import Case, Spoil, fails, picture
+from shared_bad_input import Case, Spoil, one_line_each, picture
 
 from mela.params import PARAMS
 
@@ -184,10 +183,4 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_bad_ends_in_one_line(
-    name: str, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    stage, spoil, message = CASES[name]
-    spoil()
-    fails(stage, message, monkeypatch, capfd)
+test_what_is_bad_ends_in_one_line = one_line_each(CASES)
