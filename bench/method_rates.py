@@ -1,8 +1,8 @@
-"""Which optimizer and learning rate suits each method, and what a longer training gives: on validation tasks, one seed.
+"""Which learning rate and scale of logits suit each method, and what a longer training gives: on validation tasks.
 
 ``python -m bench.method_rates`` after ``dvc repro`` in benchmark/ has drawn the tasks, and trained what ``--start``
-names; goes on where it stopped, and writes results/method_rates.csv. The rates that methods have in `mela.methods` were
-chosen by this table; no test task is read.
+names; goes on where it stopped, and writes results/method_rates.csv, with one seed. The rates and scales that methods
+have in `mela.methods` were chosen by this table; no test task is read.
 """
 
 from dataclasses import asdict, dataclass
@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 import pandas as pd
 import typer
+from torch import nn
 
 from bench.cells import lengthened
 from benchmark import places
@@ -60,6 +61,8 @@ class Trial:
         Share of the schedule's epochs.
     optimizer : {"sgd", "adam"}
     rate : float
+    scale : str
+        Of the logits, at the start; or `NOTHING` where the method does not learn it.
     """
 
     data: str
@@ -68,6 +71,7 @@ class Trial:
     longer: float
     optimizer: Literal["sgd", "adam"]
     rate: float
+    scale: str
 
     def measure(self) -> dict[str, float]:
         """Validation accuracies after the training."""
@@ -83,6 +87,8 @@ class Trial:
         configuration = configure(model, images, tasks.image_ids())
         with seeded(SEED):
             learner: Learner = find_method(self.method).learner(build_backbone(**configuration, seed=SEED)).to(device)
+        if self.scale != NOTHING:
+            nn.init.constant_(learner.scale, float(self.scale))
         if not new:
             known = load_learned(folder / f"seed{START_SEED}" / self.start / places.MODEL, device, images)
             learner.backbone.load_state_dict(known.backbone.state_dict())
@@ -116,26 +122,35 @@ def main(
     start: Annotated[str, typer.Option(help="system to go on from, such as mela-rfs")] = NOTHING,
     longer: Annotated[float, typer.Option(help="share of the schedule's epochs")] = 1.0,
     adam: Annotated[list[float] | None, typer.Option(help="rates of Adam to try; by default several of both")] = None,
+    scale: Annotated[list[float] | None, typer.Option(help="scales to try; by default each method's own")] = None,
     out: Annotated[Path, typer.Option(help="the table")] = Path("results/method_rates.csv"),
 ) -> None:
-    """All rates of all methods."""
+    """All rates and scales of all methods."""
     names = methods or [name for name in method_names() if find_method(name).sees == "tasks"]
     rates: list[tuple[Literal["sgd", "adam"], float]] = [("adam", rate) for rate in adam] if adam else RATES
-    for (optimizer, rate), name in product(rates, names):
-        trial = Trial(data=data, method=name, start=start, longer=longer, optimizer=optimizer, rate=rate)
+    scales: list[float | None] = [*scale] if scale else [None]
+    for (optimizer, rate), name, factor in product(rates, names, scales):
+        own = getattr(find_method(name).learner, "initial_scale", None)
+        written = NOTHING if own is None else f"{own if factor is None else factor:g}"
+        trial = Trial(data=data, method=name, start=start, longer=longer, optimizer=optimizer, rate=rate, scale=written)
         key = asdict(trial)
-        known = pd.read_csv(out) if out.exists() else pd.DataFrame(columns=[*key])
+        known = read(out, [*key])
         if (known[list(key)] == pd.Series(key)).all(axis=1).any():
             continue
         try:
             found = trial.measure()
         except MelaError as error:
-            typer.echo(f"{name}, {optimizer}, {rate:g}: {error}")
+            typer.echo(f"{key}: {error}")
             found = {}
         # another process may have added rows
-        known = pd.read_csv(out) if out.exists() else known
+        known = read(out, [*key])
         store.write_csv(out, pd.concat([known, pd.DataFrame([key | found])]).sort_values([*key], kind="stable"))
         typer.echo(f"{key} {found}")
+
+
+def read(path: Path, columns: list[str]) -> pd.DataFrame:
+    """What is measured."""
+    return pd.read_csv(path, dtype={"scale": str}) if path.exists() else pd.DataFrame(columns=columns)
 
 
 if __name__ == "__main__":

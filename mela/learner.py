@@ -24,14 +24,21 @@ class Learner(nn.Module):
         That trains the method; with Adam the schedule's momentum does not count.
     learning_rate : float
         At the start.
+    initial_scale : float, optional
+        Of the logits, for methods that learn it: what the parameter `scale` is at the start. A small one leaves the
+        embedding more to learn from queries that are right already; training moves it by little.
     """
 
     optimizer: ClassVar[Literal["sgd", "adam"]] = "adam"
     learning_rate: ClassVar[float] = 0.003
+    initial_scale: ClassVar[float | None] = None
+    scale: nn.Parameter
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__()
         self.backbone = backbone
+        if self.initial_scale is not None:
+            self.scale = nn.Parameter(torch.tensor(self.initial_scale))
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (b, c, h, w), float in [0, 1], to what the rule needs of each (b, ...): by default features (b, m)."""

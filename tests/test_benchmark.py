@@ -180,7 +180,7 @@ def test_errors_name_the_rate_of_the_method(ran: Path, monkeypatch: pytest.Monke
         )
 
 
-def test_learning_rates_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_and_scales_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ran)
     monkeypatch.setattr(method_rates, "RATES", [("sgd", 0.01), ("sgd", 1e30), ("adam", 0.003)])
     test = Path("benchmark/runs/tiny/test.parquet")
@@ -191,14 +191,22 @@ def test_learning_rates_are_measured_on_validation_tasks_alone(ran: Path, monkey
         method_rates.main(data="tiny", methods=["protonet"], adam=[0.001], out=out)
         monkeypatch.setattr(method_rates, "START_SEED", 3)
         method_rates.main(data="tiny", methods=["leo"], start="mela-rfs", longer=2, adam=[0.003], out=out)
+        method_rates.main(data="tiny", methods=["metaoptnet_ridge", "frn"], adam=[0.003], scale=[0.5, 20], out=out)
     finally:
         aside.rename(test)
     table = pd.read_csv(out)
-    assert table.columns[:6].tolist() == ["data", "method", "start", "longer", "optimizer", "rate"]
-    assert table.iloc[0, :6].tolist() == ["tiny", "leo", "mela-rfs", 2, "adam", 0.003]
-    rates = table[["optimizer", "rate"]].to_numpy().tolist()[1:]
+    assert table.columns[:7].tolist() == ["data", "method", "start", "longer", "optimizer", "rate", "scale"]
+    leo = table[table["method"] == "leo"].iloc[0, 1:7]
+    assert leo.tolist() == ["leo", "mela-rfs", 2, "adam", 0.003, "nothing"]
+    rates = table.loc[table["method"] == "protonet", ["optimizer", "rate"]].to_numpy().tolist()
     assert rates == [["adam", 0.001], ["adam", 0.003], ["sgd", 0.01], ["sgd", 1e30]]
-    assert table["5_shot"].between(20, 100).tolist() == [True] * 4 + [False], "one does not converge, and says so"
+    ridge = table[table["method"] == "metaoptnet_ridge"]
+    assert ridge["scale"].tolist() == ["0.5", "20"]
+    assert ridge["5_shot"].nunique() == 2, "a scale is one to train with, not a name"
+    assert (table["method"] == "frn").sum() == 1, "it has no scale to try"
+    converged = table["5_shot"].between(20, 100)
+    assert converged.sum() == len(table) - 1
+    assert table.loc[~converged, "rate"].tolist() == [1e30], "it does not converge, and says so"
     written = out.stat().st_mtime_ns
     method_rates.main(data="tiny", methods=["protonet"], out=out)
     assert out.stat().st_mtime_ns == written, "nothing is measured again"

@@ -71,7 +71,10 @@ def test_a_method_says_what_it_is(name: str) -> None:
     assert method.title
     assert method.source[-4:].isdigit()
     if method.sees == "tasks":
-        assert isinstance(method.learner(backbone()), Learner)
+        learner = method.learner(backbone())
+        assert isinstance(learner, Learner)
+        scales = [value.item() for parameter, value in learner.named_parameters() if parameter == "scale"]
+        assert scales == ([] if learner.initial_scale is None else [learner.initial_scale])
     else:
         kind = LabelLearner if method.sees == "labels" else ImageLearner
         assert isinstance(method.learner(backbone(), 3), kind)

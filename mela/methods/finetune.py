@@ -1,10 +1,8 @@
 """Fine-tuning on tasks for the head that is used in the end: cosines to class means (Chen et al., 2021)."""
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from mela.backbones import Backbone
 from mela.learner import Learner, prototypes
 from mela.method import Method
 
@@ -12,9 +10,7 @@ from mela.method import Method
 class CosineLearner(Learner):
     r"""Logits are :math:`s \cos(\psi(x), c_k)` with the class means c, and s learned; for pre-trained embeddings."""
 
-    def __init__(self, backbone: Backbone) -> None:
-        super().__init__(backbone)
-        self.scale = nn.Parameter(torch.tensor(10.0))
+    initial_scale = 10.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (t, q, ways); see `Learner.logits`."""

@@ -1,10 +1,8 @@
 """Matching networks: attention over the support images (Vinyals et al., 2016), without full context embeddings."""
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from mela.backbones import Backbone
 from mela.learner import Learner, one_hot
 from mela.method import Method
 
@@ -17,9 +15,7 @@ class MatchingNet(Learner):
     The scale s, 1 in the paper, is learned, since cosines alone cannot tell five classes apart with any certainty.
     """
 
-    def __init__(self, backbone: Backbone) -> None:
-        super().__init__(backbone)
-        self.scale = nn.Parameter(torch.tensor(10.0))
+    initial_scale = 10.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Log-probabilities (t, q, ways); see `Learner.logits`."""

@@ -1,9 +1,7 @@
 """MetaOptNet with a ridge head: R2-D2 with a fixed regulariser (Lee et al., 2019)."""
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from mela.backbones import Backbone
 from mela.learner import Learner
 from mela.method import Method
 from mela.ridge import ridge_outputs
@@ -14,9 +12,7 @@ REGULARIZER = 50.0
 class MetaOptNetRidge(Learner):
     r"""Logits are :math:`s\, x W`, W being the weights of ridge regression with :math:`\lambda = 50` and s learned."""
 
-    def __init__(self, backbone: Backbone) -> None:
-        super().__init__(backbone)
-        self.scale = nn.Parameter(torch.tensor(10.0))
+    initial_scale = 10.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (t, q, ways); see `Learner.logits`."""

@@ -1,9 +1,8 @@
 """MetaOptNet with a multi-class support vector machine (Lee et al., 2019)."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from mela.backbones import Backbone
 from mela.learner import Learner, one_hot
 from mela.method import Method
 
@@ -24,9 +23,7 @@ class MetaOptNetSVM(Learner):
     differentiated.
     """
 
-    def __init__(self, backbone: Backbone) -> None:
-        super().__init__(backbone)
-        self.scale = nn.Parameter(torch.tensor(10.0))
+    initial_scale = 10.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (t, q, ways); see `Learner.logits`."""

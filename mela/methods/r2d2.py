@@ -12,10 +12,11 @@ from mela.ridge import ridge_outputs
 class R2D2(Learner):
     r"""Logits are :math:`\alpha\, x W + \beta`, W being ridge regression's weights for the learned :math:`\lambda`."""
 
+    initial_scale = 10.0
+
     def __init__(self, backbone: Backbone) -> None:
         super().__init__(backbone)
         self.log_lambda = nn.Parameter(torch.zeros(()))
-        self.scale = nn.Parameter(torch.tensor(10.0))
         self.shift = nn.Parameter(torch.zeros(()))
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:

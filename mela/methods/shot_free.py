@@ -20,10 +20,11 @@ class ShotFree(Learner):
     rate are learned.
     """
 
+    initial_scale = 10.0
+
     def __init__(self, backbone: Backbone) -> None:
         super().__init__(backbone)
         self.lift = nn.Linear(backbone.dimensions, 2 * backbone.dimensions, bias=False)
-        self.scale = nn.Parameter(torch.tensor(10.0))
         self.rate = nn.Parameter(torch.tensor(0.1))
 
     def forward(self, images: Tensor) -> Tensor:

@@ -12,15 +12,16 @@ from mela.method import Method
 
 
 class TADAM(Learner):
-    r"""Logits are :math:`-\alpha \|\psi(x, \Gamma) - c_k\|^2`, with alpha learned and :math:`\Gamma` made of the task.
+    r"""Logits are :math:`-s \|\psi(x, \Gamma) - c_k\|^2`, with s learned and :math:`\Gamma` made of the task.
 
     The mean of the class means without a task, through one small network for each block, gives a scale and a shift of
     each channel of the block (FiLM). The paper trains on global labels besides, which are not there here.
     """
 
+    initial_scale = 1.0
+
     def __init__(self, backbone: Backbone) -> None:
         super().__init__(backbone)
-        self.alpha = nn.Parameter(torch.tensor(1.0))
         channels = {place: _channels(layer) for place, layer in enumerate(_layers(backbone)) if _channels(layer)}
         self.places = list(channels)
         self.conditions = nn.ModuleList([Condition(backbone.dimensions, count) for count in channels.values()])
@@ -40,7 +41,7 @@ class TADAM(Learner):
         images = torch.cat([support, query]).contiguous(memory_format=torch.channels_last)
         features = self._conditioned(images, task)
         means = prototypes(features[None, : len(support)], labels[None], ways)[0]
-        return -self.alpha * torch.cdist(features[len(support) :], means).square()
+        return -self.scale * torch.cdist(features[len(support) :], means).square()
 
     def _conditioned(self, images: Tensor, task: Tensor) -> Tensor:
         """Features (b, m) of images (b, c, h, w) for a task (m,)."""
