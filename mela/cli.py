@@ -1,6 +1,5 @@
 """The command line beside the pipeline."""
 
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +9,8 @@ import typer
 from mela.commands import data, label
 from mela.commands.export import export
 from mela.commands.predict import predict
-from mela.errors import MelaError, line_of, print_anything
-from mela.output import log, print_error, speak
+from mela.errors import MelaError
+from mela.output import ending_in_one_line, log, speak
 
 RUN, DATA, MODEL = "Run the pipeline", "Your own data", "Use what was learned"
 ARCHIVES = ("omniglot", "cifar100")
@@ -149,14 +148,5 @@ app.command(rich_help_panel=MODEL)(export)
 
 def main() -> None:
     """Entry point: an error that the user can put right becomes one line and exit status 1."""
-    print_anything()
-    try:
-        speak()
+    with ending_in_one_line():
         app()
-    except Exception as error:
-        line = line_of(error)
-        if line is None:
-            raise
-        log.debug("where this comes from:", exc_info=True)
-        print_error(line)
-        sys.exit(1)

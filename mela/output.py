@@ -3,9 +3,11 @@
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
-from mela.errors import MelaError
+from mela.errors import MelaError, line_of, print_anything
 
 VARIABLE = "MELA_OUTPUT"
 LEVELS = {"quiet": logging.WARNING, "normal": logging.INFO, "verbose": logging.DEBUG}
@@ -42,6 +44,22 @@ def speak(output: str | None = None) -> None:
     log.propagate = False
     if not any(isinstance(handler, _Lines) for handler in log.handlers):
         log.addHandler(_Lines())
+
+
+@contextmanager
+def ending_in_one_line() -> Iterator[None]:
+    """Say what happens within the block; an error that the user can put right becomes one line and exit status 1."""
+    print_anything()
+    try:
+        speak()
+        yield
+    except Exception as error:
+        line = line_of(error)
+        if line is None:
+            raise
+        log.debug("where this comes from:", exc_info=True)
+        print_error(line)
+        sys.exit(1)
 
 
 def duration(seconds: float) -> str:

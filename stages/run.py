@@ -12,8 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import psutil
 import typer
 
-from mela.errors import line_of, print_anything
-from mela.output import log, print_error, speak
+from mela.output import ending_in_one_line, log
 from mela.usage import keep, measured, write_usage
 from stages.guard import require_no_signal, work_begins
 
@@ -26,17 +25,9 @@ def run(main: Callable[..., Any]) -> None:
             # typer tells of a file that must not be read as if the command line were wrong
             main.__annotations__[name] = Annotated[kind, typer.Option(readable=False)]
     app.command()(_telling_usage(main))
-    print_anything()
     try:
-        speak()
-        app()
-    except Exception as error:
-        line = line_of(error)
-        if line is None:
-            raise
-        log.debug("where this comes from:", exc_info=True)
-        print_error(line)
-        sys.exit(1)
+        with ending_in_one_line():
+            app()
     finally:
         # Python ends with a search for garbage in all that was imported, which takes long after torch; files are closed
         gc.freeze()
