@@ -1,41 +1,31 @@
 """Which learning rate and scale of logits suit each method, and what a longer training gives: on validation tasks.
 
 ``python -m bench.method_rates`` after ``dvc repro`` in benchmark/ has drawn the tasks, and trained what ``--start``
-names; goes on where it stopped, and writes results/method_rates.csv, with one seed. The rates and scales that methods
-have in `mela.methods` were chosen by this table; no test task is read.
+names; goes on where it stopped, and writes results/method_rates.csv. The rates and scales that methods have in
+`mela.methods` were chosen by this table.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
-import pandas as pd
 import typer
 from torch import nn
 
 from bench.cells import lengthened
+from bench.trials import SEED, Trial, complete, means
 from benchmark import places
-from mela import store
-from mela.augmentation import Augmentation
-from mela.backbones import build_backbone
-from mela.checked import read_manifest
-from mela.compute import Compute
 from mela.device import choose_device
-from mela.episodes import Episodes
-from mela.errors import MelaError
 from mela.learned import load_learned
 from mela.learner import Learner
 from mela.meta_test import own_rule
 from mela.meta_training import train_on_tasks
 from mela.method import find_method, method_names
-from mela.models import configure
-from mela.params import AugmentParams, EvaluateParams, MethodsParams, ModelParams, TuningParams
-from mela.precision import choose_dtype
+from mela.params import EvaluateParams, MethodsParams, TuningParams
 from mela.seeding import seeded
-from mela.training import Schedule, Training
+from mela.training import Schedule
 
-SEED = 100
 START_SEED = 0
 NOTHING = "nothing"
 RATES: list[tuple[Literal["sgd", "adam"], float]] = [
@@ -49,12 +39,12 @@ RATES: list[tuple[Literal["sgd", "adam"], float]] = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
-    """A row of the table: a method, and how it is trained.
+class MethodTrial(Trial):
+    """A method, and how it is trained.
 
     Attributes
     ----------
-    data, method : str
+    method : str
     start : str
         System whose embedding it goes on from, of seed `START_SEED`; or `NOTHING`.
     longer : float
@@ -65,7 +55,6 @@ class Trial:
         Of the logits, at the start; or `NOTHING` where the method does not learn it.
     """
 
-    data: str
     method: str
     start: str
     longer: float
@@ -74,46 +63,36 @@ class Trial:
     scale: str
 
     def measure(self) -> dict[str, float]:
-        """Validation accuracies after the training."""
-        params, folder = places.preset(self.data), places.shared(self.data)
+        """Validation accuracies after the training, by the method's own rule."""
         new = self.start == NOTHING
-        settings = MethodsParams.read(params) if new else TuningParams.read(params)
+        settings = MethodsParams.read(self.params) if new else TuningParams.read(self.params)
         share = settings.rate if isinstance(settings, TuningParams) else 1.0
         if self.longer != 1:
             settings = lengthened(settings, max(1, round(settings.epochs * self.longer)))
-        images = store.open_images(folder / "images.npy")
-        tasks, validation = (Episodes(read_manifest(folder / f"{split}.parquet")) for split in ("train", "val"))
-        model, device = ModelParams.read(params), choose_device("auto")
-        configuration = configure(model, images, tasks.image_ids())
+        tasks, device = self.tasks("train"), choose_device("auto")
         with seeded(SEED):
-            learner: Learner = find_method(self.method).learner(build_backbone(**configuration, seed=SEED)).to(device)
+            learner: Learner = find_method(self.method).learner(self.backbone(tasks)).to(device)
         if self.scale != NOTHING:
             nn.init.constant_(learner.scale, float(self.scale))
         if not new:
-            known = load_learned(folder / f"seed{START_SEED}" / self.start / places.MODEL, device, images)
+            known = load_learned(self.folder / f"seed{START_SEED}" / self.start / places.MODEL, device, self.images)
             learner.backbone.load_state_dict(known.backbone.state_dict())
+        schedule = Schedule(
+            **settings.schedule(),
+            learning_rate=self.rate,
+            optimizer=self.optimizer,
+            embedding_rate=share,
+            rate_name="the learning rate",
+        )
         train_on_tasks(
             learner,
-            images,
+            self.images,
             tasks,
-            Training(
-                stage="methods",
-                schedule=Schedule(
-                    **settings.schedule(),
-                    learning_rate=self.rate,
-                    optimizer=self.optimizer,
-                    embedding_rate=share,
-                    rate_name="the learning rate",
-                ),
-                seed=SEED,
-                augmentation=Augmentation(**AugmentParams.read(params).model_dump()),
-                compute=Compute(dtype=choose_dtype(model.precision, device)),
-            ),
+            self.training("methods", schedule),
             tasks_per_epoch=settings.tasks_per_epoch,
             tasks_per_step=settings.tasks_per_step,
         )
-        accuracies = own_rule(learner, images, validation, EvaluateParams.read(params).shots)
-        return {str(setting): mean for setting, mean in accuracies.groupby("setting")["accuracy"].mean().items()}
+        return means(own_rule(learner, self.images, self.tasks("val"), EvaluateParams.read(self.params).shots))
 
 
 def main(
@@ -129,28 +108,14 @@ def main(
     names = methods or [name for name in method_names() if find_method(name).sees == "tasks"]
     rates: list[tuple[Literal["sgd", "adam"], float]] = [("adam", rate) for rate in adam] if adam else RATES
     scales: list[float | None] = [*scale] if scale else [None]
-    for (optimizer, rate), name, factor in product(rates, names, scales):
+    trials = []
+    for (optimizer, rate), name, other in product(rates, names, scales):
         own = getattr(find_method(name).learner, "initial_scale", None)
-        written = NOTHING if own is None else f"{own if factor is None else factor:g}"
-        trial = Trial(data=data, method=name, start=start, longer=longer, optimizer=optimizer, rate=rate, scale=written)
-        key = asdict(trial)
-        known = read(out, [*key])
-        if (known[list(key)] == pd.Series(key)).all(axis=1).any():
-            continue
-        try:
-            found = trial.measure()
-        except MelaError as error:
-            typer.echo(f"{key}: {error}")
-            found = {}
-        # another process may have added rows
-        known = read(out, [*key])
-        store.write_csv(out, pd.concat([known, pd.DataFrame([key | found])]).sort_values([*key], kind="stable"))
-        typer.echo(f"{key} {found}")
-
-
-def read(path: Path, columns: list[str]) -> pd.DataFrame:
-    """What is measured."""
-    return pd.read_csv(path, dtype={"scale": str}) if path.exists() else pd.DataFrame(columns=columns)
+        first = NOTHING if own is None else f"{own if other is None else other:g}"
+        trials.append(
+            MethodTrial(data=data, method=name, start=start, longer=longer, optimizer=optimizer, rate=rate, scale=first)
+        )
+    complete(out, trials, {"scale": str})
 
 
 if __name__ == "__main__":

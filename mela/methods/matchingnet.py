@@ -15,7 +15,7 @@ class MatchingNet(Learner):
     The scale s, 1 in the paper, is learned, since cosines alone cannot tell five classes apart with any certainty.
     """
 
-    initial_scale = 10.0
+    initial_scale = 30.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Log-probabilities (t, q, ways); see `Learner.logits`."""

@@ -12,7 +12,7 @@ REGULARIZER = 50.0
 class MetaOptNetRidge(Learner):
     r"""Logits are :math:`s\, x W`, W being the weights of ridge regression with :math:`\lambda = 50` and s learned."""
 
-    initial_scale = 10.0
+    initial_scale = 3.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (t, q, ways); see `Learner.logits`."""

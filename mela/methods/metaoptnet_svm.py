@@ -23,7 +23,7 @@ class MetaOptNetSVM(Learner):
     differentiated.
     """
 
-    initial_scale = 10.0
+    initial_scale = 3.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (t, q, ways); see `Learner.logits`."""

@@ -12,7 +12,7 @@ from mela.ridge import ridge_outputs
 class R2D2(Learner):
     r"""Logits are :math:`\alpha\, x W + \beta`, W being ridge regression's weights for the learned :math:`\lambda`."""
 
-    initial_scale = 10.0
+    initial_scale = 3.0
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__(backbone)
