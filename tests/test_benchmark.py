@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT, TINY, change
@@ -18,7 +20,7 @@ from PIL import Image
 from ruamel.yaml import YAML
 from test_benchmark_definition import PARAMS, STAGES, filled
 
-from bench import method_rates
+from bench import embed_rates, method_rates
 from bench.environment import for_clone
 from benchmark import code, meta_test, tables, unlabeled
 from mela import store
@@ -180,20 +182,27 @@ def test_errors_name_the_rate_of_the_method(ran: Path, monkeypatch: pytest.Monke
         )
 
 
+@contextmanager
+def without_test_tasks() -> Iterator[None]:
+    """Nobody can read the test tasks within the block."""
+    test = Path("benchmark/runs/tiny/test.parquet")
+    aside = test.rename("aside.parquet")
+    try:
+        yield
+    finally:
+        aside.rename(test)
+
+
 def test_rates_and_scales_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ran)
     monkeypatch.setattr(method_rates, "RATES", [("sgd", 0.01), ("sgd", 1e30), ("adam", 0.003)])
-    test = Path("benchmark/runs/tiny/test.parquet")
-    aside = test.rename("aside.parquet")
     out = Path("rates.csv")
-    try:
+    with without_test_tasks():
         method_rates.main(data="tiny", methods=["protonet"], out=out)
         method_rates.main(data="tiny", methods=["protonet"], adam=[0.001], out=out)
         monkeypatch.setattr(method_rates, "START_SEED", 3)
         method_rates.main(data="tiny", methods=["leo"], start="mela-rfs", longer=2, adam=[0.003], out=out)
         method_rates.main(data="tiny", methods=["metaoptnet_ridge", "frn"], adam=[0.003], scale=[0.5, 20], out=out)
-    finally:
-        aside.rename(test)
     table = pd.read_csv(out)
     assert table.columns[:7].tolist() == ["data", "method", "start", "longer", "optimizer", "rate", "scale"]
     leo = table[table["method"] == "leo"].iloc[0, 1:7]
@@ -210,6 +219,24 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(ran: Path, monk
     written = out.stat().st_mtime_ns
     method_rates.main(data="tiny", methods=["protonet"], out=out)
     assert out.stat().st_mtime_ns == written, "nothing is measured again"
+
+
+def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone(
+    ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(embed_rates, "RATES", [("adam", 0.003), ("sgd", 1e30)])
+    out = Path("embed_rates.csv")
+    with without_test_tasks():
+        embed_rates.main(data=["tiny"], ridge=[0.001, 50], out=out)
+    table = pd.read_csv(out)
+    assert table.columns.tolist() == ["data", "optimizer", "rate", "ridge", "1_shot", "5_shot"]
+    assert table[["rate", "ridge"]].to_numpy().tolist() == [[0.003, 0.001], [0.003, 50], [1e30, 0.001], [1e30, 50]]
+    first, second, *others = table["5_shot"]
+    assert 20 < first < 100
+    assert 20 < second < 100
+    assert first != second, "lambda_1 is one to train with, not a name"
+    assert np.isnan(others).all(), "what does not converge says so"
 
 
 def test_the_tables_are_those_of_the_results() -> None:
