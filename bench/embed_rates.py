@@ -17,7 +17,7 @@ from mela.evaluation import evaluate_model
 from mela.params import EmbedParams, EvaluateParams
 from mela.training import Schedule
 
-RATES: list[tuple[Literal["sgd", "adam"], float]] = [("sgd", 0.05), ("sgd", 0.5), ("adam", 0.003)]
+RATES: list[tuple[Literal["sgd", "adam"], float]] = [("sgd", 0.05), ("adam", 0.003)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ class TADAM(Learner):
     each channel of the block (FiLM). The paper trains on global labels besides, which are not there here.
     """
 
-    initial_scale = 1.0
+    initial_scale = 0.03
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__(backbone)
