@@ -74,7 +74,7 @@ def test_a_method_says_what_it_is(name: str) -> None:
         learner = method.learner(backbone())
         assert isinstance(learner, Learner)
         scales = [value.item() for parameter, value in learner.named_parameters() if parameter == "scale"]
-        assert scales == ([] if learner.initial_scale is None else [learner.initial_scale])
+        assert scales == pytest.approx([] if learner.initial_scale is None else [learner.initial_scale])
     else:
         kind = LabelLearner if method.sees == "labels" else ImageLearner
         assert isinstance(method.learner(backbone(), 3), kind)
@@ -501,11 +501,12 @@ def test_leo_leaves_the_embedding_as_it_is() -> None:
 @pytest.mark.parametrize("name", ["conv4", "resnet12"])
 def test_tadam_sets_the_network_for_the_task(name: str) -> None:
     learner = TADAM(backbone(name)).eval()
+    learner.scale.data.fill_(2.0)
     images = torch.from_numpy(IMAGES[:24]).permute(0, 3, 1, 2) / 255
     labels = torch.arange(4).repeat(3)[None]
     task = images[None, :12], labels, images[None, 12:], 4
     known = learner.backbone(images)
-    plain = -torch.cdist(known[None, 12:], prototypes(known[None, :12], labels, 4)).square()
+    plain = -2 * torch.cdist(known[None, 12:], prototypes(known[None, :12], labels, 4)).square()
     torch.testing.assert_close(learner.logits(*task), plain, atol=1e-3, rtol=1e-3, msg="no condition at the start")
     for condition in learner.conditions:
         condition.strength.data.fill_(0.5)
@@ -517,7 +518,7 @@ def test_tadam_sets_the_network_for_the_task(name: str) -> None:
             scale, shift = (0.5 * learner.conditions[number].network(embedded)).chunk(2)
             maps, number = maps * (1 + scale[:, None, None]) + shift[:, None, None], number + 1
     assert number == 4
-    expected = -torch.cdist(maps[None, 12:], prototypes(maps[None, :12], labels, 4)).square()
+    expected = -2 * torch.cdist(maps[None, 12:], prototypes(maps[None, :12], labels, 4)).square()
     torch.testing.assert_close(learner.logits(*task), expected, atol=1e-3, rtol=1e-3)
     assert not torch.allclose(expected, plain, atol=1e-2)
 
