@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from conftest import ROOT
@@ -96,3 +97,24 @@ def test_the_page_tells_of_all_methods() -> None:
         assert method.source.replace(",", "").removesuffix(".")[-4:] in rows[f"`{name}`"]
         assert method.source.split()[0].rstrip(",") in rows[f"`{name}`"]
     assert rows.keys() == {f"`{name}`" for name in method_names()}
+
+
+def test_scales_are_those_that_were_tried() -> None:
+    """The table of scales is results/method_rates.csv, and what is bold is what methods have."""
+    section = (ROOT / PAGE).read_text(encoding="utf-8").split("### Scale of logits")[1].split("\n## ")[0]
+    head, _, *lines = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    names = {find_method(name).title: name for name in method_names()}
+    shown = {}
+    for first, *cells in lines:
+        title, data = first.strip().rsplit(", ", 1)
+        for scale, cell in zip(head[1:], cells, strict=True):
+            if cell.strip():
+                key = ({"CIFAR-FS": "cifar_fs"}.get(data, data), names[title], scale.strip())
+                shown[key] = cell.strip(" *")
+                assert ("**" in cell) == (float(scale) == find_method(names[title]).learner.initial_scale), key
+    tried = pd.read_csv(ROOT / "results/method_rates.csv", dtype={"scale": str})
+    tried = tried[(tried["start"] == "nothing") & (tried["optimizer"] == "adam") & (tried["rate"] == 0.003)]
+    assert shown == {
+        (row["data"], row["method"], row["scale"]): f"{row['1_shot']:.1f} / {row['5_shot']:.1f}"
+        for _, row in tried[tried["scale"] != "nothing"].iterrows()
+    }
