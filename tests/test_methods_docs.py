@@ -99,10 +99,16 @@ def test_the_page_tells_of_all_methods() -> None:
     assert rows.keys() == {f"`{name}`" for name in method_names()}
 
 
+def table_below(heading: str) -> list[list[str]]:
+    """Cells of the header and of all rows."""
+    section = (ROOT / PAGE).read_text(encoding="utf-8").split(heading)[1].split("\n##")[0]
+    head, _, *rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    return [head, *rows]
+
+
 def test_scales_are_those_that_were_tried() -> None:
     """The table of scales is results/method_rates.csv, and what is bold is what methods have."""
-    section = (ROOT / PAGE).read_text(encoding="utf-8").split("### Scale of logits")[1].split("\n## ")[0]
-    head, _, *lines = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    head, *lines = table_below("### Scale of logits")
     names = {find_method(name).title: name for name in method_names()}
     shown = {}
     for first, *cells in lines:
@@ -118,3 +124,16 @@ def test_scales_are_those_that_were_tried() -> None:
         (row["data"], row["method"], row["scale"]): f"{row['1_shot']:.1f} / {row['5_shot']:.1f}"
         for _, row in tried[tried["scale"] != "nothing"].iterrows()
     }
+
+
+def test_rates_of_the_initial_embedding_are_those_that_were_tried() -> None:
+    head, *lines = table_below("### Lambda and rate of the initial embedding")
+    tried = pd.read_csv(ROOT / "results/embed_rates.csv").set_index(["data", "optimizer", "ridge"])
+    settings = [("sgd", 0.001), ("sgd", 50), ("adam", 0.001), ("adam", 50)]
+    for name, (optimizer, ridge) in zip(head[1:], settings, strict=True):
+        assert optimizer.upper() in name.upper()
+        assert f"λ₁ = {ridge:g}" in name
+    for first, *cells in lines:
+        data = first.strip().lower().replace("-", "_")
+        rows = [tried.loc[(data, *setting)] for setting in settings]
+        assert [cell.strip() for cell in cells] == [f"{row['1_shot']:.1f} / {row['5_shot']:.1f}" for row in rows]
