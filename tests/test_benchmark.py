@@ -193,7 +193,9 @@ def without_test_tasks() -> Iterator[None]:
         aside.rename(test)
 
 
-def test_rates_and_scales_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_and_scales_are_measured_on_validation_tasks_alone(
+    ran: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(ran)
     monkeypatch.setattr(method_rates, "RATES", [("sgd", 0.01), ("sgd", 1e30), ("adam", 0.003)])
     out = Path("rates.csv")
@@ -216,9 +218,15 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(ran: Path, monk
     converged = table["5_shot"].between(20, 100)
     assert converged.sum() == len(table) - 1
     assert table.loc[~converged, "rate"].tolist() == [1e30], "it does not converge, and says so"
+    assert "finite" in capsys.readouterr().out
     written = out.stat().st_mtime_ns
     method_rates.main(data="tiny", methods=["protonet"], out=out)
     assert out.stat().st_mtime_ns == written, "nothing is measured again"
+    numbers = Path("numbers.csv")
+    table[table["method"] == "metaoptnet_ridge"].to_csv(numbers, index=False)
+    written = numbers.stat().st_mtime_ns
+    method_rates.main(data="tiny", methods=["metaoptnet_ridge"], adam=[0.003], scale=[0.5, 20], out=numbers)
+    assert numbers.stat().st_mtime_ns == written, "nor where all scales look like numbers"
 
 
 def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone(

@@ -109,7 +109,7 @@ def test_matchingnet_by_hand() -> None:
     query = torch.tensor([[[2.0, 0.0]]])
     weights = np.exp(10 * np.array([0.6, 1.0, 0.0]))
     expected = np.log(np.array([weights[0] + weights[2], weights[1]]) / weights.sum())
-    found = of(MatchingNet).logits(support, torch.tensor([[0, 1, 0]]), query, 2)
+    found = of(MatchingNet, scale=10.0).logits(support, torch.tensor([[0, 1, 0]]), query, 2)
     np.testing.assert_allclose(found[0, 0].detach(), expected, rtol=1e-5)
 
 

@@ -133,6 +133,7 @@ def test_rates_of_the_initial_embedding_are_those_that_were_tried() -> None:
     for name, (optimizer, ridge) in zip(head[1:], settings, strict=True):
         assert optimizer.upper() in name.upper()
         assert f"λ₁ = {ridge:g}" in name
+    assert {first.strip() for first, *_ in lines} == {"glyphs", "CIFAR-FS"}
     for first, *cells in lines:
         data = first.strip().lower().replace("-", "_")
         rows = [tried.loc[(data, *setting)] for setting in settings]
