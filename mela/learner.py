@@ -38,7 +38,7 @@ class Learner(nn.Module):
         super().__init__()
         self.backbone = backbone
         if self.initial_scale is not None:
-            self.scale = nn.Parameter(torch.tensor(self.initial_scale))
+            self.scale = nn.Parameter(torch.tensor(self.initial_scale, dtype=torch.float32))
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (b, c, h, w), float in [0, 1], to what the rule needs of each (b, ...): by default features (b, m)."""
