@@ -30,6 +30,7 @@ from mela.models import configure, save_model
 from mela.params import (
     DataParams,
     EmbedParams,
+    EvaluateParams,
     MethodsParams,
     ModelParams,
     PretrainParams,
@@ -132,6 +133,24 @@ def pack(folder: Path, data: DataParams, shots: int) -> None:
     table = pd.DataFrame({"image_id": ids, "split": source.splits, "class": source.classes}).sort_values("image_id")
     with replacing(folder / "truth.parquet") as temporary:
         table.to_parquet(temporary)
+
+
+def logistic_accuracies(
+    backbone: Backbone, images: npt.NDArray[np.uint8], tasks: Episodes, head: EvaluateParams, augmentation: Augmentation
+) -> pd.DataFrame:
+    """Columns task_id, setting, accuracy: by the logistic head, with each support image as it is."""
+    return evaluate_model(
+        backbone,
+        images,
+        tasks,
+        shots=head.shots,
+        C=head.C,
+        max_iter=head.max_iter,
+        solver=head.solver,
+        copies=1,
+        augmentation=augmentation,
+        seed=head.seed,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,17 +7,17 @@ writes results/embed_rates.csv.
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from bench.trials import Trial, complete, means
+from bench.cells import logistic_accuracies
+from bench.trials import Optimizer, Trial, complete, means
 from mela.embedding import train_embedding
-from mela.evaluation import evaluate_model
 from mela.params import EmbedParams, EvaluateParams
 from mela.training import Schedule
 
-RATES: list[tuple[Literal["sgd", "adam"], float]] = [("sgd", 0.05), ("adam", 0.003)]
+RATES: list[tuple[Optimizer, float]] = [("sgd", 0.05), ("adam", 0.003)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +32,13 @@ class EmbedTrial(Trial):
         lambda_1.
     """
 
-    optimizer: Literal["sgd", "adam"]
+    optimizer: Optimizer
     rate: float
     ridge: float
 
     def measure(self) -> dict[str, float]:
         """Validation accuracies after the training, by the logistic head."""
-        settings, head, tasks = EmbedParams.read(self.params), EvaluateParams.read(self.params), self.tasks("train")
+        settings, tasks = EmbedParams.read(self.params), self.tasks("train")
         backbone = self.backbone(tasks)
         schedule = settings.schedule() | {"learning_rate": self.rate}
         train_embedding(
@@ -51,19 +51,8 @@ class EmbedTrial(Trial):
             tasks_per_epoch=settings.tasks_per_epoch,
             tasks_per_step=settings.tasks_per_step,
         )
-        accuracies = evaluate_model(
-            backbone,
-            self.images,
-            self.tasks("val"),
-            shots=head.shots,
-            C=head.C,
-            max_iter=head.max_iter,
-            solver=head.solver,
-            copies=1,
-            augmentation=self.augmentation,
-            seed=head.seed,
-        )
-        return means(accuracies)
+        head = EvaluateParams.read(self.params)
+        return means(logistic_accuracies(backbone, self.images, self.tasks("val"), head, self.augmentation))
 
 
 def main(

@@ -8,13 +8,13 @@ names; goes on where it stopped, and writes results/method_rates.csv. The rates 
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from torch import nn
 
 from bench.cells import lengthened
-from bench.trials import SEED, Trial, complete, means
+from bench.trials import SEED, Optimizer, Trial, complete, means
 from benchmark import places
 from mela.device import choose_device
 from mela.learned import load_learned
@@ -28,7 +28,7 @@ from mela.training import Schedule
 
 START_SEED = 0
 NOTHING = "nothing"
-RATES: list[tuple[Literal["sgd", "adam"], float]] = [
+RATES: list[tuple[Optimizer, float]] = [
     ("sgd", 0.1),
     ("adam", 0.003),
     ("sgd", 0.05),
@@ -58,7 +58,7 @@ class MethodTrial(Trial):
     method: str
     start: str
     longer: float
-    optimizer: Literal["sgd", "adam"]
+    optimizer: Optimizer
     rate: float
     scale: str
 
@@ -106,7 +106,7 @@ def main(
 ) -> None:
     """All rates and scales of all methods."""
     names = methods or [name for name in method_names() if find_method(name).sees == "tasks"]
-    rates: list[tuple[Literal["sgd", "adam"], float]] = [("adam", rate) for rate in adam] if adam else RATES
+    rates: list[tuple[Optimizer, float]] = [("adam", rate) for rate in adam] if adam else RATES
     scales: list[float | None] = [*scale] if scale else [None]
     trials = []
     for (optimizer, rate), name, other in product(rates, names, scales):
@@ -115,7 +115,7 @@ def main(
         trials.append(
             MethodTrial(data=data, method=name, start=start, longer=longer, optimizer=optimizer, rate=rate, scale=first)
         )
-    complete(out, trials, {"scale": str})
+    complete(out, trials)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import torch
 import typer
 from matplotlib.figure import Figure
 
-from bench.cells import lengthened, pack
+from bench.cells import lengthened, logistic_accuracies, pack
 from benchmark.places import preset
 from benchmark.systems import title
 from benchmark.training import own_schedule
@@ -30,7 +30,6 @@ from mela.backbones import Backbone, build_backbone
 from mela.comparison import read_results, summarize_systems
 from mela.embedding import train_embedding
 from mela.episodes import Episodes
-from mela.evaluation import evaluate_model
 from mela.extraction import extract_features
 from mela.global_labels import label_images
 from mela.labeler import LearnLabeler
@@ -156,19 +155,7 @@ class Point:
             return own_rule(self.protonet(), images, test, [1, 5])
         labels = {"mela-rfs": self.inferred_labels, "oracle-rfs": self.true_labels}
         trained = self.pretrained(labels[system]()) if system in labels else self.initial()
-        settings = self.study.block(EvaluateParams)
-        return evaluate_model(
-            trained,
-            images,
-            test,
-            shots=[1, 5],
-            C=settings.C,
-            max_iter=settings.max_iter,
-            solver=settings.solver,
-            copies=1,
-            augmentation=self.augmentation,
-            seed=settings.seed,
-        )
+        return logistic_accuracies(trained, images, test, self.study.block(EvaluateParams), self.augmentation)
 
     @property
     def augmentation(self) -> Augmentation:

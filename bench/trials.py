@@ -4,10 +4,10 @@ One seed, which no other table has. No test task is read.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from mela.precision import choose_dtype
 from mela.training import Schedule, Training
 
 SEED = 100
+Optimizer = Literal["sgd", "adam"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +47,12 @@ class Trial:
         """Validation accuracies in percent, by setting."""
         raise NotImplementedError
 
-    @cached_property
+    @property
     def params(self) -> Path:
         """The benchmark's parameters."""
         return places.preset(self.data)
 
-    @cached_property
+    @property
     def folder(self) -> Path:
         """Of images and tasks."""
         return places.shared(self.data)
@@ -92,7 +93,7 @@ def means(accuracies: pd.DataFrame) -> dict[str, float]:
     return {str(setting): mean for setting, mean in accuracies.groupby("setting")["accuracy"].mean().items()}
 
 
-def complete(out: Path, trials: Iterable[Trial], types: dict[str, Any] | None = None) -> None:
+def complete(out: Path, trials: Iterable[Trial]) -> None:
     """Measure what a table lacks; what does not converge gets a row without accuracies.
 
     Parameters
@@ -100,16 +101,10 @@ def complete(out: Path, trials: Iterable[Trial], types: dict[str, Any] | None = 
     out : Path
         The table; each row is there as soon as it is measured.
     trials : iterable of Trial
-    types : dict, optional
-        Of columns that do not show what they are.
     """
-
-    def known(columns: Iterable[str]) -> pd.DataFrame:
-        return pd.read_csv(out, dtype=types) if out.exists() else pd.DataFrame(columns=[*columns])
-
     for trial in trials:
         key = asdict(trial)
-        if (known(key)[[*key]] == pd.Series(key)).all(axis=1).any():
+        if (_known(out, trial)[[*key]] == pd.Series(key)).all(axis=1).any():
             continue
         try:
             found = trial.measure()
@@ -117,6 +112,13 @@ def complete(out: Path, trials: Iterable[Trial], types: dict[str, Any] | None = 
             typer.echo(f"{key}: {error}")
             found = {}
         # another process may have added rows meanwhile
-        rows = pd.concat([known(key), pd.DataFrame([key | found])]).sort_values([*key], kind="stable")
+        rows = pd.concat([_known(out, trial), pd.DataFrame([key | found])]).sort_values([*key], kind="stable")
         store.write_csv(out, rows)
         typer.echo(f"{key} {found}")
+
+
+def _known(out: Path, trial: Trial) -> pd.DataFrame:
+    """Rows of the table; what is text in a trial is text there too, where it looks like numbers."""
+    if not out.exists():
+        return pd.DataFrame(columns=[field.name for field in fields(trial)])
+    return pd.read_csv(out, dtype={field.name: str for field in fields(trial) if field.type is str})
