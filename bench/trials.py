@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from mela.checked import read_manifest
 from mela.compute import Compute
 from mela.device import choose_device
 from mela.episodes import Episodes
-from mela.errors import MelaError
+from mela.errors import DivergedError
 from mela.models import configure
 from mela.params import AugmentParams, ModelParams
 from mela.precision import choose_dtype
@@ -94,7 +94,7 @@ def means(accuracies: pd.DataFrame) -> dict[str, float]:
 
 
 def complete(out: Path, trials: Iterable[Trial]) -> None:
-    """Measure what a table lacks; what does not converge gets a row without accuracies.
+    """Measure what a table lacks; what diverges gets a row without accuracies, any other error ends the trials.
 
     Parameters
     ----------
@@ -104,11 +104,11 @@ def complete(out: Path, trials: Iterable[Trial]) -> None:
     """
     for trial in trials:
         key = asdict(trial)
-        if (_known(out, trial)[[*key]] == pd.Series(key)).all(axis=1).any():
+        if _holds(_known(out, trial), key):
             continue
         try:
             found = trial.measure()
-        except MelaError as error:
+        except DivergedError as error:
             typer.echo(f"{key}: {error}")
             found = {}
         # another process may have added rows meanwhile
@@ -117,8 +117,18 @@ def complete(out: Path, trials: Iterable[Trial]) -> None:
         typer.echo(f"{key} {found}")
 
 
+def _holds(rows: pd.DataFrame, key: dict[str, Any]) -> bool:
+    """Whether a row has these values, numbers up to the digits that a table keeps."""
+    same = np.ones(len(rows), np.bool_)
+    for name, value in key.items():
+        same &= np.isclose(rows[name], value, rtol=1e-5, atol=0) if isinstance(value, float) else rows[name] == value
+    return bool(same.any())
+
+
 def _known(out: Path, trial: Trial) -> pd.DataFrame:
     """Rows of the table; what is text in a trial is text there too, where it looks like numbers."""
     if not out.exists():
         return pd.DataFrame(columns=[field.name for field in fields(trial)])
-    return pd.read_csv(out, dtype={field.name: str for field in fields(trial) if field.type is str})
+    return pd.read_csv(
+        out, dtype={field.name: str for field in fields(trial) if isinstance(getattr(trial, field.name), str)}
+    )

@@ -22,6 +22,9 @@ class RidgeLearner(Learner):
         See `mela.ridge.ridge`.
     """
 
+    regularizer: float
+    remedy = "raise embed.ridge"
+
     def __init__(self, backbone: Backbone, ridge: float, *, normalize: bool) -> None:
         super().__init__(backbone)
         self.regularizer, self.normalize = ridge, normalize
@@ -57,7 +60,7 @@ def train_embedding(
     ridge, normalize
         See `mela.ridge.ridge`.
     tasks_per_epoch, tasks_per_step
-        See `mela.meta_training.train_on_tasks`.
+        See `mela.meta_training.train_on_tasks`, which also says what is raised.
     """
     learner = RidgeLearner(backbone, ridge, normalize=normalize)
     return train_on_tasks(

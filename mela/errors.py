@@ -18,6 +18,18 @@ class MelaError(ValueError):
         super().__init__(plain(message))
 
 
+class DivergedError(MelaError):
+    """What was trained came to nothing: losses, weights or features that are not finite, a head without a solution."""
+
+
+class UnsolvableError(ValueError):
+    """A head has no solution for one of several tasks; `problem` is its number among those of the batch, from 0."""
+
+    def __init__(self, problem: int, message: str) -> None:
+        super().__init__(message)
+        self.problem = problem
+
+
 def plain(text: str) -> str:
     """A text in one line of characters that can be printed, with escapes for all others."""
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mela.backbones import Backbone
-from mela.errors import MelaError
+from mela.errors import DivergedError
 from mela.images import ImageLoader, require_images, to_unit
 from mela.team import ALONE, Team
 from mela.watching import SILENT, Watch
@@ -41,7 +41,7 @@ def feature_batches(
 
     Raises
     ------
-    MelaError
+    DivergedError
         A feature is NaN or infinite; names the image.
     """
     require_images(images, image_ids)
@@ -61,7 +61,7 @@ def feature_batches(
         features = gathered.cpu().numpy()
         finite = np.isfinite(features).reshape(len(ids), -1).all(axis=1)
         if not finite.all():
-            raise MelaError(
+            raise DivergedError(
                 f"features: image {ids[finite.argmin()]}: expected finite values, got NaN or infinity; train again"
             )
         watch.advance(len(ids))

@@ -27,11 +27,17 @@ class Learner(nn.Module):
     initial_scale : float, optional
         Of the logits, for methods that learn it: what the parameter `scale` is at the start. A small one leaves the
         embedding more to learn from queries that are right already; training moves it by little.
+    regularizer : float, optional
+        Of a head that has one, and does not learn it.
+    remedy : str
+        What helps where the head has no solution, beside a lower learning rate.
     """
 
     optimizer: ClassVar[Literal["sgd", "adam"]] = "adam"
     learning_rate: ClassVar[float] = 0.003
     initial_scale: ClassVar[float | None] = None
+    regularizer: float | None = None
+    remedy: ClassVar[str] = ""
     scale: nn.Parameter
 
     def __init__(self, backbone: Backbone) -> None:

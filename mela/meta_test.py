@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mela.episodes import Episodes
+from mela.errors import DivergedError, UnsolvableError
 from mela.evaluation import Lookup, Rule, support_of, task_accuracies, variants
 from mela.extraction import feature_batches
 from mela.flat_tasks import TaskGroup
@@ -36,6 +37,11 @@ def own_rule(
     Returns
     -------
     DataFrame with columns task_id, setting, accuracy (percent)
+
+    Raises
+    ------
+    DivergedError
+        A feature is not finite, or the rule has no solution for a task; names the image or the task.
     """
     device = next(learner.parameters()).device
     image_ids = tasks.image_ids()
@@ -50,9 +56,12 @@ def own_rule(
             for start in range(0, len(group), block):
                 part = group[start : start + block]
                 labels = torch.from_numpy(part.support_labels).to(device)
-                found.append(
-                    learner.logits(of(part.support), labels, of(part.query), part.ways).argmax(2).cpu().numpy()
-                )
+                try:
+                    logits = learner.logits(of(part.support), labels, of(part.query), part.ways)
+                except UnsolvableError as error:
+                    task = tasks.task_ids[part.positions[error.problem]]
+                    raise DivergedError(f"task {task}: {error}; train again, with a lower learning rate") from None
+                found.append(logits.argmax(2).cpu().numpy())
             return np.concatenate(found)
 
         return task_accuracies(tasks, _named(shots), {"": predict})

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from mela.episodes import Episodes
-from mela.errors import MelaError
+from mela.errors import DivergedError, MelaError, UnsolvableError
 from mela.flat_tasks import FlatTasks, TaskGroup
 from mela.images import ImageLoader, require_images
 from mela.learner import Learner
-from mela.ridge import UnsolvableError
 from mela.training import Epoch, Part, Training, fit, require_share
 
 Ints = npt.NDArray[np.int64]
@@ -44,6 +43,13 @@ def train_on_tasks(
         Tasks of an epoch, drawn anew without repetition for each; None takes all.
     tasks_per_step : int
         Tasks of a step, at most; the numbers of an epoch's steps differ by one task at most.
+
+    Raises
+    ------
+    MelaError
+        There are no tasks, or fewer than an epoch is to have, or images that they name are missing.
+    DivergedError
+        The loss or the weights are not finite, or the head has no solution for a task, which it names.
     """
     stage, compute, accumulate = training.stage, training.compute, training.accumulate
     if not len(tasks):
@@ -86,7 +92,8 @@ def train_on_tasks(
                 )
             except UnsolvableError as error:
                 task = tasks.task_ids[group.positions[error.problem]]
-                raise MelaError(f"{stage}: task {task}: {error}") from None
+                also = f", or {learner.remedy}" if learner.remedy else ""
+                raise DivergedError(f"{stage}: task {task}: {error}; {training.advice}{also}") from None
         losses, accuracies = zip(*found, strict=True)
         return torch.cat(losses), torch.cat(accuracies)
 

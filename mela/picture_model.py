@@ -15,13 +15,12 @@ from torch import Tensor
 
 from mela.backbones import Backbone
 from mela.device import choose_device
-from mela.errors import MelaError
+from mela.errors import MelaError, UnsolvableError
 from mela.extraction import extract_features, feature_batches
 from mela.images import to_unit
 from mela.learned import load_learned
 from mela.learner import Learner
 from mela.pictures import Pictures, packed_blocks
-from mela.ridge import UnsolvableError
 
 Features = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mela.errors import UnsolvableError
+
 
 def ridge(features: Tensor, targets: Tensor, regularizer: float | Tensor, *, normalize: bool = False) -> Tensor:
     r"""Weights of a ridge regression with a regularised intercept, in closed form (Eq. 5).
@@ -53,20 +55,11 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float | Tensor, *, nor
             raise UnsolvableError(
                 problem,
                 f"ridge: expected a positive definite system of {n} samples, got one that is not (largest "
-                f"feature {largest:.3g}, regularizer {float(regularizer):g}); raise embed.ridge or lower "
-                "embed.learning_rate",
+                f"feature {largest:.3g}, regularizer {float(torch.as_tensor(regularizer).detach()):g})",
             )
         if dual:
             return design.mT @ torch.cholesky_solve(targets, factor)
         return torch.cholesky_solve(design.mT @ targets, factor)
-
-
-class UnsolvableError(ValueError):
-    """A ridge system cannot be solved; `problem` is its number among those of the batch, from 0."""
-
-    def __init__(self, problem: int, message: str) -> None:
-        super().__init__(message)
-        self.problem = problem
 
 
 def with_intercept(features: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mela.errors import MelaError
+from mela.errors import DivergedError
 from mela.team import Team
 
 
@@ -50,7 +50,7 @@ class Tally:
 
         Raises
         ------
-        MelaError
+        DivergedError
             A loss is NaN or infinite; names the first such step, counted from 1.
         """
         if not self._open:
@@ -60,7 +60,7 @@ class Tally:
         if strange:
             step, loss = self.steps + strange[0] + 1, values[strange[0], 0].item()
             self._open = []
-            raise MelaError(f"{self._where}, step {step}: expected a finite loss, got {loss}; {self._advice}")
+            raise DivergedError(f"{self._where}, step {step}: expected a finite loss, got {loss}; {self._advice}")
         self.sums += values.sum(0)
         self.steps += len(values)
         self._open = []

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mela.augmentation import NONE, Augmentation
 from mela.checkpoints import Checkpoint
 from mela.compute import Compute
-from mela.errors import MelaError
+from mela.errors import DivergedError, MelaError
 from mela.output import log
 from mela.progress import Position, Progress
 from mela.seeding import seeded
@@ -110,6 +110,12 @@ class Training:
     on_epoch: Callable[[Epoch], None] = tell_nobody
     watch: Watch = SILENT
 
+    @property
+    def advice(self) -> str:
+        """What to do where it diverges, as errors say it."""
+        name = self.schedule.rate_name or f"{self.stage}.learning_rate"
+        return f"lower {name} (now {self.schedule.learning_rate:g})"
+
 
 Part = tuple[Tensor, Tensor]
 
@@ -147,7 +153,7 @@ def fit(
 
     Raises
     ------
-    MelaError
+    DivergedError
         The loss became NaN or infinite, or the weights did in the last step; names epoch and step.
     ValueError
         There is a checkpoint, but no generator whose state it could keep.
@@ -155,7 +161,6 @@ def fit(
     if training.checkpoint is not None and generator is None:
         raise ValueError("fit: expected the generator of a training that has a checkpoint, got none")
     schedule, stage, team, watch = training.schedule, training.stage, training.compute.team, training.watch
-    rate_name = schedule.rate_name or f"{stage}.learning_rate"
     optimizer = schedule.optimizer_of(model)
     decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
     generator = generator or torch.Generator()
@@ -174,7 +179,7 @@ def fit(
             tally = Tally(
                 team,
                 where=f"{stage}: epoch {len(curve) + 1}",
-                advice=f"lower {rate_name} (now {learning_rate:g})",
+                advice=training.advice,
                 steps=position.steps,
                 sums=position.sums,
             )
@@ -212,17 +217,17 @@ def fit(
             if team.leads:
                 training.on_epoch(curve[-1])
     model.eval()
-    _require_finite(model, stage, rate_name, schedule.learning_rate)
+    _require_finite(model, training)
     return curve
 
 
-def _require_finite(model: nn.Module, stage: str, rate_name: str, learning_rate: float) -> None:
-    """Raise MelaError unless all that was learned is finite; nobody has looked at a loss after the last step."""
+def _require_finite(model: nn.Module, training: Training) -> None:
+    """Raise DivergedError unless all that was learned is finite; nobody has looked at a loss after the last step."""
     for name, value in model.state_dict().items():
         if value.is_floating_point() and not value.isfinite().all():
-            raise MelaError(
-                f"{stage}: expected finite weights after the last step, got NaN or infinity in {name}; lower "
-                f"{rate_name} (now {learning_rate:g})"
+            raise DivergedError(
+                f"{training.stage}: expected finite weights after the last step, got NaN or infinity in {name}; "
+                f"{training.advice}"
             )
 
 

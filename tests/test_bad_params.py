@@ -213,7 +213,8 @@ CASES: dict[str, Case] = {
     "an embedding that diverges": (
         "embed",
         params(embed__learning_rate=1e30),
-        "(embed: epoch 1, step .*: expected a finite loss|embed: task .*: ridge: expected a positive definite).*",
+        "(embed: epoch 1, step .*: expected a finite loss|embed: task .*: ridge: expected a positive definite).*; "
+        r"lower embed.learning_rate \(now 1e\+30\).*",
     ),
     "no iterations to converge in": (
         "evaluate",

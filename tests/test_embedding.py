@@ -16,7 +16,7 @@ from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
 from mela.embedding import train_embedding
 from mela.episodes import Episode, Episodes
-from mela.errors import MelaError
+from mela.errors import DivergedError, MelaError
 from mela.team import Team
 from mela.training import Epoch, Schedule, Training
 
@@ -221,7 +221,8 @@ def test_divergence_names_the_task() -> None:
     model = backbone()
     with torch.no_grad():
         model.body[0].weight[0] = torch.nan
-    with pytest.raises(MelaError, match=r"^embed: task 0: ridge: .* lower embed.learning_rate$"):
+    told = r"^embed: task 0: ridge: .*; lower embed.learning_rate \(now 0\.05\), or raise embed\.ridge$"
+    with pytest.raises(DivergedError, match=told):
         train(model, episodes([([1, 1], 1)]))
 
 

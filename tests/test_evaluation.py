@@ -16,7 +16,7 @@ from mela import evaluation
 from mela.augmentation import Augmentation
 from mela.backbones import Backbone, build_backbone
 from mela.episodes import Episodes
-from mela.errors import MelaError
+from mela.errors import DivergedError, MelaError
 from mela.evaluation import (
     Lookup,
     Solver,
@@ -283,7 +283,7 @@ def test_features_that_are_not_finite_are_an_error() -> None:
     model, images = backbone(), pictures(8)
     with torch.no_grad():
         model.body[0].body[0].weight[0, 0, 0, 0] = torch.nan
-    with pytest.raises(MelaError, match=r"^features: image 6: expected finite values"):
+    with pytest.raises(DivergedError, match=r"^features: image 6: expected finite values"):
         extract_features(model, images, np.array([6, 2]))
 
 
@@ -293,7 +293,7 @@ def test_only_the_image_that_is_not_finite_is_named() -> None:
         changed[1] = torch.inf
         return changed
 
-    with pytest.raises(MelaError, match=r"^features: image 2: expected finite values"):
+    with pytest.raises(DivergedError, match=r"^features: image 2: expected finite values"):
         extract_features(backbone(), pictures(8), np.array([6, 2, 3]), spoil)
 
 

@@ -27,6 +27,7 @@ from mela.methods.rotation import RotationLearner
 from mela.methods.s2m2 import S2M2Learner
 from mela.mixing import Mix, mixed_features, mixing_layers
 from mela.rotating import rotated_loss
+from mela.seeding import seeded
 from mela.targets import Targets
 from mela.tensors import write_trained
 from mela.training import Training
@@ -139,11 +140,11 @@ def test_a_student_without_a_teacher() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_method_learns(name: str, dtype: torch.dtype) -> None:
     """Classes that it was told end up apart: a nearest class mean finds nearly all of the other images."""
-    learner = ready(name)
+    with seeded(0):
+        learner, teacher = ready(name), LabelLearner(backbone(), N_CLASSES)
     settling = replace(schedule(30, 0.02), milestones=[25])
     training = Training(stage="pretrain", schedule=settling, seed=0, compute=Compute(dtype=dtype))
     if isinstance(learner, DistillLearner):
-        teacher = LabelLearner(backbone(), N_CLASSES)
         train_on_labels(teacher, IMAGES, TARGETS, training, batch_size=12)
         learner.learn_from(teacher)
 

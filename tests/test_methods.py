@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mela.backbones import Backbone, build_backbone
-from mela.errors import MelaError
+from mela.errors import DivergedError, MelaError
 from mela.gradient_learner import GradientLearner, SupportBatchNorm
 from mela.image_learner import ImageLearner
 from mela.inner_steps import descend
@@ -23,7 +23,7 @@ from mela.learner import Learner, one_hot, prototypes
 from mela.meta_test import own_rule
 from mela.meta_training import train_on_tasks
 from mela.method import find_method, method_names
-from mela.methods import feat, metaoptnet_svm
+from mela.methods import feat
 from mela.methods.anil import ANIL
 from mela.methods.feat import FEAT
 from mela.methods.fomaml import FirstOrderMAML
@@ -31,7 +31,7 @@ from mela.methods.frn import FRN
 from mela.methods.leo import CODE, LEO
 from mela.methods.maml import MAML
 from mela.methods.matchingnet import MatchingNet
-from mela.methods.metaoptnet_ridge import REGULARIZER, MetaOptNetRidge
+from mela.methods.metaoptnet_ridge import MetaOptNetRidge
 from mela.methods.metaoptnet_svm import MetaOptNetSVM, free_variables, solve, to_simplex
 from mela.methods.protonet import ProtoNet
 from mela.methods.r2d2 import R2D2
@@ -113,11 +113,13 @@ def test_matchingnet_by_hand() -> None:
     np.testing.assert_allclose(found[0, 0].detach(), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("kind", "regularizer"), [(R2D2, 2.0), (MetaOptNetRidge, REGULARIZER)])
+@pytest.mark.parametrize(("kind", "regularizer"), [(R2D2, 2.0), (MetaOptNetRidge, 50.0), (MetaOptNetRidge, 1.0)])
 def test_ridge_heads_are_those_of_scikit_learn(kind: type[Learner], regularizer: float) -> None:
     support, labels, query, _ = features(dtype=torch.float64)
     changes = {"log_lambda": np.log(regularizer), "shift": 0.5} if kind is R2D2 else {}
     learner = of(kind, scale=3.0, **changes).double()
+    if kind is not R2D2:
+        learner.regularizer = regularizer
     found = learner.logits(support, labels, query, WAYS).detach().numpy()
     for task in range(len(support)):
         design, asked = (np.pad(x[task].numpy(), ((0, 0), (0, 1)), constant_values=1) for x in (support, query))
@@ -125,13 +127,14 @@ def test_ridge_heads_are_those_of_scikit_learn(kind: type[Learner], regularizer:
         np.testing.assert_allclose(found[task], 3 * model.predict(asked) + changes.get("shift", 0), atol=1e-6)
 
 
-def test_support_vector_machine_is_that_of_liblinear() -> None:
+@pytest.mark.parametrize("regularizer", [0.01, MetaOptNetSVM.regularizer, 1.0])
+def test_support_vector_machine_is_that_of_liblinear(regularizer: float) -> None:
     support, labels, query, _ = features(dtype=torch.float64)
-    found = of(MetaOptNetSVM, scale=1.0).double().logits(support, labels, query, WAYS).detach().numpy()
+    learner = of(MetaOptNetSVM, scale=1.0).double()
+    learner.regularizer = regularizer
+    found = learner.logits(support, labels, query, WAYS).detach().numpy()
     for task in range(len(support)):
-        machine = LinearSVC(
-            multi_class="crammer_singer", C=metaoptnet_svm.C, fit_intercept=False, max_iter=10**6, tol=1e-9
-        )
+        machine = LinearSVC(multi_class="crammer_singer", C=regularizer, fit_intercept=False, max_iter=10**6, tol=1e-9)
         machine.fit(support[task].numpy(), labels[task].numpy())
         np.testing.assert_allclose(found[task], machine.decision_function(query[task].numpy()), atol=1e-4)
 
@@ -139,11 +142,11 @@ def test_support_vector_machine_is_that_of_liblinear() -> None:
 def test_support_vector_machine_is_differentiated_where_it_is_solved() -> None:
     support, labels, _, _ = features(dtype=torch.float64)
     gram, targets = support @ support.mT, one_hot(labels, WAYS, torch.float64)
-    free = free_variables(gram, targets)
+    free = free_variables(gram, targets, 0.1)
     assert 0.2 < free.double().mean() < 0.9, "some bounds are active, some are not"
 
     def dual(changed: Tensor) -> Tensor:
-        return solve(changed, targets, free_variables(changed.detach(), targets))
+        return solve(changed, targets, free_variables(changed.detach(), targets, 0.1), 0.1)
 
     way = torch.randn(gram.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     way = way + way.mT
@@ -577,3 +580,33 @@ def test_a_method_learns(name: str) -> None:
     after = own_rule(learner, IMAGES, test, [2])["accuracy"].mean()
     assert after > (95 if name == "leo" else max(60, before)), (before, after)
     assert curve[-1].loss < curve[0].loss
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (MetaOptNetRidge, "ridge: expected a positive definite system"),
+        (R2D2, "ridge: expected a positive definite system"),
+        (MetaOptNetSVM, "support vector machine: expected inner products"),
+    ],
+)
+@pytest.mark.parametrize("large", [torch.nan, 1e30])
+def test_a_head_without_a_solution_says_which_rate_to_lower(kind: type[Learner], said: str, large: float) -> None:
+    learner = kind(backbone())
+    with torch.no_grad():
+        [*learner.backbone.parameters()][-1].fill_(large)
+    own = replace(schedule(1), learning_rate=0.25, rate_name="learning_rate of it")
+    wanted = rf"^methods: task \d+: {said} .*; lower learning_rate of it \(now 0\.25\)$"
+    training, tasks = Training(stage="methods", schedule=own, seed=0), episodes([([2, 2, 2], 4)] * 3)
+    with pytest.raises(DivergedError, match=wanted):
+        train_on_tasks(learner, IMAGES, tasks, training, tasks_per_epoch=None)
+
+
+@pytest.mark.parametrize("kind", [MetaOptNetRidge, MetaOptNetSVM])
+def test_a_rule_without_a_solution_names_the_task(kind: type[Learner]) -> None:
+    """Features are finite, and their squares are not."""
+    learner = kind(backbone())
+    with torch.no_grad():
+        [*learner.backbone.parameters()][-1].fill_(1e30)
+    with pytest.raises(DivergedError, match=r"^task 0: .*; train again, with a lower learning rate$"):
+        own_rule(learner, IMAGES, episodes([([2, 2, 2], 4)] * 3), [1])

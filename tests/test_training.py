@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.checkpoints import Checkpoint
-from mela.errors import MelaError
+from mela.errors import DivergedError, MelaError
 from mela.training import Epoch, Schedule, Training, batch_count, fit, log_epoch, shuffled_batches
 
 SCHEDULE: dict[str, Any] = {
@@ -227,7 +227,7 @@ def test_a_last_step_that_leads_nowhere_is_refused() -> None:
     step = [[(1000 * model.weight.sum(), torch.tensor(0.0))]]
     schedule = Schedule(**SCHEDULE | {"epochs": 1, "learning_rate": 1e36, "milestones": []})
     with pytest.raises(
-        MelaError,
+        DivergedError,
         match=r"^embed: expected finite weights after the last step, got NaN or infinity in weight; lower",
     ):
         fit(model, lambda: step, Training(stage="embed", schedule=schedule, seed=0))

@@ -6,17 +6,16 @@ from mela.learner import Learner
 from mela.method import Method
 from mela.ridge import ridge_outputs
 
-REGULARIZER = 50.0
-
 
 class MetaOptNetRidge(Learner):
     r"""Logits are :math:`s\, x W`, W being the weights of ridge regression with :math:`\lambda = 50` and s learned."""
 
     initial_scale = 3.0
+    regularizer: float = 50.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (t, q, ways); see `Learner.logits`."""
-        return self.scale * ridge_outputs(support, labels, query, ways, REGULARIZER)
+        return self.scale * ridge_outputs(support, labels, query, ways, self.regularizer)
 
 
 METHOD = Method(title="MetaOptNet (ridge)", source="Lee et al., 2019", sees="tasks", learner=MetaOptNetRidge)

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
+from mela.errors import UnsolvableError
 from mela.learner import Learner, one_hot
 from mela.method import Method
 
-C = 0.1
 STEPS = 500
 EPSILON = 1e-5
 
@@ -24,17 +24,32 @@ class MetaOptNetSVM(Learner):
     """
 
     initial_scale = 3.0
+    regularizer: float = 0.1
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (t, q, ways); see `Learner.logits`."""
         gram, targets = support @ support.mT, one_hot(labels, ways, support.dtype)
-        dual = solve(gram, targets, free_variables(gram.detach(), targets))
+        dual = solve(gram, targets, free_variables(gram.detach(), targets, self.regularizer), self.regularizer)
         return self.scale * (query @ (support.mT @ dual))
 
 
-def free_variables(gram: Tensor, targets: Tensor) -> Tensor:
-    """Which entries of B are above 0 at the optimum (t, n, k), by accelerated projected gradients (FISTA)."""
-    step = 1 / torch.linalg.matrix_norm(gram, ord=2).clamp(min=EPSILON)[:, None, None]
+def free_variables(gram: Tensor, targets: Tensor, C: float) -> Tensor:
+    """Which entries of B are above 0 at the optimum (t, n, k), by accelerated projected gradients (FISTA).
+
+    Raises
+    ------
+    UnsolvableError
+        The features are NaN, infinite or far too large.
+    """
+    finite = gram.flatten(1).isfinite().all(1)
+    norms = torch.linalg.matrix_norm(gram, ord=2) if finite.all() else gram.new_zeros(len(gram))
+    finite &= norms.isfinite()
+    if not finite.all():
+        raise UnsolvableError(
+            int((~finite).nonzero()[0]),
+            "support vector machine: expected inner products of features with a finite norm, got NaN or infinity",
+        )
+    step = 1 / norms.clamp(min=EPSILON)[:, None, None]
     slack = ahead = torch.full_like(targets, C / targets.shape[2])
     momentum = 1.0
     for _ in range(STEPS):
@@ -55,7 +70,7 @@ def to_simplex(points: Tensor, total: float) -> Tensor:
     return (points - excess.gather(-1, last - 1) / last).clamp(min=0)
 
 
-def solve(gram: Tensor, targets: Tensor, free: Tensor) -> Tensor:
+def solve(gram: Tensor, targets: Tensor, free: Tensor, C: float) -> Tensor:
     """The dual solution A (t, n, k) as a function of the Gram matrices (t, n, n), given which entries of B are above 0.
 
     Where B is 0, A is C Y; elsewhere the gradient of the objective is one number for each image, and rows sum to 0.
