@@ -16,7 +16,7 @@ import typer
 
 from mela import store
 from mela.atomic import replacing
-from mela.augmentation import Augmentation
+from mela.augmentation import NONE, Augmentation
 from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
 from mela.data.open import open_source
@@ -136,7 +136,7 @@ def pack(folder: Path, data: DataParams, shots: int) -> None:
 
 
 def logistic_accuracies(
-    backbone: Backbone, images: npt.NDArray[np.uint8], tasks: Episodes, head: EvaluateParams, augmentation: Augmentation
+    backbone: Backbone, images: npt.NDArray[np.uint8], tasks: Episodes, head: EvaluateParams
 ) -> pd.DataFrame:
     """Columns task_id, setting, accuracy: by the logistic head, with each support image as it is."""
     return evaluate_model(
@@ -148,7 +148,7 @@ def logistic_accuracies(
         max_iter=head.max_iter,
         solver=head.solver,
         copies=1,
-        augmentation=augmentation,
+        augmentation=NONE,
         seed=head.seed,
     )
 
@@ -303,17 +303,8 @@ class Cell:
         images = self.images()
         np.save(self.own / f"{strength}.npy", extract_features(backbone, images, ids))
         shots = min(5, self.recipe.shots)
-        accuracies = evaluate_model(
-            backbone,
-            images,
-            Episodes(self.tasks("val")),
-            shots=[shots],
-            C=1.0,
-            max_iter=1000,
-            copies=1,
-            augmentation=self.augmentation,
-            seed=0,
-        )
+        head: EvaluateParams = self.block(EvaluateParams, shots=[shots])
+        accuracies = logistic_accuracies(backbone, images, Episodes(self.tasks("val")), head)
         result = {"val": float(accuracies["accuracy"].mean()), "shots": shots}
         save_model(self.own / f"{strength}.safetensors", backbone, configuration)
         (self.own / f"{strength}.json").write_text(json.dumps(result), encoding="utf-8")

@@ -52,7 +52,7 @@ class EmbedTrial(Trial):
             tasks_per_step=settings.tasks_per_step,
         )
         head = EvaluateParams.read(self.params)
-        return means(logistic_accuracies(backbone, self.images, self.tasks("val"), head, self.augmentation))
+        return means(logistic_accuracies(backbone, self.images, self.tasks("val"), head))
 
 
 def main(

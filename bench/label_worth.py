@@ -12,18 +12,17 @@ import pandas as pd
 import torch
 import typer
 
-from bench.cells import Cell, lengthened
+from bench.cells import Cell, lengthened, logistic_accuracies
 from mela import store
 from mela.atomic import replacing
 from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
 from mela.episodes import Episodes
-from mela.evaluation import evaluate_model
 from mela.global_labels import image_weights, label_images, weights_table
 from mela.intervals import Interval
 from mela.labeler import LearnLabeler
 from mela.models import configure, load_model
-from mela.params import ModelParams, PretrainParams
+from mela.params import EvaluateParams, ModelParams, PretrainParams
 from mela.pretraining import pretrain
 from mela.targets import Targets, soft_targets
 from mela.training import Schedule
@@ -78,18 +77,8 @@ def trained(cell: Cell, targets: Targets, epochs: int | None, compute: Compute |
 
 def accuracies(cell: Cell, model: Backbone, tasks: Episodes) -> pd.DataFrame:
     """Columns task_id, setting, accuracy: the preset's meta-test."""
-    shots = [1, cell.recipe.shots]
-    return evaluate_model(
-        model,
-        cell.images(),
-        tasks,
-        shots=shots,
-        C=1.0,
-        max_iter=1000,
-        copies=1,
-        augmentation=cell.augmentation,
-        seed=0,
-    )
+    head = cell.block(EvaluateParams, shots=[1, cell.recipe.shots])
+    return logistic_accuracies(model, cell.images(), tasks, head)
 
 
 def per_task(cell: Cell, regime: str, strength: str, labels: str, q: float, epochs: int | None) -> pd.DataFrame:

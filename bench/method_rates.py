@@ -1,8 +1,8 @@
-"""Which learning rate and scale of logits suit each method, and what a longer training gives: on validation tasks.
+"""Which learning rate, logit scale and regularizer suit a method, and what longer training gives, by validation tasks.
 
 ``python -m bench.method_rates`` after ``dvc repro`` in benchmark/ has drawn the tasks, and trained what ``--start``
 names; goes on where it stopped, and writes results/method_rates.csv. The rates and scales that methods have in
-`mela.methods` were chosen by this table.
+`mela.methods` were chosen by this table; the regularizers are those of their authors.
 """
 
 from dataclasses import dataclass
@@ -53,6 +53,8 @@ class MethodTrial(Trial):
     rate : float
     scale : str
         Of the logits, at the start; or `NOTHING` where the method does not learn it.
+    regularizer : str
+        Of the head; or `NOTHING` where it has none, or learns it.
     """
 
     method: str
@@ -61,6 +63,7 @@ class MethodTrial(Trial):
     optimizer: Optimizer
     rate: float
     scale: str
+    regularizer: str
 
     def measure(self) -> dict[str, float]:
         """Validation accuracies after the training, by the method's own rule."""
@@ -74,6 +77,8 @@ class MethodTrial(Trial):
             learner: Learner = find_method(self.method).learner(self.backbone(tasks)).to(device)
         if self.scale != NOTHING:
             nn.init.constant_(learner.scale, float(self.scale))
+        if self.regularizer != NOTHING:
+            learner.regularizer = float(self.regularizer)
         if not new:
             known = load_learned(self.folder / f"seed{START_SEED}" / self.start / places.MODEL, device, self.images)
             learner.backbone.load_state_dict(known.backbone.state_dict())
@@ -102,20 +107,34 @@ def main(
     longer: Annotated[float, typer.Option(help="share of the schedule's epochs")] = 1.0,
     adam: Annotated[list[float] | None, typer.Option(help="rates of Adam to try; by default several of both")] = None,
     scale: Annotated[list[float] | None, typer.Option(help="scales to try; by default each method's own")] = None,
+    regularizer: Annotated[list[float] | None, typer.Option(help="regularizers to try; likewise")] = None,
     out: Annotated[Path, typer.Option(help="the table")] = Path("results/method_rates.csv"),
 ) -> None:
-    """All rates and scales of all methods."""
+    """All rates, scales and regularizers of all methods."""
     names = methods or [name for name in method_names() if find_method(name).sees == "tasks"]
     rates: list[tuple[Optimizer, float]] = [("adam", rate) for rate in adam] if adam else RATES
-    scales: list[float | None] = [*scale] if scale else [None]
     trials = []
-    for (optimizer, rate), name, other in product(rates, names, scales):
-        own = getattr(find_method(name).learner, "initial_scale", None)
-        first = NOTHING if own is None else f"{own if other is None else other:g}"
-        trials.append(
-            MethodTrial(data=data, method=name, start=start, longer=longer, optimizer=optimizer, rate=rate, scale=first)
-        )
+    for (optimizer, rate), name in product(rates, names):
+        scales, regularizers = _tried(name, "initial_scale", scale), _tried(name, "regularizer", regularizer)
+        for own_scale, own_regularizer in product(scales, regularizers):
+            trial = MethodTrial(
+                data=data,
+                method=name,
+                start=start,
+                longer=longer,
+                optimizer=optimizer,
+                rate=rate,
+                scale=own_scale,
+                regularizer=own_regularizer,
+            )
+            trials.append(trial)
     complete(out, trials)
+
+
+def _tried(name: str, attribute: str, values: list[float] | None) -> list[str]:
+    """Values to try of what a method has, by default its own; `NOTHING` where it has none."""
+    own = getattr(find_method(name).learner, attribute, None)
+    return [NOTHING] if own is None else [f"{value:g}" for value in values or [own]]
 
 
 if __name__ == "__main__":

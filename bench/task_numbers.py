@@ -20,6 +20,7 @@ import typer
 from matplotlib.figure import Figure
 
 from bench.cells import lengthened, logistic_accuracies, pack
+from benchmark.charts import mark, scale
 from benchmark.places import preset
 from benchmark.systems import title
 from benchmark.training import own_schedule
@@ -61,8 +62,15 @@ from mela.training import Schedule, Training
 NUMBERS = [50, 100, 200, 500, 1000, 2000, 5000]
 DATA: dict[str, dict[str, Any]] = {"glyphs": {"images_per_class": 100}, "cifar_fs": {}}
 WAYS, SHOTS = (3, 8), (1, 10)
-STYLES = {"mela-rfs": "o-", "oracle-rfs": "^--", "protonet": "D-.", "initial": "s:"}
+STYLES = {
+    "mela-rfs": {"fmt": "o-", "color": "#0b5fb4"},
+    "oracle-rfs": {"fmt": "^--", "color": "#1b7f3b"},
+    "metaoptnet_ridge": {"fmt": "v-.", "color": "#b85c00"},
+    "protonet": {"fmt": "D-.", "color": "#d9a066"},
+    "initial": {"fmt": "s:", "color": "#6b6b6b"},
+}
 SYSTEMS = [*STYLES]
+METHODS = ["metaoptnet_ridge", "protonet"]
 SETTINGS = {"1_shot": "1-shot", "5_shot": "5-shot"}
 B = TypeVar("B", bound=Block)
 OfTasks = TypeVar("OfTasks", EmbedParams, MethodsParams)
@@ -151,11 +159,12 @@ class Point:
     def measure(self, system: str) -> pd.DataFrame:
         """Accuracies of all test tasks."""
         images, test = self.study.images(), Episodes(self.study.tasks("test", self.study.block(TaskParams).test))
-        if system == "protonet":
-            return own_rule(self.protonet(), images, test, [1, 5])
+        head = self.study.block(EvaluateParams)
+        if system in METHODS:
+            return own_rule(self.learned(system), images, test, head.shots)
         labels = {"mela-rfs": self.inferred_labels, "oracle-rfs": self.true_labels}
         trained = self.pretrained(labels[system]()) if system in labels else self.initial()
-        return logistic_accuracies(trained, images, test, self.study.block(EvaluateParams), self.augmentation)
+        return logistic_accuracies(trained, images, test, head)
 
     @property
     def augmentation(self) -> Augmentation:
@@ -213,10 +222,10 @@ class Point:
         known, ids = self.study.truth("train").set_index("image_id")["class"], self.tasks.image_ids()
         return Targets(image_ids=ids, labels=pd.factorize(known.reindex(ids), sort=True)[0])
 
-    def protonet(self) -> Learner:
-        """Trained on the same tasks."""
+    def learned(self, method: str) -> Learner:
+        """A method trained on the same tasks."""
         with seeded(self.seed):
-            learner: Learner = find_method("protonet").learner(build_backbone(**self.configuration, seed=self.seed))
+            learner: Learner = find_method(method).learner(build_backbone(**self.configuration, seed=self.seed))
         settings = self.stretched(self.study.block(MethodsParams))
         train_on_tasks(
             learner,
@@ -272,23 +281,26 @@ def table(results: Path) -> pd.DataFrame:
 
 
 def plot(rows: pd.DataFrame) -> Figure:
-    """A panel for each kind of tasks and setting, of one data set."""
+    """A panel for each kind of tasks and setting, of one data set; every halving of the errors has the same room."""
     kinds = {kind: words for kind, words in KINDS.items() if (rows["kind"] == kind).any()}
     figure = Figure(figsize=(9, 3.5 * len(kinds)), layout="constrained")
     panels = figure.subplots(len(kinds), len(SETTINGS), sharex=True, sharey="col", squeeze=False)
     known = rows.set_index(["kind", "setting", "system"]).sort_index()
     for line, (kind, words) in zip(panels, kinds.items(), strict=True):
         for panel, (setting, name) in zip(line, SETTINGS.items(), strict=True):
+            scale(panel, "y")
             for system, style in STYLES.items():
                 if (kind, setting, system) in known.index:
                     points = known.loc[[(kind, setting, system)]].sort_values("training_tasks")
-                    errors = {"yerr": points["ci95"], "fmt": style, "capsize": 2}
-                    panel.errorbar(points["training_tasks"], points["mean"], label=title(system), **errors)
+                    errors = {"yerr": points["ci95"], "capsize": 2, "markersize": 4.5}
+                    panel.errorbar(points["training_tasks"], points["mean"], label=title(system), **errors, **style)
             panel.set(xscale="log", ylabel=f"test accuracy at {name}, %")
             panel.set_title(words, fontsize="medium")
             panel.set_xticks(NUMBERS, [f"{number:,}" for number in NUMBERS], minor=False)
             panel.minorticks_off()
             panel.grid(alpha=0.3)
+    for panel in panels.flat:
+        mark(panel, "y")
     for panel in panels[-1]:
         panel.set_xlabel("training tasks")
     handles, names = panels.flat[0].get_legend_handles_labels()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,9 @@ from matplotlib.figure import Figure
 
 from benchmark.systems import GROUPS, group, title, uses
 
-TICKS = [20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 97, 98, 99]
+# the next where one marks fewer than MARKS places
+TICKS = ([20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 97, 98, 99], range(5, 100, 5), range(0, 100, 2), range(100))
+MARKS = 3
 ROOM = 0.07  # of the width, for a tick
 TOP = 99.95  # above it the scale would run away
 
@@ -73,8 +75,8 @@ def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> F
 
 
 def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[str]) -> None:
-    """The systems of a panel, on a scale that gives every halving of the errors the same room."""
-    panel.set_xscale("function", functions=(_scaled, _unscaled))
+    """The systems of a panel."""
+    scale(panel, "x")
     for kind in STYLES.values():
         heights = [height for height, name in enumerate(systems) if name in rows and style(name) is kind]
         if not heights:
@@ -91,22 +93,36 @@ def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[s
             markersize=4,
             elinewidth=2.2,
         )
-    low, high = panel.get_xlim()
-    panel.set_xticks(ticks(low, high), minor=False)
-    panel.set_xlim(low, high)
-    panel.xaxis.set_major_formatter("{x:g}")
+    mark(panel, "x")
     panel.grid(axis="x", alpha=0.3)
     panel.grid(axis="y", alpha=0.15)
     panel.tick_params(axis="y", length=0)
 
 
+def scale(panel: Axes, axis: Literal["x", "y"]) -> None:
+    """Give every halving of the errors the same room on an axis of accuracies in percent, before anything is drawn."""
+    getattr(panel, f"set_{axis}scale")("function", functions=(_scaled, _unscaled))
+
+
+def mark(panel: Axes, axis: Literal["x", "y"]) -> None:
+    """Mark round accuracies on such an axis, after everything is drawn."""
+    low, high = getattr(panel, f"get_{axis}lim")()
+    getattr(panel, f"set_{axis}ticks")(ticks(low, high), minor=False)
+    getattr(panel, f"set_{axis}lim")(low, high)
+    getattr(panel, f"{axis}axis").set_major_formatter("{x:g}")
+
+
 def ticks(low: float, high: float) -> list[int]:
     """Round accuracies between two, those at the top first, as far as there is room."""
-    kept: list[int] = []
     start, end = _scaled([low, high])
-    for tick in reversed(TICKS):
-        if low <= tick <= high and (not kept or _scaled(kept[0]) - _scaled(tick) >= ROOM * (end - start)):
-            kept.insert(0, tick)
+    kept: list[int] = []
+    for known in TICKS:
+        kept = []
+        for tick in reversed(known):
+            if low <= tick <= high and (not kept or _scaled(kept[0]) - _scaled(tick) >= ROOM * (end - start)):
+                kept.insert(0, tick)
+        if len(kept) >= MARKS:
+            break
     return kept
 
 

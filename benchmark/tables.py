@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from benchmark import places
 from benchmark.charts import chart
+from benchmark.glance import at_a_glance
 from benchmark.systems import GROUPS, group, require, title, uses
 from mela import store
 from mela.atomic import replacing, together
@@ -68,7 +69,8 @@ def main(
             "`make benchmark` first"
         )
     everything = pd.concat([one.table for one in parts], ignore_index=True)
-    lines = [HEADER, *(line for one in parts for line in one.lines)]
+    lines = [HEADER, *at_a_glance(everything, shots_of(everything), systems)]
+    lines += [line for one in parts for line in one.lines]
     with together():
         store.write_csv(summary, everything)
         for one in parts:

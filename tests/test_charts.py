@@ -52,6 +52,11 @@ def test_ticks_of_charts_have_room() -> None:
     assert charts.ticks(33, 94) == [40, 50, 60, 70, 80, 85, 90]
     assert charts.ticks(20, 99.5) == [20, 50, 70, 85, 90, 95, 97, 98, 99]
     assert charts.ticks(10, 100)[-1] == 99, "no accuracy is off the scale"
+    assert charts.ticks(44, 58) == [45, 50, 55]
+    assert charts.ticks(60.5, 75) == [65, 70, 75]
+    assert charts.ticks(60.5, 74.5) == [62, 64, 66, 68, 70, 72, 74]
+    assert charts.ticks(88.2, 91.5) == [89, 90, 91]
+    assert charts.ticks(88.2, 88.6) == [], "none is round"
 
 
 def test_charts_of_perfect_systems(tmp_path: Path) -> None:

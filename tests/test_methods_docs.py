@@ -106,23 +106,32 @@ def table_below(heading: str) -> list[list[str]]:
     return [head, *rows]
 
 
-def test_scales_are_those_that_were_tried() -> None:
-    """The table of scales is results/method_rates.csv, and what is bold is what methods have."""
-    head, *lines = table_below("### Scale of logits")
+@pytest.mark.parametrize(
+    ("heading", "column", "attribute", "other", "others"),
+    [
+        ("### Scale of logits", "scale", "initial_scale", "regularizer", "regularizer"),
+        ("### Regularizer", "regularizer", "regularizer", "scale", "initial_scale"),
+    ],
+)
+def test_heads_are_those_that_were_tried(heading: str, column: str, attribute: str, other: str, others: str) -> None:
+    """The tables are results/method_rates.csv, and what is bold is what methods have."""
+    head, *lines = table_below(heading)
     names = {find_method(name).title: name for name in method_names()}
     shown = {}
     for first, *cells in lines:
         title, data = first.strip().rsplit(", ", 1)
-        for scale, cell in zip(head[1:], cells, strict=True):
+        for value, cell in zip(head[1:], cells, strict=True):
             if cell.strip():
-                key = ({"CIFAR-FS": "cifar_fs"}.get(data, data), names[title], scale.strip())
+                key = ({"CIFAR-FS": "cifar_fs"}.get(data, data), names[title], value.strip())
                 shown[key] = cell.strip(" *")
-                assert ("**" in cell) == (float(scale) == find_method(names[title]).learner.initial_scale), key
-    tried = pd.read_csv(ROOT / "results/method_rates.csv", dtype={"scale": str})
+                assert ("**" in cell) == (float(value) == getattr(find_method(names[title]).learner, attribute)), key
+    tried = pd.read_csv(ROOT / "results/method_rates.csv", dtype={"scale": str, "regularizer": str})
     tried = tried[(tried["start"] == "nothing") & (tried["optimizer"] == "adam") & (tried["rate"] == 0.003)]
+    own = [getattr(find_method(name).learner, others, None) for name in tried["method"]]
+    same = tried[other] == ["nothing" if value is None else f"{value:g}" for value in own]
     assert shown == {
-        (row["data"], row["method"], row["scale"]): f"{row['1_shot']:.1f} / {row['5_shot']:.1f}"
-        for _, row in tried[tried["scale"] != "nothing"].iterrows()
+        (row["data"], row["method"], row[column]): f"{row['1_shot']:.1f} / {row['5_shot']:.1f}"
+        for _, row in tried[same & (tried[column] != "nothing")].iterrows()
     }
 
 

@@ -58,6 +58,24 @@ def test_the_table_is_that_of_the_results() -> None:
     pd.testing.assert_frame_equal(known, found, check_dtype=False, rtol=1e-4)
 
 
+@pytest.mark.parametrize("data", task_numbers.DATA)
+def test_figures_show_all_that_is_measured(data: str) -> None:
+    """Each system in one colour, whatever else its panel has, and no point off the scale."""
+    rows = pd.read_csv(ROOT / "results/task_numbers.csv")
+    rows = rows[rows["data"] == data]
+    colours: dict[str, set[Any]] = {}
+    shown = 0
+    for panel in task_numbers.plot(rows).axes:
+        low, high = panel.get_ylim()
+        for curve in panel.containers:
+            line = curve.lines[0]  # type: ignore[attr-defined]
+            colours.setdefault(curve.get_label(), set()).add(line.get_color())
+            assert ((line.get_ydata() > low) & (line.get_ydata() < high)).all()
+            shown += len(line.get_ydata())
+    assert shown == len(rows)
+    assert len({colour for found in colours.values() for colour in found}) == len(colours)
+
+
 def test_the_study_from_end_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,9 +91,9 @@ def test_the_study_from_end_to_end(
     places |= {"figures": tmp_path, "data": ["glyphs"], "seeds": 1}
     task_numbers.main(kinds=["uneven"], **places)
     told = capsys.readouterr().out
-    assert told.count("glyphs, uneven, 8 tasks, seed 0: ") == told.count("glyphs, uneven, 20 tasks, seed 0: ") == 4
+    assert told.count("glyphs, uneven, 8 tasks, seed 0: ") == told.count("glyphs, uneven, 20 tasks, seed 0: ") == 5
     rows = pd.read_csv(out)
-    assert len(rows) == 2 * 2 * 4
+    assert len(rows) == 2 * 2 * 5
     assert set(rows["tasks"]) == {9}
     assert (rows.loc[rows["system"] == "mela-rfs", "difference"] == 0).all()
     assert rows["mean"].between(10, 100).all()
