@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmark.systems import GROUPS, group, title
+from benchmark.systems import GROUPS, by_group, group, title
 
 LEAST = 2
 HEADER = """## At a glance
@@ -40,10 +40,8 @@ def at_a_glance(table: pd.DataFrame, shots: Sequence[int], systems: Sequence[str
     best = of_local.groupby(["data", "setting"])["mean"].max().to_dict()
     found = table.set_index(["system", "data", "setting"])[["mean", "ci95", "seeds"]].to_dict("index")
     lines = [HEADER, f"| | {' | '.join(columns.values())} | seeds |", "|---" * (len(columns) + 2) + "|"]
-    for heading in GROUPS.values():
-        inside = [system for system in shown if group(system) == heading]
-        if inside:
-            lines.append(f"| **{heading}** |" + " |" * (len(columns) + 1))
+    for heading, inside in by_group(shown):
+        lines.append(f"| **{heading}** |" + " |" * (len(columns) + 1))
         for system in inside:
             rows = {column: found.get((system, *column)) for column in columns}
             cells = [_cell(row, best.get(column) if system in local else None) for column, row in rows.items()]

@@ -1,5 +1,7 @@
 """Names of systems: ``initial``, a method on tasks, or ``<labels>-<method>`` and what follows it, step by step."""
 
+from collections.abc import Iterator, Sequence
+
 from mela.errors import MelaError
 from mela.method import find_method
 
@@ -37,6 +39,14 @@ def group(system: str) -> str:
     if labels or system == "initial":
         return GROUPS["tasks"]
     return GROUPS[find_method(system).sees]
+
+
+def by_group(systems: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Headings of a table, and the systems under each; only those that have some."""
+    for heading in GROUPS.values():
+        inside = [system for system in systems if group(system) == heading]
+        if inside:
+            yield heading, inside
 
 
 def require(system: str) -> None:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from benchmark import places
 from benchmark.charts import chart
 from benchmark.glance import at_a_glance
-from benchmark.systems import GROUPS, group, require, title, uses
+from benchmark.systems import by_group, require, title, uses
 from mela import store
 from mela.atomic import replacing, together
 from mela.comparison import read_heads, read_results, summarize_systems
@@ -135,10 +135,8 @@ def section(table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[
     names = [*(f"{k}-shot" for k in shots), *(f"{k}-shot - MeLa" for k in shots), "tasks", "seeds", "training"]
     names += ["published"] if published else []
     lines = [f"| system | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    for heading in GROUPS.values():
-        inside = [system for system in systems if group(system) == heading]
-        if inside:
-            lines.append(f"| **{heading}** |" + " |" * len(names))
+    for heading, inside in by_group(systems):
+        lines.append(f"| **{heading}** |" + " |" * len(names))
         for system in inside:
             found = table[table["system"] == system].set_index("setting").to_dict("index")
             cells = row(found, shots)
