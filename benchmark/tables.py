@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from benchmark import places
 from benchmark.charts import chart
 from benchmark.glance import at_a_glance
+from benchmark.inferred import inferred_labels
+from benchmark.pairs import read_questions, two_by_two
 from benchmark.systems import by_group, require, title, uses
 from mela import store
 from mela.atomic import replacing, together
@@ -58,7 +60,7 @@ def main(
     page: Path = Path("docs/systems.md"),
 ) -> None:
     """Read the accuracies of all systems; write means, intervals and differences as a table, a page and charts."""
-    matrix = read_yaml(params)
+    matrix, questions = read_yaml(params), read_questions(params)
     for system in matrix["systems"]:
         require(system)
     systems = [name for name in matrix["systems"] if uses(name) is None or uses(name) in matrix["labels"]]
@@ -69,7 +71,11 @@ def main(
             "`make benchmark` first"
         )
     everything = pd.concat([one.table for one in parts], ignore_index=True)
-    lines = [HEADER, *at_a_glance(everything, shots_of(everything), systems)]
+    shots = shots_of(everything)
+    lines = [HEADER, *at_a_glance(everything, shots, systems)]
+    accuracies = {one.data: one.accuracies for one in parts}
+    lines += two_by_two(accuracies, questions, shots, systems)
+    lines += inferred_labels(results, matrix["data"])
     lines += [line for one in parts for line in one.lines]
     with together():
         store.write_csv(summary, everything)
@@ -87,6 +93,10 @@ class Part:
 
     Attributes
     ----------
+    data : str
+        Its name.
+    accuracies : DataFrame
+        Of `mela.comparison.read_results`.
     table : DataFrame
         Of `mela.comparison.summarize_systems`, with the data set in front.
     lines : list of str
@@ -95,6 +105,8 @@ class Part:
         Where the lines look for the figure.
     """
 
+    data: str
+    accuracies: pd.DataFrame
     table: pd.DataFrame
     lines: list[str]
     figure: Figure
@@ -115,7 +127,8 @@ def part(data: str, systems: list[str], results: Path, page: Path) -> Part | Non
     lines += [*section(table, data, shots, systems, results), ""]
     lines.append(HEADS_HEADER.format(shots=" / ".join(settings.values())))
     lines += [*heads_section(read_heads(results, data), shots, systems), ""]
-    return Part(table=table, lines=lines, figure=chart(table, settings, REFERENCE), picture=picture)
+    figure = chart(table, settings, REFERENCE)
+    return Part(data=data, accuracies=accuracies, table=table, lines=lines, figure=figure, picture=picture)
 
 
 def fingerprint(table: pd.DataFrame) -> str:

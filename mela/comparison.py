@@ -40,6 +40,19 @@ class Measured:
         means = self.accuracies.mean(axis=1)
         return float(means.min()), float(means.max())
 
+    @property
+    def anew(self) -> Interval | None:
+        """Of the mean, over seeds as well: how sure it is what trainings with other seeds have. None with one seed.
+
+        Its half-width is those of the interval over tasks and of that over the means of seeds (Student's t), in
+        quadrature. What is left of a task's accuracy besides its own mean and the seed's is in both, so that the
+        interval is rather too wide.
+        """
+        if len(self.seeds) == 1:
+            return None
+        seeds = Interval.of(self.accuracies.mean(axis=1))
+        return Interval(seeds.mean, float(np.hypot(seeds.ci95, self.interval.ci95)))
+
     def less(self, other: "Measured") -> "Measured | None":
         """Differences on each task from the same seed of the other, of all seeds that both have; None without any.
 

@@ -42,6 +42,7 @@ class TrueScores(Scores):
     true_classes: int
     accuracy: float
     accuracy_all_tasks: float
+    purity: float
     ari: float
     kmeans: KMeansScores
 

@@ -56,6 +56,8 @@ BENCHMARK = [
     "mela predict --support data/raw/new/examples --query data/raw/new/images --model "
     "benchmark/runs/mine/seed0/mela-rfs-feat/model.safetensors",
 ]
+# commands that tests/test_pairs.py runs
+PAIRS = {"python -m benchmark.pairs mela-rfs-feat oracle-rfs-feat"}
 # commands that nothing runs, and why; tests/test_docs.py checks that they would be understood
 INSTALLS = "installs packages, or takes minutes and is what runs the tests itself"
 SHELL = "changes the shell that it is typed into"

@@ -24,6 +24,8 @@ from bench import embed_rates, method_rates
 from bench.environment import for_clone
 from benchmark import code, meta_test, tables, unlabeled
 from benchmark.glance import at_a_glance
+from benchmark.inferred import inferred_labels
+from benchmark.pairs import read_questions, two_by_two
 from mela import store
 from mela.comparison import read_heads, read_results
 from mela.errors import DivergedError, MelaError
@@ -271,6 +273,15 @@ def test_the_tables_are_those_of_the_results() -> None:
     glance = at_a_glance(everything, tables.shots_of(everything), PARAMS["systems"])
     assert len(glance) > 10
     assert "\n".join(glance) in text
+    accuracies = {part.data: part.accuracies for part in parts}
+    pairs = two_by_two(
+        accuracies, read_questions(ROOT / "benchmark/params.yaml"), tables.shots_of(everything), PARAMS["systems"]
+    )
+    inferred = inferred_labels(ROOT / "benchmark/results", PARAMS["data"])
+    assert len(inferred) > 1
+    assert "\n".join(inferred) in text
+    assert len(pairs) > 30
+    assert "\n".join(pairs) in text
 
 
 def test_the_readme_has_rows_of_the_page() -> None:

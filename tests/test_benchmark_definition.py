@@ -11,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 from test_pipeline_definition import ROOT, imported_modules
 
+from benchmark.pairs import read_questions
 from benchmark.systems import group, require, title
 from mela import store
 from mela.errors import MelaError
@@ -36,7 +37,7 @@ YAML_FILES = {name: YAML(typ="safe").load((HERE / f"{name}.yaml").read_text("utf
 STAGES: dict[str, dict[str, Any]] = YAML_FILES["dvc"]["stages"]
 PARAMS: dict[str, Any] = YAML_FILES["params"]
 # whose labels, tasks or truth a stage may see
-TRUTH = {"images", "manifest", "label_oracle"}
+TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
 # stages that depend on the code of a kind in one file, and what that kind is of
 CODE = {
     "tasks": ("benchmark/tasks.py", [*PARAMS["task_methods"], *PARAMS["tuned_methods"]]),
@@ -48,7 +49,7 @@ KIND_OF = {"tasks": "tasks", "tuned": "tasks", "labels": "labels", "distill": "l
 KIND_OF |= {stage: "test" for stage in STAGES if stage.startswith("test_")}
 TRAINING_IMAGES = {"glyphs": 80 * 60, "omniglot": 1028 * 20, "cifar_fs": 64 * 600, "fc100": 60 * 600}
 TRAINING_IMAGES |= {f"{name}_resnet12": TRAINING_IMAGES[name] for name in ("cifar_fs", "fc100")}
-LABELS = {"label_mela", "label_kmeans", "label_oracle", "labels", "distill"}
+LABELS = {"label_mela", "label_kmeans", "label_oracle", "score_labels", "labels", "distill"}
 
 
 def script(stage: str) -> Path:
@@ -139,7 +140,7 @@ def test_files_of_the_command_are_listed(stage: str) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_a_method_may_see(stage: str) -> None:
-    """Tasks or labels, and ground truth only where it is drawn from or what the upper bound is made of."""
+    """Tasks or labels; ground truth only where it is drawn from, scores, or is what the upper bound is made of."""
     files = listed(stage, "deps", "outs")
     assert any("truth.parquet" in file for file in files) == (stage in TRUTH)
     assert any("/labels/" in file for file in files) == (stage in LABELS)
@@ -235,6 +236,12 @@ def test_names_of_systems() -> None:
 def test_systems_that_do_not_exist(system: str) -> None:
     with pytest.raises(MelaError, match="expected"):
         require(system)
+
+
+def test_comparisons_are_of_systems_and_none_comes_twice() -> None:
+    asked = [pair for pairs in read_questions(HERE / "params.yaml").values() for pair in pairs]
+    assert {system for pair in asked for system in pair} <= set(PARAMS["systems"])
+    assert len({frozenset(pair) for pair in asked}) == len(asked) > 40
 
 
 def test_published_figures_are_those_of_systems() -> None:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from benchmark import tables
-from mela.comparison import measured, summarize_systems
+from mela.comparison import Measured, measured, summarize_systems
 from mela.errors import MelaError
 
 
@@ -71,3 +71,29 @@ def test_results_of_different_tasks_are_not_compared() -> None:
     with pytest.raises(MelaError, match=r"^results: expected two systems on the same tasks, got 2 and 3 tasks"):
         summarize_systems(found, ["other"], ["1_shot"], "one")
     assert measured(found, "neither", "1_shot") is None
+
+
+@pytest.mark.parametrize("seeds", [2, 3])
+@pytest.mark.parametrize(("of_seeds", "of_tasks"), [(0.0, 0.0), (0.3, 1.0), (3.0, 1.0), (3.0, 5.0)])
+def test_intervals_over_tasks_and_seeds_hold_the_truth_95_times_of_100(
+    seeds: int, of_seeds: float, of_tasks: float
+) -> None:
+    """Of training and testing anew: seeds and tasks have effects of their own, and each task chance in each seed."""
+    rng = np.random.default_rng(0)
+    held = np.zeros((1000, 2))
+    for one in held:
+        chance = rng.normal(0, 5, (seeds, 200))
+        differences = 3 + of_seeds * rng.normal(size=(seeds, 1)) + of_tasks * rng.normal(size=(1, 200)) + chance
+        found = Measured(accuracies=differences, seeds=np.arange(seeds))
+        assert found.anew is not None
+        one[:] = [abs(interval.mean - 3) <= interval.ci95 for interval in (found.interval, found.anew)]
+    over_tasks, anew = held.mean(axis=0)
+    assert anew > 0.94
+    if of_seeds == 0:
+        assert over_tasks == pytest.approx(0.95, abs=0.025)
+    if of_seeds == 3:
+        assert over_tasks < 0.5, "why it takes more than tasks"
+
+
+def test_one_seed_says_nothing_of_others() -> None:
+    assert Measured(accuracies=np.array([[50.0, 60.0]]), seeds=np.array([0])).anew is None

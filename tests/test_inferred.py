@@ -1,0 +1,55 @@
+"""The table of inferred labels."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmark.inferred import inferred_labels
+from mela import store
+from mela.errors import MelaError
+
+SCORED = {
+    "clusters": 1028,
+    "true_classes": 1030,
+    "accuracy": 99.0,
+    "accuracy_all_tasks": 98.0,
+    "purity": 99.984,
+    "ari": 0.99966,
+    "nmi": 0.99,
+    "kmeans": {"purity": 51.04, "ari": 0.335, "nmi": 0.8},
+}
+
+
+def write(results: Path, data: str, seed: int, content: dict[str, object]) -> Path:
+    path = results / data / f"seed{seed}/labels.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    store.write_json(path, content)
+    return path
+
+
+def test_a_row_for_each_seed_in_the_order_of_the_data_sets(tmp_path: Path) -> None:
+    """Without truth there is the number of classes alone; what is not asked for is left out."""
+    write(tmp_path, "omniglot", 0, SCORED)
+    write(tmp_path, "omniglot", 2, SCORED | {"clusters": 5})
+    write(tmp_path, "mine", 1, {"clusters": 7})
+    write(tmp_path, "other", 0, SCORED)
+    (text, end) = inferred_labels(tmp_path, ["mine", "glyphs", "omniglot"])
+    assert end == ""
+    assert text.splitlines()[-5:] == [
+        "| | seed | classes found | true classes | images right | ARI | K-means: images right | K-means: ARI |",
+        "|---|---|---|---|---|---|---|---|",
+        "| mine | 1 | 7 | - | - | - | - | - |",
+        "| omniglot | 0 | 1,028 | 1,030 | 99.98% | 0.9997 | 51.04% | 0.3350 |",
+        "| omniglot | 2 | 5 | 1,030 | 99.98% | 0.9997 | 51.04% | 0.3350 |",
+    ]
+
+
+def test_nothing_is_scored(tmp_path: Path) -> None:
+    assert inferred_labels(tmp_path, ["glyphs"]) == []
+
+
+def test_a_score_that_is_missing_is_named(tmp_path: Path) -> None:
+    without = {key: value for key, value in SCORED.items() if key != "purity"}
+    path = write(tmp_path, "glyphs", 0, without)
+    with pytest.raises(MelaError, match=rf"{path}: purity: field required, got none; rerun the stage"):
+        inferred_labels(tmp_path, ["glyphs"])
