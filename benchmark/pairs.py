@@ -12,19 +12,20 @@ from benchmark.systems import require, title
 from mela.comparison import Measured, measured, read_results
 from mela.errors import MelaError
 from mela.params import read_yaml
-from mela.published import SYSTEMS
+from mela.published import PUBLISHED_SHOTS, SYSTEMS
 from stages.run import run
 
 HEADER = """## Two by two
 
 The first system's accuracy less the second's, {shots}, paired by task and by seed, of the seeds that both have: means
 with their 95% intervals over test tasks. In bold what holds for trainings anew: the interval over tasks and seeds
-leaves out zero. It takes two seeds, and is wide with so few. *Published* are the differences of the paper's figures.
+leaves out zero. It takes two seeds, and is wide with so few.{published}
 
 ```sh
 python -m benchmark.pairs mela-rfs-feat oracle-rfs-feat      # any two, seed by seed; names as in benchmark/params.yaml
 ```
 """
+OF_THE_PAPER = " *Published* are the differences of the paper's figures."
 # whose published figures are shown, the first where both systems have some
 PUBLISHED = {"cifar_fs": "CIFAR-FS", "fc100": "FC100", "mini": "miniImageNet", "tiered": "tieredImageNet"}
 
@@ -95,14 +96,16 @@ def read_questions(path: Path) -> dict[str, list[tuple[str, str]]]:
     MelaError
         Something else than two systems stands there.
     """
-    asked: dict[str, Any] = read_yaml(path).get("comparisons") or {}
+    asked: Any = read_yaml(path).get("comparisons")
+    if not isinstance(asked, dict | None):
+        raise MelaError(f"{path}: comparisons: expected questions, each with pairs of systems, got {asked}; correct it")
     found: dict[str, list[tuple[str, str]]] = {}
-    for question, pairs in asked.items():
-        for pair in pairs:
+    for question, pairs in (asked or {}).items():
+        for pair in pairs if isinstance(pairs, list) else [pairs]:
             if not isinstance(pair, list) or len(pair) != 2:
                 raise MelaError(
-                    f"{path}: comparisons: {question}: expected two systems, such as [mela-rfs, initial], got {pair}; "
-                    "correct it"
+                    f"{path}: comparisons: {question}: expected pairs such as [mela-rfs, initial], got {pair}; correct "
+                    "it"
                 )
             first, second = map(str, pair)
             require(first)
@@ -128,26 +131,29 @@ def two_by_two(
         Those that there are; pairs of others are left out.
     """
     known = set(systems)
+    beside = tuple(shots) == PUBLISHED_SHOTS
+    columns = ["", *accuracies, *(["published"] if beside else [])]
     lines = []
     for question, pairs in questions.items():
-        rows = [row(accuracies, first, second, shots) for first, second in pairs if {first, second} <= known]
-        if rows := [one for one in rows if one is not None]:
-            lines += [f"| **{question}** |" + " |" * (len(accuracies) + 1), *rows]
+        rows = []
+        for first, second in pairs:
+            cells = row(accuracies, first, second, shots) if {first, second} <= known else []
+            if any(cells):
+                cells += [published(first, second)] if beside else []
+                rows.append(f"| {title(first)} - {title(second)} | {' | '.join(cells)} |")
+        if rows:
+            lines += [f"| **{question}** |" + " |" * (len(columns) - 1), *rows]
     if not lines:
         return []
-    columns = ["", *accuracies, "published"]
-    header = HEADER.format(shots=" / ".join(f"{k}-shot" for k in shots))
+    header = HEADER.format(shots=" / ".join(f"{k}-shot" for k in shots), published=OF_THE_PAPER if beside else "")
     return [header, f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *lines, ""]
 
 
-def row(accuracies: Mapping[str, pd.DataFrame], first: str, second: str, shots: Sequence[int]) -> str | None:
-    """Differences of two systems on each data set; None if they are nowhere measured with one seed."""
-    found = [differences(table, first, second) for table in accuracies.values()]
-    if not any(found):
-        return None
+def row(accuracies: Mapping[str, pd.DataFrame], first: str, second: str, shots: Sequence[int]) -> list[str]:
+    """Differences of two systems on each data set, empty where no seed has both."""
     settings = [f"{k}_shot" for k in shots]
-    cells = [" / ".join(cell(one.get(setting), bold=True) for setting in settings) if one else "" for one in found]
-    return f"| {title(first)} - {title(second)} | {' | '.join([*cells, published(first, second)])} |"
+    found = [differences(table, first, second) for table in accuracies.values()]
+    return [" / ".join(cell(one.get(name), bold=True) for name in settings) if one else "" for one in found]
 
 
 def cell(found: Measured | None, *, bold: bool = False) -> str:

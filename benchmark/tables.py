@@ -24,11 +24,10 @@ from mela.errors import MelaError
 from mela.heads import HEADS
 from mela.output import log
 from mela.params import read_yaml
-from mela.published import SYSTEMS
+from mela.published import PUBLISHED_SHOTS, SYSTEMS
 from mela.usage import read_usage
 from stages.run import run
 
-PUBLISHED_SHOTS = (1, 5)
 REFERENCE = "mela-rfs"
 SHOTS = re.compile(r"(\d+)_shot")
 NOT_MEASURED = "not measured"

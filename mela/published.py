@@ -24,6 +24,9 @@ PUBLISHED = {
     ],
 }
 
+# numbers of support images of a class that all of these are for
+PUBLISHED_SHOTS = (1, 5)
+
 # The tables of methods of the same paper, with ResNet-12 unless their authors have another network: for each system of
 # the benchmark, data set to 1-shot and 5-shot accuracy. Most are copied there from the methods' own papers.
 SYSTEMS: dict[str, dict[str, tuple[float, float]]] = {

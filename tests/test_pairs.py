@@ -91,6 +91,9 @@ def test_the_table_of_pairs() -> None:
     ]
     assert two_by_two({"glyphs": one}, {"Not measured?": [("maml", "anil")]}, [1], systems) == []
     assert two_by_two({"glyphs": one}, {}, [1], systems) == []
+    header, columns, _, _, *rows, _ = two_by_two({"mine": one.replace("5_shot", "3_shot")}, questions, [1, 3], systems)
+    assert "published" not in header.lower() + columns, "that is of other shots"
+    assert rows[0] == "| FRN - ProtoNet | **+10.2 ± 1.4** / **+10.2 ± 1.4** |"
 
 
 def test_published_differences_are_of_one_data_set() -> None:
@@ -110,9 +113,15 @@ def test_questions_are_asked_of_systems(tmp_path: Path) -> None:
     assert read_questions(write({"Better?": [["frn", "maml"], ["mela-rfs", "initial"]], "Nothing?": []})) == {
         "Better?": [("frn", "maml"), ("mela-rfs", "initial")]
     }
-    for pair in (["frn"], ["frn", "maml", "anil"], "frn"):
-        with pytest.raises(MelaError, match=r"params\.yaml: comparisons: Better\?: expected two systems, such as \["):
-            read_questions(write({"Better?": [pair]}))
+    for wrong in ([["frn"]], [["frn", "maml", "anil"]], ["frn"], "frn", None, 3):
+        with pytest.raises(
+            MelaError, match=r"params\.yaml: comparisons: Better\?: expected pairs such as \[.*; correct"
+        ):
+            read_questions(write({"Better?": wrong}))
+    with pytest.raises(
+        MelaError, match=r"params\.yaml: comparisons: expected questions, each with .*, got \['frn'\]; c"
+    ):
+        read_questions(write(["frn"]))
     with pytest.raises(MelaError, match="method 'frm': expected one of anil"):
         read_questions(write({"Better?": [["frm", "maml"]]}))
     assert read_questions(write(None)) == {}
