@@ -22,7 +22,7 @@ with their 95% intervals over test tasks. In bold what holds for trainings anew:
 leaves out zero. It takes two seeds, and is wide with so few.{published}
 
 ```sh
-python -m benchmark.pairs mela-rfs-feat oracle-rfs-feat      # any two, seed by seed; names as in benchmark/params.yaml
+python -m benchmark.pairs mela-rfs-feat oracle-rfs-feat   # any two of benchmark/params.yaml, seed by seed
 ```
 """
 OF_THE_PAPER = " *Published* are the differences of the paper's figures."
@@ -153,7 +153,9 @@ def row(accuracies: Mapping[str, pd.DataFrame], first: str, second: str, shots: 
     """Differences of two systems on each data set, empty where no seed has both."""
     settings = [f"{k}_shot" for k in shots]
     found = [differences(table, first, second) for table in accuracies.values()]
-    return [" / ".join(cell(one.get(name), bold=True) for name in settings) if one else "" for one in found]
+    cells = [" / ".join(cell(one.get(name), bold=True) for name in settings) if one else "" for one in found]
+    # lines break between settings alone
+    return [text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}") for text in cells]
 
 
 def cell(found: Measured | None, *, bold: bool = False) -> str:
