@@ -9,10 +9,11 @@ FILE = "labels.json"
 HEADER = """## Inferred labels
 
 What MeLa makes of each data set's training tasks, with the initial embedding of each seed, against the true classes:
-the number of classes found, the share of images whose label's most frequent class is theirs, and the adjusted Rand
-index. Beside it K-means on the same features, which does without the tasks, but is told the number of classes.
+the number of classes found, the purity, which is the share of images whose class is the most frequent one of their
+label, and the adjusted Rand index. Beside it K-means on the same features, which does without the tasks, but is told
+the number of classes.
 
-| | seed | classes found | true classes | images right | ARI | K-means: images right | K-means: ARI |
+| | seed | classes found | true classes | purity | ARI | K-means: purity | K-means: ARI |
 |---|---|---|---|---|---|---|---|
 """
 
@@ -33,9 +34,10 @@ def inferred_labels(results: Path, data: Sequence[str]) -> list[str]:
     """
     rows = []
     for name in data:
-        for path in sorted((results / name).glob(f"seed*/{FILE}")):
+        paths = {int(path.parent.name.removeprefix("seed")): path for path in (results / name).glob(f"seed*/{FILE}")}
+        for seed, path in sorted(paths.items()):
             found = read_metrics(path, Scores)
-            cells = [name, path.parent.name.removeprefix("seed"), f"{found['clusters']:,}"]
+            cells = [name, str(seed), f"{found['clusters']:,}"]
             if "true_classes" in found:
                 cells.append(f"{found['true_classes']:,}")
                 cells += [f"{one['purity']:.2f}% | {one['ari']:.4f}" for one in (found, found["kmeans"])]

@@ -17,9 +17,11 @@ from stages.run import run
 
 HEADER = """## Two by two
 
-The first system's accuracy less the second's, {shots}, paired by task and by seed, of the seeds that both have: means
-with their 95% intervals over test tasks. In bold what holds for trainings anew: the interval over tasks and seeds
-leaves out zero. It takes two seeds, and is wide with so few.{published}
+The first system's accuracy less the second's, {shots}, paired by task and by seed: means with their 95% intervals over
+test tasks, and in brackets the number of seeds, those that both have. In bold what holds for trainings anew, with other
+seeds on the same training tasks: the interval over tasks and seeds leaves out zero, which one seed cannot tell, and few
+tell for large differences alone. No interval makes up for the number of pairs, of which chance lets some appear in
+bold.{published}
 
 ```sh
 python -m benchmark.pairs mela-rfs-feat oracle-rfs-feat   # any two of benchmark/params.yaml, seed by seed
@@ -44,7 +46,12 @@ def main(
     """Print how far two systems are apart on each data set, paired by task and by seed."""
     for system in (first, second):
         require(system)
-    names = data or read_yaml(params)["data"]
+    there = {path.name for path in results.glob("*/") if path.is_dir()}
+    asked = read_yaml(params)["data"]
+    for name in data or []:
+        if name not in there.union(asked):
+            raise MelaError(f"--data {name}: expected one of {', '.join(sorted(there.union(asked)))}; correct it")
+    accuracies = {name: read_results(results, name) for name in data or asked}
     rows = [
         {
             "data": name,
@@ -52,24 +59,30 @@ def main(
             "over tasks": cell(found),
             "over tasks and seeds": "" if found.anew is None else f"± {found.anew.ci95:.1f}",
             "of each seed": ", ".join(
-                f"{seed}: {mean:+.1f}" for seed, mean in zip(found.seeds, found.accuracies.mean(axis=1), strict=True)
+                f"{seed}: {signed(mean)}" for seed, mean in zip(found.seeds, found.accuracies.mean(axis=1), strict=True)
             ),
             "tasks": f"{found.accuracies.shape[1]:,}",
         }
-        for name in names
-        for setting, found in differences(read_results(results, name), first, second).items()
+        for name, table in accuracies.items()
+        for setting, found in differences(table, first, second).items()
     ]
     if not rows:
+        known = "; ".join(
+            f"{name}, {system}: {', '.join(map(str, sorted(seeds))) or 'none'}"
+            for name, table in accuracies.items()
+            for system in (first, second)
+            for seeds in [table.loc[table["system"] == system, "seed"].unique()]
+        )
         raise MelaError(
-            f"{results}: expected {first} and {second} measured with one seed on {' or '.join(names)}, found none; "
-            "run `make benchmark` first"
+            f"{results}: expected {first} and {second} measured with a seed in common, got the seeds {known}; run "
+            "`make benchmark`"
         )
     typer.echo(f"{title(first)} less {title(second)}, points of accuracy with 95% intervals")
     typer.echo(pd.DataFrame(rows).to_string(index=False))
 
 
 def differences(accuracies: pd.DataFrame, first: str, second: str) -> dict[str, Measured]:
-    """By how much a system is ahead of another one, in each setting that both are measured in with one seed.
+    """By how much a system is ahead of another one, in each setting, over the seeds that both are measured with.
 
     Parameters
     ----------
@@ -108,8 +121,11 @@ def read_questions(path: Path) -> dict[str, list[tuple[str, str]]]:
                     "it"
                 )
             first, second = map(str, pair)
-            require(first)
-            require(second)
+            try:
+                require(first)
+                require(second)
+            except MelaError as error:
+                raise MelaError(f"{path}: comparisons: {question}: {error}") from None
             found.setdefault(str(question), []).append((first, second))
     return found
 
@@ -131,7 +147,8 @@ def two_by_two(
         Those that there are; pairs of others are left out.
     """
     known = set(systems)
-    beside = tuple(shots) == PUBLISHED_SHOTS
+    published_data = {name.removesuffix("_resnet12") for name in accuracies} & {*PUBLISHED}
+    beside = tuple(shots) == PUBLISHED_SHOTS and bool(published_data)
     columns = ["", *accuracies, *(["published"] if beside else [])]
     lines = []
     for question, pairs in questions.items():
@@ -150,21 +167,30 @@ def two_by_two(
 
 
 def row(accuracies: Mapping[str, pd.DataFrame], first: str, second: str, shots: Sequence[int]) -> list[str]:
-    """Differences of two systems on each data set, empty where no seed has both."""
+    """Differences of two systems on each data set with the number of seeds, empty where no seed has both."""
     settings = [f"{k}_shot" for k in shots]
     found = [differences(table, first, second) for table in accuracies.values()]
-    cells = [" / ".join(cell(one.get(name), bold=True) for name in settings) if one else "" for one in found]
-    # lines break between settings alone
-    return [text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}") for text in cells]
+    cells = []
+    for one in found:
+        text = " / ".join(cell(one.get(name), bold=True) for name in settings)
+        seeds = sorted({len(each.seeds) for each in one.values()})
+        # lines break between settings, and before the number of seeds
+        text = text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+        cells.append(f"{text} ({' / '.join(map(str, seeds))})" if one else "")
+    return cells
 
 
 def cell(found: Measured | None, *, bold: bool = False) -> str:
     """A difference with its interval, in bold if that is asked for and it `holds_anew`."""
     if found is None:
         return "-"
-    # adding nothing makes 0.0 of -0.0
-    text = f"{round(found.interval.mean, 1) + 0.0:+.1f} ± {found.interval.ci95:.1f}"
+    text = f"{signed(found.interval.mean)} ± {found.interval.ci95:.1f}"
     return f"**{text}**" if bold and holds_anew(found) else text
+
+
+def signed(value: float) -> str:
+    """A difference with one digit; none is +0.0, from wherever it was rounded."""
+    return f"{round(value, 1) + 0.0:+.1f}"
 
 
 def holds_anew(found: Measured) -> bool:
@@ -177,8 +203,7 @@ def published(first: str, second: str) -> str:
     one, other = SYSTEMS.get(first, {}), SYSTEMS.get(second, {})
     for data, name in PUBLISHED.items():
         if data in one and data in other:
-            found = [round(a - b, 1) + 0.0 for a, b in zip(one[data], other[data], strict=True)]
-            return f"*{' / '.join(f'{value:+.1f}' for value in found)}, {name}*"
+            return f"*{' / '.join(signed(a - b) for a, b in zip(one[data], other[data], strict=True))}, {name}*"
     return ""
 
 

@@ -46,7 +46,8 @@ class Measured:
 
         Its half-width is those of the interval over tasks and of that over the means of seeds (Student's t), in
         quadrature. What is left of a task's accuracy besides its own mean and the seed's is in both, so that the
-        interval is rather too wide.
+        interval is rather too wide: it holds the truth 95 to 99.9 times of 100. Training tasks and test classes are
+        the same throughout, and what others would make is not in it.
         """
         if len(self.seeds) == 1:
             return None

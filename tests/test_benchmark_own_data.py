@@ -27,7 +27,7 @@ SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretr
 SHORT |= {"methods.epochs": 1, "methods.milestones": [], "tuning.epochs": 1, "tuning.milestones": []}
 SHORT |= {"data.size": 16, "runtime.device": "cpu"}
 # what DVC is asked for in place of all systems
-CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-mela-mine-0"]
+CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-mela-mine-0", "score_labels@mine-0"]
 DVC = [sys.executable, "-m", "dvc", "--cd", "benchmark"]
 
 
@@ -93,6 +93,8 @@ def test_the_table_has_the_shots_that_there_are(mine: Path) -> None:
     )
     assert "| MeLa + FEAT | not measured | not measured |  |  |  |  |  |" in page
     assert "true labels" not in page
+    assert re.search(r"\| mine \| 0 \| \d+ \| - \| - \| - \| - \| - \|\n", page), "labels, without any truth"
+    assert re.search(r"\n\|  \| mine \|\n(.*\n)+\| MeLa - ProtoNet \| [+-][\d.]+.±.[\d.]+ / .* \(1\) \|\n", page)
     assert "on the same features, 1-shot / 2-shot, means" in page
 
 

@@ -7,6 +7,7 @@ import pytest
 from benchmark import tables
 from mela.comparison import Measured, measured, summarize_systems
 from mela.errors import MelaError
+from mela.intervals import Interval
 
 
 def results(accuracies: dict[str, list[list[float]]]) -> pd.DataFrame:
@@ -74,25 +75,40 @@ def test_results_of_different_tasks_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize("seeds", [2, 3])
-@pytest.mark.parametrize(("of_seeds", "of_tasks"), [(0.0, 0.0), (0.3, 1.0), (3.0, 1.0), (3.0, 5.0)])
-def test_intervals_over_tasks_and_seeds_hold_the_truth_95_times_of_100(
-    seeds: int, of_seeds: float, of_tasks: float
+@pytest.mark.parametrize(
+    ("of_seeds", "of_tasks", "left"),
+    [(0.0, 0.0, 5.0), (0.3, 1.0, 5.0), (3.0, 1.0, 5.0), (3.0, 5.0, 5.0), (0.1, 5.0, 1.0)],
+)
+def test_intervals_over_tasks_and_seeds_hold_the_truth_95_times_of_100_or_more(
+    seeds: int, of_seeds: float, of_tasks: float, left: float
 ) -> None:
     """Of training and testing anew: seeds and tasks have effects of their own, and each task chance in each seed."""
     rng = np.random.default_rng(0)
-    held = np.zeros((1000, 2))
+    held = np.zeros((1000, 3))
     for one in held:
-        chance = rng.normal(0, 5, (seeds, 200))
+        chance = rng.normal(0, left, (seeds, 200))
         differences = 3 + of_seeds * rng.normal(size=(seeds, 1)) + of_tasks * rng.normal(size=(1, 200)) + chance
         found = Measured(accuracies=differences, seeds=np.arange(seeds))
         assert found.anew is not None
-        one[:] = [abs(interval.mean - 3) <= interval.ci95 for interval in (found.interval, found.anew)]
-    over_tasks, anew = held.mean(axis=0)
+        intervals = (found.interval, Interval.of(differences.mean(axis=1)), found.anew)
+        one[:] = [abs(interval.mean - 3) <= interval.ci95 for interval in intervals]
+    over_tasks, over_seeds, anew = held.mean(axis=0)
     assert anew > 0.94
     if of_seeds == 0:
         assert over_tasks == pytest.approx(0.95, abs=0.025)
     if of_seeds == 3:
         assert over_tasks < 0.5, "why it takes more than tasks"
+        assert anew < 0.975, "and no wider than it takes"
+    if left == 1:
+        assert over_seeds < 0.85, "why it takes more than seeds"
+
+
+def test_the_interval_over_tasks_and_seeds_of_a_small_table() -> None:
+    """Means of tasks 2 and 4, of seeds 2.5 and 3.5: both intervals are those of two values, 12.706 standard errors."""
+    found = Measured(accuracies=np.array([[1.0, 4.0], [3.0, 4.0]]), seeds=np.array([0, 1])).anew
+    assert found is not None
+    assert found.mean == 3
+    assert found.ci95 == pytest.approx(12.7062 * np.hypot(1, 0.5), rel=1e-5)
 
 
 def test_one_seed_says_nothing_of_others() -> None:

@@ -30,17 +30,19 @@ def write(results: Path, data: str, seed: int, content: dict[str, object]) -> Pa
 def test_a_row_for_each_seed_in_the_order_of_the_data_sets(tmp_path: Path) -> None:
     """Without truth there is the number of classes alone; what is not asked for is left out."""
     write(tmp_path, "omniglot", 0, SCORED)
-    write(tmp_path, "omniglot", 2, SCORED | {"clusters": 5})
+    write(tmp_path, "omniglot", 10, SCORED | {"clusters": 5})
+    write(tmp_path, "omniglot", 9, SCORED)
     write(tmp_path, "mine", 1, {"clusters": 7})
     write(tmp_path, "other", 0, SCORED)
     (text, end) = inferred_labels(tmp_path, ["mine", "glyphs", "omniglot"])
     assert end == ""
-    assert text.splitlines()[-5:] == [
-        "| | seed | classes found | true classes | images right | ARI | K-means: images right | K-means: ARI |",
+    assert text.splitlines()[-6:] == [
+        "| | seed | classes found | true classes | purity | ARI | K-means: purity | K-means: ARI |",
         "|---|---|---|---|---|---|---|---|",
         "| mine | 1 | 7 | - | - | - | - | - |",
         "| omniglot | 0 | 1,028 | 1,030 | 99.98% | 0.9997 | 51.04% | 0.3350 |",
-        "| omniglot | 2 | 5 | 1,030 | 99.98% | 0.9997 | 51.04% | 0.3350 |",
+        "| omniglot | 9 | 1,028 | 1,030 | 99.98% | 0.9997 | 51.04% | 0.3350 |",
+        "| omniglot | 10 | 5 | 1,030 | 99.98% | 0.9997 | 51.04% | 0.3350 |",
     ]
 
 

@@ -55,7 +55,7 @@ def test_differences_are_of_the_seeds_that_both_have() -> None:
         (measured([5.0, 5.2, 4.8] * 100, [5.1, 4.9, 5.3] * 100), True),
         (measured([5.0, 5.2, 4.8] * 100, [1.0, 1.2, 0.8] * 100), False),  # both are ahead, by chance perhaps
         (measured([5.0, 5.2, 4.8] * 100, [5.1, 4.9, 5.3] * 100, [4.9, 5.1, 4.7] * 100), True),
-        (measured([-5.0, 5.0] * 10, [-5.0, 5.1] * 10, [-5.0, 5.2] * 10), False),  # seeds agree, tasks do not
+        (measured([-5.0, 5.4] * 10, [-5.0, 5.4] * 10, [-5.0, 5.4] * 10), False),  # seeds agree, tasks do not
         (measured([-5.0, -5.2, -4.8] * 100, [-5.1, -4.9, -5.3] * 100), True),
     ],
 )
@@ -76,24 +76,29 @@ def test_the_table_of_pairs() -> None:
         "And MeLa?": [("mela-rfs", "protonet"), ("protonet", "mela-rfs")],
     }
     systems = ["frn", "protonet", "maml", "anil", "mela-rfs"]
-    lines = two_by_two({"glyphs": one, "mine": other}, questions, [1, 5], systems)
+    lines = two_by_two({"glyphs": one, "cifar_fs": other}, questions, [1, 5], systems)
     assert "accuracy less the second's, 1-shot / 5-shot, paired" in lines[0]
+    ahead, behind = "**+10.2 ± 1.4**", "**-10.2 ± 1.4**"
     assert [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines[1:]] == [
-        "|  | glyphs | mine | published |",
+        "|  | glyphs | cifar_fs | published |",
         "|---|---|---|---|",
         "| **Which?** | | | |",
-        "| FRN - ProtoNet | **+10.2 ± 1.4** / **+10.2 ± 1.4** | +0.0 ± 0.1 / - | *+13.6 / +9.8, miniImageNet* |",
-        "| ProtoNet - FRN | **-10.2 ± 1.4** / **-10.2 ± 1.4** | +0.0 ± 0.1 / - | *-13.6 / -9.8, miniImageNet* |",
+        f"| FRN - ProtoNet | {ahead} / {ahead} (2) | +0.0 ± 0.1 / - (1) | *+13.6 / +9.8, miniImageNet* |",
+        f"| ProtoNet - FRN | {behind} / {behind} (2) | +0.0 ± 0.1 / - (1) | *-13.6 / -9.8, miniImageNet* |",
         "| **And MeLa?** | | | |",
-        "| MeLa - ProtoNet |  | +0.0 ± 0.0 / - | *-0.8 / +2.1, CIFAR-FS* |",
-        "| ProtoNet - MeLa |  | +0.0 ± 0.0 / - | *+0.8 / -2.1, CIFAR-FS* |",
+        "| MeLa - ProtoNet |  | +0.0 ± 0.0 / - (1) | *-0.8 / +2.1, CIFAR-FS* |",
+        "| ProtoNet - MeLa |  | +0.0 ± 0.0 / - (1) | *+0.8 / -2.1, CIFAR-FS* |",
         "",
     ]
     assert two_by_two({"glyphs": one}, {"Not measured?": [("maml", "anil")]}, [1], systems) == []
     assert two_by_two({"glyphs": one}, {}, [1], systems) == []
-    header, columns, _, _, *rows, _ = two_by_two({"mine": one.replace("5_shot", "3_shot")}, questions, [1, 3], systems)
+    header, columns, _, _, *rows, _ = two_by_two(
+        {"cifar_fs": one.replace("5_shot", "3_shot")}, questions, [1, 3], systems
+    )
     assert "published" not in header.lower() + columns, "that is of other shots"
-    assert rows[0].replace("\N{NO-BREAK SPACE}", " ") == "| FRN - ProtoNet | **+10.2 ± 1.4** / **+10.2 ± 1.4** |"
+    assert rows[0].replace("\N{NO-BREAK SPACE}", " ") == "| FRN - ProtoNet | **+10.2 ± 1.4** / **+10.2 ± 1.4** (2) |"
+    header, columns, *_ = two_by_two({"mine": one}, questions, [1, 5], systems)
+    assert "published" not in header.lower() + columns, "that is of other data"
 
 
 def test_published_differences_are_of_one_data_set() -> None:
@@ -122,7 +127,7 @@ def test_questions_are_asked_of_systems(tmp_path: Path) -> None:
         MelaError, match=r"params\.yaml: comparisons: expected questions, each with .*, got \['frn'\]; c"
     ):
         read_questions(write(["frn"]))
-    with pytest.raises(MelaError, match="method 'frm': expected one of anil"):
+    with pytest.raises(MelaError, match=r"params\.yaml: comparisons: Better\?: method 'frm': expected one of anil"):
         read_questions(write({"Better?": [["frm", "maml"]]}))
     assert read_questions(write(None)) == {}
     path.write_text("data: [glyphs]\n")
@@ -151,10 +156,15 @@ def test_what_the_command_line_cannot_compare(tmp_path: Path) -> None:
     for system, tasks in (("frn", 4), ("maml", 3)):
         rows = table(system, {0: [50.0, 60.0, 70.0, 80.0][:tasks]}).drop(columns=["system", "seed"])
         store.write_table(folder / f"{system}.parquet", rows, store.RESULTS, stage="test", params={})
-    with pytest.raises(MelaError, match="expected frn and anil measured with one seed on mine, found none; run `make"):
+    with pytest.raises(
+        MelaError,
+        match="frn and anil measured with a seed in common, got the seeds mine, frn: 0; mine, anil: none; run `make",
+    ):
         pairs.main("frn", "anil", data=["mine"], results=tmp_path)
     with pytest.raises(MelaError, match="expected two systems on the same tasks, got 4 and 3 tasks; measure both"):
         pairs.main("frn", "maml", data=["mine"], results=tmp_path)
+    with pytest.raises(MelaError, match=r"--data nope: expected one of .*glyphs, mine, omniglot; correct it"):
+        pairs.main("frn", "maml", data=["nope"], params=ROOT / "benchmark/params.yaml", results=tmp_path)
     with pytest.raises(MelaError, match="method 'fnr': expected one of"):
         pairs.main("frn", "fnr", data=["mine"], results=tmp_path)
 
