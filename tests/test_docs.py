@@ -335,8 +335,8 @@ def test_the_citation_is_that_of_the_paper_and_of_this_version() -> None:
 
 def test_our_figures_beside_the_papers_are_those_of_other_pages() -> None:
     """The page on the paper invents nothing."""
-    pages = ("README.md", "docs/benchmarks.md", "docs/labels.md")
-    known = " ".join((ROOT / page).read_text(encoding="utf-8") for page in pages)
+    pages = ("README.md", "docs/benchmarks.md", "docs/labels.md", "docs/systems.md")
+    known = " ".join((ROOT / page).read_text(encoding="utf-8") for page in pages).replace("\N{NO-BREAK SPACE}", " ")
     rows = re.findall(r"^\| ours(.*)$", (ROOT / "docs/paper.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     figures = [figure for row in rows for figure in re.findall(r"[-\d.]+ ± [\d.]+|[\d.]+ to [\d.]+|\d+\.\d", row)]
     assert len(figures) > 30
