@@ -145,7 +145,7 @@ def test_any_two_on_the_command_line() -> None:
     page = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition("## Two by two")[2]
     of_glyphs = next(line for line in page.splitlines() if line.startswith("| MeLa + FEAT - true labels + FEAT |"))
     found = {(row.split()[0], row.split()[1]): " ".join(row.split()[2:5]) for row in rows}
-    assert f"| {found['glyphs', '1_shot']} / {found['glyphs', '5_shot']} |" in of_glyphs.replace("*", "").replace(
+    assert f"| {found['glyphs', '1_shot']} / {found['glyphs', '5_shot']} (3) |" in of_glyphs.replace("*", "").replace(
         "\N{NO-BREAK SPACE}", " "
     )
 
