@@ -8,11 +8,11 @@ import pandas as pd
 import typer
 
 from benchmark import places
-from benchmark.systems import require, title
+from benchmark.systems import has_published, require, title
 from mela.comparison import Measured, measured, read_results
 from mela.errors import MelaError
 from mela.params import read_yaml
-from mela.published import PUBLISHED_SHOTS, SYSTEMS
+from mela.published import SYSTEMS
 from stages.run import run
 
 HEADER = """## Two by two
@@ -147,8 +147,7 @@ def two_by_two(
         Those that there are; pairs of others are left out.
     """
     known = set(systems)
-    published_data = {name.removesuffix("_resnet12") for name in accuracies} & {*PUBLISHED}
-    beside = tuple(shots) == PUBLISHED_SHOTS and bool(published_data)
+    beside = any(has_published(name, shots) for name in accuracies)
     columns = ["", *accuracies, *(["published"] if beside else [])]
     lines = []
     for question, pairs in questions.items():

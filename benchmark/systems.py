@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from mela.errors import MelaError
 from mela.method import find_method
+from mela.published import PUBLISHED_SHOTS, SYSTEMS
 
 LABELS = {"mela": "MeLa", "kmeans": "K-means labels", "oracle": "true labels"}
 GROUPS = {"tasks": "Local labels only", "labels": "Global labels", "images": "No labels"}
@@ -47,6 +48,16 @@ def by_group(systems: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         inside = [system for system in systems if group(system) == heading]
         if inside:
             yield heading, inside
+
+
+def has_published(data: str, shots: Sequence[int]) -> bool:
+    """Whether the paper has figures of a data set, whatever the network, for these numbers of support images."""
+    return tuple(shots) == PUBLISHED_SHOTS and any(published_figures(system, data) for system in SYSTEMS)
+
+
+def published_figures(system: str, data: str) -> tuple[float, float] | None:
+    """Accuracies that the paper has of a system on a data set, whatever the network."""
+    return SYSTEMS.get(system, {}).get(data.removesuffix("_resnet12"))
 
 
 def require(system: str) -> None:

@@ -16,7 +16,7 @@ from benchmark.charts import chart
 from benchmark.glance import at_a_glance
 from benchmark.inferred import inferred_labels
 from benchmark.pairs import read_questions, two_by_two
-from benchmark.systems import by_group, require, title, uses
+from benchmark.systems import by_group, has_published, published_figures, require, title, uses
 from mela import store
 from mela.atomic import replacing, together
 from mela.comparison import read_heads, read_results, summarize_systems
@@ -24,7 +24,6 @@ from mela.errors import MelaError
 from mela.heads import HEADS
 from mela.output import log
 from mela.params import read_yaml
-from mela.published import PUBLISHED_SHOTS, SYSTEMS
 from mela.usage import read_usage
 from stages.run import run
 
@@ -142,8 +141,7 @@ def shots_of(accuracies: pd.DataFrame) -> list[int]:
 
 def section(table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[str], results: Path) -> list[str]:
     """Lines of a data set's table."""
-    known = data.removesuffix("_resnet12")
-    published = tuple(shots) == PUBLISHED_SHOTS and any(known in figures for figures in SYSTEMS.values())
+    published = has_published(data, shots)
     names = [*(f"{k}-shot" for k in shots), *(f"{k}-shot - MeLa" for k in shots), "tasks", "seeds", "training"]
     names += ["published"] if published else []
     lines = [f"| system | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
@@ -156,7 +154,7 @@ def section(table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[
                 cells[len(shots) : 2 * len(shots)] = [""] * len(shots)
             cells.append(training_time(results / data, system) if found else "")
             if published:
-                figures = SYSTEMS.get(system, {}).get(known)
+                figures = published_figures(system, data)
                 cells.append(f"*{figures[0]} / {figures[1]}*" if figures else "")
             lines.append(f"| {title(system)} | {' | '.join(cells)} |")
     return lines
