@@ -15,7 +15,7 @@ from benchmark import places
 from benchmark.charts import chart
 from benchmark.glance import at_a_glance
 from benchmark.inferred import inferred_labels
-from benchmark.pairs import read_questions, two_by_two
+from benchmark.pairs import read_questions, signed, two_by_two
 from benchmark.systems import by_group, has_published, published_figures, require, title, uses
 from mela import store
 from mela.atomic import replacing, together
@@ -199,8 +199,8 @@ def difference(one: Mapping[Any, Any]) -> str:
     if not np.isfinite(one["difference"]):
         return ""
     low, high = one["difference_lowest_seed"], one["difference_highest_seed"]
-    spread = SPREAD.format(f"{low:+.1f}", f"{high:+.1f}") if low < high else ""
-    return f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f}{spread}"
+    spread = SPREAD.format(signed(low), signed(high)) if low < high else ""
+    return f"{signed(one['difference'])} ± {one['difference_ci95']:.1f}{spread}"
 
 
 def training_time(folder: Path, system: str) -> str:
