@@ -39,6 +39,7 @@ bench: setup     ## measure speed against references in the same run: results/be
 	python -m bench.pipeline
 
 benchmark: setup ## train and measure all systems on the same tasks: hours; benchmark/params.yaml says which
+	@python -m benchmark.matrix
 	dvc --cd benchmark repro --keep-going; ended=$$?; python -m benchmark.tables && exit $$ended
 
 tables: setup    ## write the tables of systems from what is measured: docs/systems.md

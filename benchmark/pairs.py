@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pandas as pd
 import typer
 
 from benchmark import places
+from benchmark.matrix import PARAMS, Matrix
 from benchmark.systems import has_published, require, title
 from mela.comparison import Measured, measured, read_results
 from mela.errors import MelaError
-from mela.params import read_yaml
 from mela.published import SYSTEMS
 from stages.run import run
 
@@ -40,14 +40,15 @@ def main(
     data: Annotated[
         list[str] | None, typer.Option(help="data sets; all of the parameters unless told otherwise")
     ] = None,
-    params: Path = places.BENCHMARK / "params.yaml",
+    params: Path = PARAMS,
     results: Path = places.RESULTS,
 ) -> None:
     """Print how far two systems are apart on each data set, paired by task and by seed."""
     for system in (first, second):
         require(system)
     there = {path.name for path in results.glob("*/") if path.is_dir()}
-    asked = read_yaml(params)["data"]
+    matrix = Matrix.read(params)
+    asked = matrix.data
     for name in data or []:
         if name not in there.union(asked):
             raise MelaError(f"--data {name}: expected one of {', '.join(sorted(there.union(asked)))}; correct it")
@@ -67,6 +68,12 @@ def main(
         for setting, found in differences(table, first, second).items()
     ]
     if not rows:
+        for system in (first, second):
+            if system not in matrix.systems:
+                raise MelaError(
+                    f"{params}: expected a list that has {system}, which is not measured on {', '.join(accuracies)}; "
+                    "add it, or name another system"
+                )
         known = "; ".join(
             f"{name}, {system}: {', '.join(map(str, sorted(seeds))) or 'none'}"
             for name, table in accuracies.items()
@@ -98,35 +105,6 @@ def differences(accuracies: pd.DataFrame, first: str, second: str) -> dict[str, 
         less = None if one is None or other is None else one.less(other)
         if less is not None:
             found[setting] = less
-    return found
-
-
-def read_questions(path: Path) -> dict[str, list[tuple[str, str]]]:
-    """The pairs of systems that ``comparisons`` names under each question; none without that block.
-
-    Raises
-    ------
-    MelaError
-        Something else than two systems stands there.
-    """
-    asked: Any = read_yaml(path).get("comparisons")
-    if not isinstance(asked, dict | None):
-        raise MelaError(f"{path}: comparisons: expected questions, each with pairs of systems, got {asked}; correct it")
-    found: dict[str, list[tuple[str, str]]] = {}
-    for question, pairs in (asked or {}).items():
-        for pair in pairs if isinstance(pairs, list) else [pairs]:
-            if not isinstance(pair, list) or len(pair) != 2:
-                raise MelaError(
-                    f"{path}: comparisons: {question}: expected pairs such as [mela-rfs, initial], got {pair}; correct "
-                    "it"
-                )
-            first, second = map(str, pair)
-            try:
-                require(first)
-                require(second)
-            except MelaError as error:
-                raise MelaError(f"{path}: comparisons: {question}: {error}") from None
-            found.setdefault(str(question), []).append((first, second))
     return found
 
 

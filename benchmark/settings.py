@@ -7,7 +7,7 @@ from ruamel.yaml import YAML
 
 from benchmark import places
 from mela.atomic import replacing
-from mela.params import check_document
+from mela.params import BLOCKS, EXTRA_BLOCKS
 from stages.run import run
 
 SEEDED = ("embed", "labeler", "kmeans", "pretrain", "methods", "tuning")
@@ -19,7 +19,8 @@ def main(data: Annotated[str, typer.Option()], seed: Annotated[int, typer.Option
     Images and tasks are drawn with the seeds that the data set has, so that all seeds meet the same.
     """
     source = places.preset(data)
-    check_document(source)
+    for needed in (*BLOCKS, *EXTRA_BLOCKS):
+        needed.read(source)
     yaml = YAML()
     document = yaml.load(source.read_text(encoding="utf-8"))
     for block in SEEDED:

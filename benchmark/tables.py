@@ -15,15 +15,15 @@ from benchmark import places
 from benchmark.charts import chart
 from benchmark.glance import at_a_glance
 from benchmark.inferred import inferred_labels
-from benchmark.pairs import read_questions, signed, two_by_two
-from benchmark.systems import by_group, has_published, published_figures, require, title, uses
+from benchmark.matrix import PARAMS, Matrix
+from benchmark.pairs import signed, two_by_two
+from benchmark.systems import by_group, has_published, published_figures, title
 from mela import store
 from mela.atomic import replacing, together
 from mela.comparison import read_heads, read_results, summarize_systems
 from mela.errors import MelaError
 from mela.heads import HEADS
 from mela.output import log
-from mela.params import read_yaml
 from mela.usage import read_usage
 from stages.run import run
 
@@ -52,28 +52,26 @@ looks at all queries of a task together, and does not compare with the others.
 
 
 def main(
-    params: Path = places.BENCHMARK / "params.yaml",
+    params: Path = PARAMS,
     results: Path = places.RESULTS,
     summary: Path = places.RESULTS / "systems.csv",
     page: Path = Path("docs/systems.md"),
 ) -> None:
     """Read the accuracies of all systems; write means, intervals and differences as a table, a page and charts."""
-    matrix, questions = read_yaml(params), read_questions(params)
-    for system in matrix["systems"]:
-        require(system)
-    systems = [name for name in matrix["systems"] if uses(name) is None or uses(name) in matrix["labels"]]
-    parts = [found for data in matrix["data"] if (found := part(data, systems, results, page)) is not None]
+    matrix = Matrix.read(params)
+    systems = matrix.systems
+    parts = [found for data in matrix.data if (found := part(data, systems, results, page)) is not None]
     if not parts:
         raise MelaError(
-            f"{results}: expected accuracies of some system on {', '.join(matrix['data'])}, found none; run "
+            f"{results}: expected accuracies of some system on {', '.join(matrix.data)}, found none; run "
             "`make benchmark` first"
         )
     everything = pd.concat([one.table for one in parts], ignore_index=True)
     shots = shots_of(everything)
     lines = [HEADER, *at_a_glance(everything, shots, systems)]
     accuracies = {one.data: one.accuracies for one in parts}
-    lines += two_by_two(accuracies, questions, shots, systems)
-    lines += inferred_labels(results, matrix["data"])
+    lines += two_by_two(accuracies, matrix.comparisons, shots, systems)
+    lines += inferred_labels(results, matrix.data)
     lines += [line for one in parts for line in one.lines]
     with together():
         store.write_csv(summary, everything)

@@ -23,7 +23,7 @@ class ImageLearner(nn.Module):
     Attributes
     ----------
     optimizer : {"sgd", "adam"}
-        That trains the method; with Adam the schedule's momentum does not count.
+        That trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
     learning_rate : float
         At the start.
     """

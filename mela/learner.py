@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.backbones import Backbone
+from mela.errors import MelaError
 
 
 class Learner(nn.Module):
@@ -21,7 +22,7 @@ class Learner(nn.Module):
     Attributes
     ----------
     optimizer : {"sgd", "adam"}
-        That trains the method; with Adam the schedule's momentum does not count.
+        That trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
     learning_rate : float
         At the start.
     initial_scale : float, optional
@@ -68,6 +69,23 @@ class Learner(nn.Module):
         """
         raise NotImplementedError
 
+    def checked_logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """`logits`, of the shape that they are to have; what trains and tests asks for these.
+
+        Raises
+        ------
+        MelaError
+            The method has made something else.
+        """
+        logits: object = self.logits(support, labels, query, ways)
+        asked = (*query.shape[:2], ways)
+        if not isinstance(logits, Tensor) or logits.shape != asked:
+            raise MelaError(
+                f"{type(self).__name__}.logits: expected a tensor (tasks, queries, ways) of {asked}, got "
+                f"{_described(logits)}; correct the method"
+            )
+        return logits
+
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
         """Losses that training minimises: by default the cross-entropy of the query images.
 
@@ -84,8 +102,33 @@ class Learner(nn.Module):
         accuracies : Tensor (t,)
             Shares of the query images whose label has the largest logit, in [0, 1].
         """
-        logits = self.logits(features[:, :n_support], labels[:, :n_support], features[:, n_support:], ways)
+        logits = self.checked_logits(features[:, :n_support], labels[:, :n_support], features[:, n_support:], ways)
         return query_losses(logits, labels[:, n_support:])
+
+
+def checked_losses(
+    learner: Learner, features: Tensor, labels: Tensor, n_support: int, ways: int
+) -> tuple[Tensor, Tensor]:
+    """`Learner.losses`, one loss and one accuracy for each task.
+
+    Raises
+    ------
+    MelaError
+        The method has made something else.
+    """
+    found: object = learner.losses(features, labels, n_support, ways)
+    pair = found if isinstance(found, tuple) and len(found) == 2 else (found,)
+    if len(pair) != 2 or any(not isinstance(part, Tensor) or part.shape != labels.shape[:1] for part in pair):
+        raise MelaError(
+            f"{type(learner).__name__}.losses: expected losses and accuracies, one of each for {len(labels)} tasks, "
+            f"got {', '.join(map(_described, pair))}; correct the method"
+        )
+    return pair
+
+
+def _described(found: object) -> str:
+    """What something is, in an error."""
+    return f"a tensor of {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
 
 
 def query_losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

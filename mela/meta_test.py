@@ -57,7 +57,7 @@ def own_rule(
                 part = group[start : start + block]
                 labels = torch.from_numpy(part.support_labels).to(device)
                 try:
-                    logits = learner.logits(of(part.support), labels, of(part.query), part.ways)
+                    logits = learner.checked_logits(of(part.support), labels, of(part.query), part.ways)
                 except UnsolvableError as error:
                     task = tasks.task_ids[part.positions[error.problem]]
                     raise DivergedError(f"task {task}: {error}; train again, with a lower learning rate") from None

@@ -12,7 +12,7 @@ from mela.episodes import Episodes
 from mela.errors import DivergedError, MelaError, UnsolvableError
 from mela.flat_tasks import FlatTasks, TaskGroup
 from mela.images import ImageLoader, require_images
-from mela.learner import Learner
+from mela.learner import Learner, checked_losses
 from mela.training import Epoch, Part, Training, fit, require_share
 
 Ints = npt.NDArray[np.int64]
@@ -47,7 +47,8 @@ def train_on_tasks(
     Raises
     ------
     MelaError
-        There are no tasks, or fewer than an epoch is to have, or images that they name are missing.
+        There are no tasks, or fewer than an epoch is to have, or images that they name are missing; what the method
+        makes of a task has another shape than it should.
     DivergedError
         The loss or the weights are not finite, or the head has no solution for a task, which it names.
     """
@@ -87,9 +88,8 @@ def train_on_tasks(
             own = features[start : start + labels.size].unflatten(0, labels.shape)
             start += labels.size
             try:
-                found.append(
-                    learner.losses(own, torch.from_numpy(labels).to(device), group.support.shape[1], group.ways)
-                )
+                targets = torch.from_numpy(labels).to(device)
+                found.append(checked_losses(learner, own, targets, group.support.shape[1], group.ways))
             except UnsolvableError as error:
                 task = tasks.task_ids[group.positions[error.problem]]
                 also = f", or {learner.remedy}" if learner.remedy else ""

@@ -45,7 +45,7 @@ class Block(BaseModel):
         try:
             return cls.model_validate(content if content is not None else {}, strict=True)
         except ValidationError as error:
-            raise MelaError(f"{path}: {_first_problem(cls.block, error)}") from None
+            raise MelaError(f"{path}: {first_problem(cls.block, error)}") from None
 
 
 def read_document(path: Path) -> dict[str, object]:
@@ -78,20 +78,22 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return document
 
 
-def _first_problem(block: str, error: ValidationError) -> str:
+def first_problem(block: str, error: ValidationError) -> str:
+    """What is wrong with a block, in a line; of a whole file without blocks where its name is empty."""
     problems = error.errors(include_url=False)
-    first = problems[0]
-    key = ".".join([block, *(str(part) for part in first["loc"])])
-    if first["type"] == "extra_forbidden":
+    # a key that is misspelt is missing as well, which alone would not tell what is wrong
+    first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
+    key = ".".join([*([block] if block else []), *(str(part) for part in first["loc"])])
+    if first["type"] == "value_error":
+        message = f"{key}: {first['ctx']['error']}" if key else str(first["ctx"]["error"])
+    elif first["type"] == "extra_forbidden":
         message = f"{key}: unknown key; remove it or correct its name"
     elif first["type"] == "missing":
         message = f"{key}: missing; expected a value"
-    elif first["type"] == "value_error":
-        message = f"{key}: {first['ctx']['error']}"
     else:
         message = f"{key}: {first['msg'][0].lower()}{first['msg'][1:]}, got {first['input']!r}"
     more = len(problems) - 1
-    return message + (f" (and {more} more in this block)" if more else "")
+    return message + (f" (and {more} more{' in this block' if block else ''})" if more else "")
 
 
 def _require_below(key: str, name: str, folder: str) -> None:

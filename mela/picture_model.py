@@ -110,7 +110,7 @@ class Embedding:
             with self._alone, torch.inference_mode(mode=False), torch.no_grad():
                 own, labels = torch.from_numpy(support)[None].to(device), torch.from_numpy(targets)[None].to(device)
                 parts = [
-                    learner.logits(own, labels, part[None].to(device), ways)[0]
+                    learner.checked_logits(own, labels, part[None].to(device), ways)[0]
                     for part in torch.from_numpy(queries).split(max(1, count))
                 ]
                 logits: Floats = torch.cat(parts).double().cpu().numpy()

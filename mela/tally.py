@@ -6,6 +6,8 @@ from torch import Tensor
 from mela.errors import DivergedError
 from mela.team import Team
 
+UNTRAINED = "nothing has been learned yet, so correct what computes it, or what training starts from"
+
 
 class Tally:
     """Losses and accuracies of an epoch's steps; those that are not settled yet are still on the device.
@@ -20,12 +22,24 @@ class Tally:
         Steps of the epoch that were settled before.
     sums : Tensor (2,) of float64, optional
         Of their losses and accuracies.
+    untrained : bool
+        Whether no step was taken before the epoch's first, of which no learning rate can be the fault.
     """
 
-    def __init__(self, team: Team, *, where: str, advice: str, steps: int = 0, sums: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        team: Team,
+        *,
+        where: str,
+        advice: str,
+        steps: int = 0,
+        sums: Tensor | None = None,
+        untrained: bool = False,
+    ) -> None:
         self._team = team
         self._where = where
         self._advice = advice
+        self._untrained = untrained
         self._parts: list[Tensor] = []
         self._open: list[Tensor] = []
         self.sums = torch.zeros(2, dtype=torch.float64) if sums is None else sums
@@ -60,7 +74,8 @@ class Tally:
         if strange:
             step, loss = self.steps + strange[0] + 1, values[strange[0], 0].item()
             self._open = []
-            raise DivergedError(f"{self._where}, step {step}: expected a finite loss, got {loss}; {self._advice}")
+            advice = UNTRAINED if self._untrained and step == 1 else self._advice
+            raise DivergedError(f"{self._where}, step {step}: expected a finite loss, got {loss}; {advice}")
         self.sums += values.sum(0)
         self.steps += len(values)
         self._open = []

@@ -47,7 +47,12 @@ class Schedule:
         learned, rate = self._groups(model), self.learning_rate
         if self.optimizer == "adam":
             return torch.optim.AdamW(learned, lr=rate, weight_decay=self.weight_decay)
-        return torch.optim.SGD(learned, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
+        if self.optimizer == "sgd":
+            return torch.optim.SGD(learned, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
+        raise MelaError(
+            f"optimizer of {type(model).__name__}: expected sgd or adam (which is AdamW), got {self.optimizer!r}; "
+            "correct it"
+        )
 
     def _groups(self, model: nn.Module) -> list[dict[str, Any]]:
         if self.embedding_rate == 1:
@@ -182,6 +187,7 @@ def fit(
                 advice=training.advice,
                 steps=position.steps,
                 sums=position.sums,
+                untrained=not curve,
             )
             progress.begin_epoch()
             steps = iter(epoch_steps())

@@ -58,6 +58,8 @@ BENCHMARK = [
 ]
 # commands that tests/test_pairs.py runs
 PAIRS = {"python -m benchmark.pairs mela-rfs-feat oracle-rfs-feat"}
+# commands that tests/test_matrix.py runs
+MATRIX = {"python -m benchmark.matrix"}
 # commands that nothing runs, and why; tests/test_docs.py checks that they would be understood
 INSTALLS = "installs packages, or takes minutes and is what runs the tests itself"
 SHELL = "changes the shell that it is typed into"
@@ -76,6 +78,7 @@ NOT_RUN = {
     "make benchmark": TRAINS,
     "make tables": INSTALLS,
     "dvc --cd benchmark repro test_tasks@protonet-glyphs-0": CELL,
+    "dvc --cd benchmark repro test_tasks@nearest-glyphs-0": CELL,
     "source .venv/bin/activate": SHELL,
     "mela download cifar100": NETWORK,
     "uv pip compile --universal --extra dev --python-version 3.11 pyproject.toml -o requirements.txt --no-header "
@@ -101,7 +104,7 @@ NOT_RUN = {
     "torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 "
     "-m stages.pretrain": MACHINES,
     "python -m pytest tests/test_pipeline_definition.py": ITSELF,
-    "python -m pytest tests/test_benchmark_definition.py": ITSELF,
+    "python -m pytest tests/test_benchmark_definition.py tests/test_methods.py": ITSELF,
 }
 
 

@@ -18,6 +18,11 @@ def edit(old: str, new: str) -> Spoil:
 
 CASES: dict[str, Case] = {
     "unknown key": ("label", params(labeler__kew=1), "params.yaml: labeler.kew: unknown key; remove it or correct .*"),
+    "misspelt key": (
+        "label",
+        edit("  q: 6.5", "  qq: 6.5"),
+        r"params.yaml: labeler.qq: unknown key; remove it or correct its name \(and 1 more in this block\)",
+    ),
     "missing key": (
         "label",
         edit("  q: 6.5", "  # q: 6.5"),

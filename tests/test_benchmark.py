@@ -18,14 +18,16 @@ import pytest
 from conftest import ROOT, TINY, change
 from PIL import Image
 from ruamel.yaml import YAML
-from test_benchmark_definition import PARAMS, STAGES, filled
+from shared_matrix import write_matrix
+from test_benchmark_definition import MATRIX, STAGES, filled
 
 from bench import embed_rates, method_rates
 from bench.environment import for_clone
-from benchmark import code, meta_test, tables, unlabeled
+from benchmark import code, meta_test, settings, tables, unlabeled
 from benchmark.glance import at_a_glance
 from benchmark.inferred import inferred_labels
-from benchmark.pairs import read_questions, two_by_two
+from benchmark.matrix import Matrix
+from benchmark.pairs import two_by_two
 from mela import store
 from mela.comparison import read_heads, read_results
 from mela.errors import DivergedError, MelaError
@@ -128,17 +130,41 @@ def test_all_seeds_meet_the_same_tasks_and_train_with_their_own(ran: Path) -> No
     assert MethodsParams.read(params).epochs == 2
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("methods:", "mehtods:", "mehtods: unknown block; expected one of "),
+        ("  epochs:", "  epohcs:", r"embed.epohcs: unknown key; remove it or correct its name \(and 1 more"),
+        ("  rate: 0.1", "  rate: 10", "tuning.rate: input should be less than or equal to 1, got 10"),
+    ],
+)
+def test_parameters_of_a_data_set_are_checked_where_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    preset = Path("benchmark/data/glyphs.yaml")
+    preset.parent.mkdir(parents=True)
+    text = (ROOT / preset).read_text(encoding="utf-8")
+    assert old in text
+    preset.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(MelaError, match=rf"^benchmark/data/glyphs\.yaml: {message}"):
+        settings.main(data="glyphs", seed=0)
+    assert not Path("benchmark/runs").exists()
+
+
 def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ran)
     folder = Path("benchmark/results")
-    content = {"data": ["tiny"], "labels": ["mela", "oracle"], "systems": [*RAN, "maml", "kmeans-rfs"]}
-    YAML().dump(content, Path("benchmark/params.yaml"))
+    lists = {"label_methods": ["rfs", "s2m2"], "tuned_methods": ["finetune", "leo"], "image_methods": ["moco", "cmc"]}
+    lists |= {"distill_from": ["rfs", "rfs-distill"], "tuned_from": ["mela-rfs", "oracle-s2m2"]}
+    write_matrix(Path("benchmark"), task_methods=["protonet", "maml", "anil"], **lists)
     for system in ("protonet", "maml"):
         (folder / f"tiny/seed3/{system}.json").write_text(json.dumps({"seconds": 12.3, "memory_bytes": 5}))
     tables.main(page=Path("systems.md"))
     page = Path("systems.md").read_text(encoding="utf-8")
     summary = pd.read_csv(folder / "systems.csv")
-    assert list(summary["system"].unique()) == RAN
+    order = Matrix.read(Path("benchmark/params.yaml")).systems
+    assert list(summary["system"].unique()) == sorted(RAN, key=order.index)
     one = summary[(summary["system"] == "protonet") & (summary["setting"] == "5_shot")].iloc[0]
     line, of_heads = (line for line in page.splitlines() if line.startswith("| ProtoNet |"))
     assert of_heads.count("/") == len(HEADS) + 1
@@ -262,22 +288,20 @@ def test_the_tables_are_those_of_the_results() -> None:
     """What is in the repository: the page and its charts are made from the accuracies that lie beside it."""
     page = ROOT / "docs/systems.md"
     text, parts = page.read_text(encoding="utf-8"), []
-    for data in PARAMS["data"]:
-        part = tables.part(data, PARAMS["systems"], ROOT / "benchmark/results", page)
+    for data in MATRIX.data:
+        part = tables.part(data, MATRIX.systems, ROOT / "benchmark/results", page)
         assert part is not None, f"nothing is measured on {data}"
         parts.append(part)
         assert "\n".join(part.lines).strip() in text
         with Image.open(part.picture) as picture:
             assert picture.info["Description"] == tables.fingerprint(part.table), f"run `make tables`: {part.picture}"
     everything = pd.concat([part.table for part in parts])
-    glance = at_a_glance(everything, tables.shots_of(everything), PARAMS["systems"])
+    glance = at_a_glance(everything, tables.shots_of(everything), MATRIX.systems)
     assert len(glance) > 10
     assert "\n".join(glance) in text
     accuracies = {part.data: part.accuracies for part in parts}
-    pairs = two_by_two(
-        accuracies, read_questions(ROOT / "benchmark/params.yaml"), tables.shots_of(everything), PARAMS["systems"]
-    )
-    inferred = inferred_labels(ROOT / "benchmark/results", PARAMS["data"])
+    pairs = two_by_two(accuracies, MATRIX.comparisons, tables.shots_of(everything), MATRIX.systems)
+    inferred = inferred_labels(ROOT / "benchmark/results", MATRIX.data)
     assert len(inferred) > 1
     assert "\n".join(inferred) in text
     assert len(pairs) > 30
@@ -309,10 +333,7 @@ def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.Monke
     write("initial", **{"1_shot": 1200, "3_shot": 3})
     write("protonet", **{"1_shot": 1200})
     write("frn", **{"2_shot": 5})
-    YAML().dump(
-        {"data": ["odd"], "labels": ["mela"], "systems": ["initial", "protonet", "mela-rfs"]},
-        Path("benchmark/params.yaml"),
-    )
+    write_matrix(Path("benchmark"), data=["odd"], labels=["mela"])
     tables.main(page=Path("systems.md"))
     lines = Path("systems.md").read_text(encoding="utf-8").splitlines()
     assert "| system | 1-shot | 3-shot | 1-shot - MeLa | 3-shot - MeLa | tasks | seeds | training |" in lines

@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 from test_pipeline_definition import ROOT, imported_modules
 
-from benchmark.pairs import read_questions
+from benchmark.matrix import SEES, Matrix
 from benchmark.systems import group, require, title
 from mela import store
 from mela.errors import MelaError
@@ -36,6 +36,7 @@ HERE = ROOT / "benchmark"
 YAML_FILES = {name: YAML(typ="safe").load((HERE / f"{name}.yaml").read_text("utf-8")) for name in ("dvc", "params")}
 STAGES: dict[str, dict[str, Any]] = YAML_FILES["dvc"]["stages"]
 PARAMS: dict[str, Any] = YAML_FILES["params"]
+MATRIX = Matrix.read(HERE / "params.yaml")
 # whose labels, tasks or truth a stage may see
 TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
 # stages that depend on the code of a kind in one file, and what that kind is of
@@ -151,8 +152,7 @@ def test_what_a_method_may_see(stage: str) -> None:
         seen = {Path(file).name for file in listed(stage, "deps") if not file.endswith((".py", "code/images.json"))}
         assert seen == {"images.npy", "listing.parquet"}, "images are all that it sees"
         assert store.LISTING.names == ["image_id"]
-    kinds = {"task_methods": "tasks", "label_methods": "labels", "image_methods": "images", "tuned_methods": "tasks"}
-    for name, kind in kinds.items():
+    for name, kind in SEES.items():
         assert {find_method(method).sees for method in PARAMS[name]} == {kind}
 
 
@@ -187,8 +187,8 @@ def test_every_method_is_in_the_matrix_and_everything_trained_is_measured() -> N
     assert sorted(trained) == sorted(measured)
     assert len(set(trained)) == len(trained)
     systems = {Path(file).parent.name for file in trained}
-    assert systems == set(PARAMS["systems"])
-    assert len(PARAMS["systems"]) == len(systems)
+    assert systems == set(MATRIX.systems)
+    assert len(MATRIX.systems) == len(systems)
 
 
 @pytest.mark.parametrize("data", sorted(path.stem for path in (HERE / "data").glob("*.yaml")))
@@ -197,7 +197,6 @@ def test_data_sets_have_all_parameters(data: str) -> None:
     check_document(path)
     for block in EXTRA_BLOCKS:
         block.read(path)
-    assert set(PARAMS["data"]) <= {found.stem for found in (HERE / "data").glob("*.yaml")}
 
 
 @pytest.mark.parametrize("data", sorted(TRAINING_IMAGES))
@@ -220,10 +219,8 @@ def test_both_networks_meet_the_same_tasks(data: str) -> None:
 
 
 def test_names_of_systems() -> None:
-    for system in PARAMS["systems"]:
+    for system in MATRIX.systems:
         require(system)
-    titles = [title(system) for system in PARAMS["systems"]]
-    assert len(set(titles)) == len(titles)
     assert title("mela-rfs") == "MeLa"
     assert title("oracle-s2m2-finetune") == "true labels + S2M2 + fine-tuned"
     assert title("mela-rfs-distill-distill") == "MeLa + distilled, generation 2"
@@ -239,10 +236,10 @@ def test_systems_that_do_not_exist(system: str) -> None:
 
 
 def test_comparisons_are_of_systems_and_none_comes_twice() -> None:
-    asked = [pair for pairs in read_questions(HERE / "params.yaml").values() for pair in pairs]
-    assert {system for pair in asked for system in pair} <= set(PARAMS["systems"])
+    asked = [pair for pairs in MATRIX.comparisons.values() for pair in pairs]
+    assert {system for pair in asked for system in pair} <= set(MATRIX.systems)
     assert len({frozenset(pair) for pair in asked}) == len(asked) > 40
 
 
 def test_published_figures_are_those_of_systems() -> None:
-    assert set(SYSTEMS) <= set(PARAMS["systems"])
+    assert set(SYSTEMS) <= set(MATRIX.systems)

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 import torch
 from conftest import change
-from ruamel.yaml import YAML
 from shared_docs import BENCHMARK, blocks
+from shared_matrix import write_matrix
 from test_adding_a_method import apply
 from test_benchmark import ask, copy_project
 from test_own_data_docs import draw
@@ -110,8 +110,7 @@ def test_images_that_have_changed(mine: Path) -> None:
 
 def test_nothing_is_measured_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("benchmark").mkdir()
-    YAML().dump({"data": ["mine"], "labels": [], "systems": ["initial"]}, Path("benchmark/params.yaml"))
+    write_matrix(Path("benchmark"), data=["mine"])
     with pytest.raises(
         MelaError, match=r"benchmark/results: expected accuracies of some system on mine, found none; run"
     ):

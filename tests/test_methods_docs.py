@@ -19,6 +19,7 @@ from test_embedding import IMAGES, backbone, episodes, schedule
 from test_methods import WAYS, features
 
 from bench.environment import for_clone
+from benchmark.matrix import Matrix
 from mela.meta_test import own_rule
 from mela.meta_training import train_on_tasks
 from mela.method import find_method, method_names
@@ -49,6 +50,20 @@ def test_nothing_is_missing(changed: Path) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     check = [sys.executable, "-m", "ruff", "check", "--quiet", "mela/methods"]
     assert subprocess.run(check, cwd=changed, check=False).returncode == 0
+
+
+def test_systems_follow_from_the_lists(changed: Path) -> None:
+    """One more from nothing; in `tuned_methods` as well one for each embedding that it goes on from."""
+    before = Matrix.read(ROOT / "benchmark/params.yaml")
+    path = changed / "benchmark/both.yaml"
+    text = (changed / "benchmark/params.yaml").read_text(encoding="utf-8")
+    path.write_text(text.replace("tuned_methods: [", "tuned_methods: [nearest, "), encoding="utf-8")
+    for name, more in (("params", 1), ("both", 1 + len(before.tuned_from))):
+        command = [sys.executable, "-m", "benchmark.matrix", "--params", f"benchmark/{name}.yaml"]
+        environment = for_clone(PYTHONPATH=str(changed))
+        ended = subprocess.run(command, cwd=changed, env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        assert f"matrix: {len(before.systems) + more} systems on glyphs, " in ended.stdout
 
 
 def test_a_method_that_is_in_no_matrix_would_be_noticed(changed: Path, tmp_path: Path) -> None:

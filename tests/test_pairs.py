@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
-from ruamel.yaml import YAML
 
 from benchmark import pairs
-from benchmark.pairs import differences, holds_anew, published, read_questions, two_by_two
+from benchmark.pairs import differences, holds_anew, published, two_by_two
 from mela import store
 from mela.comparison import Measured
 from mela.errors import MelaError
@@ -108,32 +107,6 @@ def test_published_differences_are_of_one_data_set() -> None:
     assert published("mela-rfs-feat", "mela-rfs") == ""
 
 
-def test_questions_are_asked_of_systems(tmp_path: Path) -> None:
-    path = tmp_path / "params.yaml"
-
-    def write(comparisons: object) -> Path:
-        YAML().dump({"comparisons": comparisons}, path)
-        return path
-
-    assert read_questions(write({"Better?": [["frn", "maml"], ["mela-rfs", "initial"]], "Nothing?": []})) == {
-        "Better?": [("frn", "maml"), ("mela-rfs", "initial")]
-    }
-    for wrong in ([["frn"]], [["frn", "maml", "anil"]], ["frn"], "frn", None, 3):
-        with pytest.raises(
-            MelaError, match=r"params\.yaml: comparisons: Better\?: expected pairs such as \[.*; correct"
-        ):
-            read_questions(write({"Better?": wrong}))
-    with pytest.raises(
-        MelaError, match=r"params\.yaml: comparisons: expected questions, each with .*, got \['frn'\]; c"
-    ):
-        read_questions(write(["frn"]))
-    with pytest.raises(MelaError, match=r"params\.yaml: comparisons: Better\?: method 'frm': expected one of anil"):
-        read_questions(write({"Better?": [["frm", "maml"]]}))
-    assert read_questions(write(None)) == {}
-    path.write_text("data: [glyphs]\n")
-    assert read_questions(path) == {}
-
-
 def test_any_two_on_the_command_line() -> None:
     """The command that the page has; what it prints is what the page says of the pair."""
     (command,) = [line for line in pairs.HEADER.splitlines() if line.startswith("python -m ")]
@@ -167,6 +140,11 @@ def test_what_the_command_line_cannot_compare(tmp_path: Path) -> None:
         pairs.main("frn", "maml", data=["nope"], params=ROOT / "benchmark/params.yaml", results=tmp_path)
     with pytest.raises(MelaError, match="method 'fnr': expected one of"):
         pairs.main("frn", "fnr", data=["mine"], results=tmp_path)
+    with pytest.raises(
+        MelaError,
+        match=r"params\.yaml: expected a list that has mela-rotation-frn, which is not measured on mine; add it, or",
+    ):
+        pairs.main("frn", "mela-rotation-frn", data=["mine"], results=tmp_path)
 
 
 def test_one_seed_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

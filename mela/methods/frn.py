@@ -62,7 +62,7 @@ class FRN(Learner):
         """Cross-entropies of the queries and 0.03 of how alike the vectors of different classes are."""
         support, own = features[:, :n_support], labels[:, :n_support]
         losses, accuracies = query_losses(
-            self.logits(support, own, features[:, n_support:], ways), labels[:, n_support:]
+            self.checked_logits(support, own, features[:, n_support:], ways), labels[:, n_support:]
         )
         directions = F.normalize(support, dim=3).flatten(1, 2)
         of_class = own.repeat_interleave(support.shape[2], dim=1)

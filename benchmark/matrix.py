@@ -1,0 +1,165 @@
+"""What the benchmark runs: data sets, seeds, labels and methods, and the systems that they make."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from benchmark import places
+from benchmark.systems import LABELS, require, title
+from mela.errors import MelaError
+from mela.method import find_method, method_names
+from mela.output import log
+from mela.params import Seed, first_problem, read_yaml
+from stages.run import run
+
+PARAMS = places.BENCHMARK / "params.yaml"
+SEES = {"task_methods": "tasks", "tuned_methods": "tasks", "label_methods": "labels", "image_methods": "images"}
+NO_METHODS = ("initial", *LABELS)
+
+
+class Matrix(BaseModel):
+    """The parameters of the benchmark.
+
+    Attributes
+    ----------
+    data : list of str
+        Files of ``benchmark/data``.
+    seeds : list of int
+    labels : list of {"kmeans", "mela", "oracle"}
+    task_methods, image_methods, label_methods : list of str
+        What is trained from nothing: on tasks, on images alone, and on each of the labels.
+    distill_from : list of str
+        Methods on labels, and what is distilled from them, of which the next generation learns.
+    tuned_methods, tuned_from : list of str
+        Methods on tasks that go on from a pre-trained embedding, and these: systems on labels.
+    comparisons : dict of str to list of (str, str)
+        Pairs of systems under a question; those that the matrix does not have are not shown.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    data: Annotated[list[str], Field(min_length=1)]
+    seeds: Annotated[list[Seed], Field(min_length=1)]
+    labels: list[Literal["kmeans", "mela", "oracle"]]
+    task_methods: list[str]
+    image_methods: list[str]
+    label_methods: list[str]
+    distill_from: list[str]
+    tuned_methods: list[str]
+    tuned_from: list[str]
+    comparisons: dict[str, list[tuple[str, str]]] = {}
+
+    @classmethod
+    def read(cls, path: Path = PARAMS) -> Self:
+        """From a file, beside which ``data`` has the data sets.
+
+        Raises
+        ------
+        MelaError
+            A key is missing or unknown, or there is no such data set, method or system.
+        """
+        try:
+            matrix = cls.model_validate(read_yaml(path))
+        except ValidationError as error:
+            raise MelaError(f"{path}: {first_problem('', error)}") from None
+        known = sorted(file.stem for file in (path.parent / "data").glob("*.yaml"))
+        for name in matrix.data:
+            if name not in known:
+                raise MelaError(
+                    f"{path}: data: expected files of {path.parent / 'data'}, which are {', '.join(known) or 'none'}, "
+                    f"got {name!r}; correct it, or add {name}.yaml"
+                )
+        return matrix
+
+    @field_validator("comparisons", mode="before")
+    @classmethod
+    def _pairs(cls, asked: object) -> dict[str, list[tuple[str, str]]]:
+        """Questions with pairs of systems."""
+        if not isinstance(asked, dict | None):
+            raise ValueError(f"expected questions, each with pairs of systems, got {asked}; correct it")
+        found: dict[str, list[tuple[str, str]]] = {}
+        for question, pairs in (asked or {}).items():
+            for pair in pairs if isinstance(pairs, list) else [pairs]:
+                if not isinstance(pair, list) or len(pair) != 2:
+                    raise ValueError(f"{question}: expected pairs such as [mela-rfs, initial], got {pair}; correct it")
+                first, second = map(str, pair)
+                try:
+                    require(first)
+                    require(second)
+                except MelaError as error:
+                    raise ValueError(f"{question}: {error}") from None
+                found.setdefault(str(question), []).append((first, second))
+        return found
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        """Each name is one that there is, and comes once."""
+        for key, values in self:
+            if isinstance(values, list) and (repeated := {str(one) for one in values if values.count(one) > 1}):
+                raise ValueError(f"{key}: expected every name once, got {', '.join(sorted(repeated))} again; remove it")
+        for key, sees in SEES.items():
+            for name in getattr(self, key):
+                _require_method(key, name, sees)
+        trained = [*self.label_methods]
+        for name in self.distill_from:
+            if name not in trained:
+                raise ValueError(
+                    f"distill_from: expected one of {', '.join(trained) or 'label_methods'}, got {name!r}; correct it"
+                )
+            trained.append(f"{name}-distill")
+        starts = [f"{labels}-{name}" for labels in self.labels for name in trained]
+        for name in self.tuned_from:
+            if name not in starts:
+                raise ValueError(
+                    f"tuned_from: expected <labels>-<method> of labels and label_methods, such as "
+                    f"{', '.join(starts[:3]) or 'mela-rfs'}, got {name!r}; correct it, or remove it"
+                )
+        called = Counter(map(title, self.systems))
+        for name in self.systems:
+            if called[title(name)] > 1:
+                raise ValueError(f"{name}: expected a title of its own, got {title(name)!r} again; change its METHOD")
+        return self
+
+    @property
+    def systems(self) -> list[str]:
+        """All that is trained and measured, in the order of the tables: that of the lists, labels after labels."""
+        found = ["initial", *self.task_methods]
+        for labels in self.labels:
+            found += [f"{labels}-{name}" for name in self.label_methods]
+            found += [f"{labels}-{name}-distill" for name in self.distill_from]
+            starts = [name for name in self.tuned_from if name.startswith(f"{labels}-")]
+            found += [f"{start}-{name}" for start in starts for name in self.tuned_methods]
+        return [*found, *self.image_methods]
+
+
+def _require_method(key: str, name: str, sees: str) -> None:
+    """Raise ValueError unless there is such a method, for what it is to learn from."""
+    if name in method_names() and (name in NO_METHODS or "-" in name):
+        raise ValueError(
+            f"{key}: expected a name without hyphens and none of {', '.join(NO_METHODS)}, from which names of systems "
+            f"are made, got {name!r}; rename mela/methods/{name}.py"
+        )
+    if name not in method_names() or find_method(name).sees != sees:
+        known = [one for one in method_names() if find_method(one).sees == sees]
+        raise ValueError(f"{key}: expected methods that see {sees}, {', '.join(known)}, got {name!r}; correct it")
+
+
+def main(params: Path = PARAMS, results: Path = places.RESULTS) -> None:
+    """Check what is to run, and tell how much of it is measured."""
+    matrix = Matrix.read(params)
+    cells = [
+        results / data / f"seed{seed}" / f"{system}.parquet"
+        for data in matrix.data
+        for seed in matrix.seeds
+        for system in matrix.systems
+    ]
+    log.info(
+        f"matrix: {len(matrix.systems)} systems on {', '.join(matrix.data)} with {len(matrix.seeds)} seeds, of which "
+        f"{sum(cell.is_file() for cell in cells):,} of {len(cells):,} are measured"
+    )
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,30 @@
+"""Parameters of a benchmark of few cells."""
+
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+SMALL: dict[str, Any] = {
+    "data": ["tiny"],
+    "seeds": [0],
+    "labels": ["mela", "oracle"],
+    "task_methods": ["protonet"],
+    "image_methods": [],
+    "label_methods": ["rfs"],
+    "distill_from": [],
+    "tuned_methods": [],
+    "tuned_from": [],
+}
+
+
+def write_matrix(folder: Path, **changes: Any) -> Path:
+    """The parameters in a folder with an empty file for each data set that has none; None leaves a key out."""
+    content = {key: value for key, value in (SMALL | changes).items() if value is not None}
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    for name in SMALL["data"] if "data" not in changes else changes["data"]:
+        (folder / f"data/{name}.yaml").touch()
+    path = folder / "params.yaml"
+    with path.open("w", encoding="utf-8") as file:
+        YAML().dump(content, file)
+    return path

@@ -1,0 +1,144 @@
+"""What the benchmark is asked to run: the systems that lists make, and what is refused before hours of training."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from ruamel.yaml import YAML
+from shared_docs import MATRIX
+from shared_matrix import write_matrix
+
+from benchmark import matrix
+from benchmark.matrix import Matrix
+from benchmark.systems import title
+from mela.errors import MelaError
+from mela.method import find_method
+
+
+def test_systems_stand_in_the_order_of_the_lists(tmp_path: Path) -> None:
+    path = write_matrix(
+        tmp_path,
+        labels=["oracle", "mela"],
+        task_methods=["protonet", "maml"],
+        image_methods=["cmc", "moco"],
+        label_methods=["s2m2", "rfs"],
+        distill_from=["rfs", "rfs-distill"],
+        tuned_methods=["leo", "feat"],
+        tuned_from=["mela-rfs-distill", "oracle-s2m2", "mela-s2m2"],
+    )
+    of_oracle = ["s2m2", "rfs", "rfs-distill", "rfs-distill-distill", "s2m2-leo", "s2m2-feat"]
+    of_mela = [*of_oracle[:4], "rfs-distill-leo", "rfs-distill-feat", "s2m2-leo", "s2m2-feat"]
+    assert Matrix.read(path).systems == [
+        *("initial", "protonet", "maml"),
+        *(f"oracle-{name}" for name in of_oracle),
+        *(f"mela-{name}" for name in of_mela),
+        *("cmc", "moco"),
+    ]
+
+
+def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = Matrix.read(ROOT / "benchmark/params.yaml")
+    assert len(found.systems) == len(set(found.systems)) > 50
+    assert found.systems[-2:] == ["moco", "cmc"]
+    measured = tmp_path / "glyphs/seed2/mela-rfs.parquet"
+    measured.parent.mkdir(parents=True)
+    measured.touch()
+    (measured.parent / "mela-rfs-heads.csv").touch()
+    matrix.main(params=ROOT / "benchmark/params.yaml", results=tmp_path)
+    cells = len(found.systems) * len(found.data) * len(found.seeds)
+    assert f"with {len(found.seeds)} seeds, of which 1 of {cells} are measured" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sytems": ["initial"]}, "sytems: unknown key; remove it or correct its name"),
+        ({"task_methods": None, "task_method": ["protonet"]}, r"task_method: unknown key; .* \(and 1 more\)"),
+        ({"labels": None}, "labels: missing; expected a value"),
+        ({"data": []}, r"data: list should have at least 1 item .*, got \[\]"),
+        ({"seeds": [0, "x"]}, "seeds.1: input should be a valid integer, got 'x'"),
+        ({"seeds": [-1]}, "seeds.0: input should be greater than or equal to 0, got -1"),
+        ({"seeds": [0, 0]}, "seeds: expected every name once, got 0 again; remove it"),
+        ({"labels": ["truth"]}, "labels.0: input should be 'kmeans', 'mela' or 'oracle', got 'truth'"),
+        (
+            {"task_methods": ["protonets"]},
+            "task_methods: expected methods that see tasks, anil, .*, got 'protonets'; c",
+        ),
+        ({"task_methods": ["rfs"]}, "task_methods: expected methods that see tasks, anil, .*, got 'rfs'; correct it"),
+        ({"label_methods": ["frn"]}, "label_methods: expected methods that see labels, distill, .*, got 'frn'; corr"),
+        ({"image_methods": ["frn"]}, "image_methods: expected methods that see images, cmc, moco, got 'frn'; correct"),
+        ({"tuned_methods": ["feet"]}, "tuned_methods: expected methods that see tasks, .*, got 'feet'; correct it"),
+        ({"distill_from": ["s2m2"]}, "distill_from: expected one of rfs, got 's2m2'; correct it"),
+        ({"distill_from": ["rfs-distill"]}, "distill_from: expected one of rfs, got 'rfs-distill'; correct it"),
+        ({"tuned_from": ["kmeans-rfs"]}, "tuned_from: expected <labels>-<method> .* such as mela-rfs, oracle-rfs, got"),
+        ({"comparisons": ["frn"]}, r"comparisons: expected questions, each with .*, got \['frn'\]; correct it"),
+        ({"comparisons": {"Better?": [["frm", "maml"]]}}, "comparisons: Better.: method 'frm': expected one of anil"),
+    ]
+    + [
+        (
+            {"comparisons": {"Better?": wrong}},
+            r"comparisons: Better\?: expected pairs such as \[mela-rfs, .*; correct it",
+        )
+        for wrong in ([["frn"]], [["frn", "maml", "anil"]], ["frn"], "frn", None, 3)
+    ],
+)
+def test_what_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(MelaError, match=rf"^\S*params\.yaml: {message}"):
+        Matrix.read(write_matrix(tmp_path, **changes))
+
+
+def test_data_sets_that_do_not_exist(tmp_path: Path) -> None:
+    path = write_matrix(tmp_path, data=["mine", "tiny"])
+    path.write_text(path.read_text("utf-8").replace("mine", "mien"), encoding="utf-8")
+    with pytest.raises(MelaError, match=r"data: expected files of \S+data, which are mine, tiny, got 'mien'; correct"):
+        Matrix.read(path)
+
+
+def test_questions(tmp_path: Path) -> None:
+    asked = {"Better?": [["frn", "maml"], ["mela-rfs", "initial"]], "Nothing?": []}
+    found = Matrix.read(write_matrix(tmp_path, comparisons=asked)).comparisons
+    assert found == {"Better?": [("frn", "maml"), ("mela-rfs", "initial")]}
+    assert Matrix.read(write_matrix(tmp_path)).comparisons == {}
+    path = write_matrix(tmp_path)
+    path.write_text(path.read_text("utf-8") + "comparisons:\n", encoding="utf-8")
+    assert Matrix.read(path).comparisons == {}
+
+
+@pytest.mark.parametrize("name", ["initial", "mela", "my-net"])
+def test_names_that_systems_cannot_have(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "method_names", lambda: [name])
+    with pytest.raises(
+        MelaError, match=rf"task_methods: expected a name without hyphens .*; rename mela/methods/{name}"
+    ):
+        Matrix.read(write_matrix(tmp_path, task_methods=[name]))
+
+
+def test_titles_that_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "title", lambda name: "ProtoNet" if name == "maml" else title(name))
+    assert find_method("maml").title != "ProtoNet"
+    with pytest.raises(MelaError, match=r"protonet: expected a title of its own, got 'ProtoNet' again; change its"):
+        Matrix.read(write_matrix(tmp_path, task_methods=["protonet", "maml"]))
+
+
+def test_nothing_is_trained_where_a_name_is_wrong(tmp_path: Path) -> None:
+    """What `make benchmark` runs first."""
+    assert "\t@python -m benchmark.matrix\n\tdvc --cd benchmark repro" in (ROOT / "Makefile").read_text("utf-8")
+    path = write_matrix(tmp_path, task_methods=["protonets"])
+    (words,) = map(shlex.split, MATRIX)
+    command = [sys.executable, *words[1:], "--params", str(path)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"error: {path}: task_methods: expected methods that see tasks")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_dvc_has_the_same_lists() -> None:
+    """No list of the matrix that no stage has, and none of a stage that is not checked."""
+    text = (ROOT / "benchmark/dvc.yaml").read_text(encoding="utf-8")
+    stages = YAML(typ="safe").load(text)["stages"].values()
+    used = {value[2:-1] for stage in stages for value in stage.get("matrix", {}).values()}
+    assert used == set(Matrix.model_fields) - {"comparisons"}
