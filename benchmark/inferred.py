@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from mela.comparison import seeds_of
 from mela.run_metrics import Scores, read_metrics
 
 FILE = "labels.json"
@@ -34,9 +35,10 @@ def inferred_labels(results: Path, data: Sequence[str]) -> list[str]:
     """
     rows = []
     for name in data:
-        paths = {int(path.parent.name.removeprefix("seed")): path for path in (results / name).glob(f"seed*/{FILE}")}
-        for seed, path in sorted(paths.items()):
-            found = read_metrics(path, Scores)
+        for seed, folder in seeds_of(results / name).items():
+            if not (folder / FILE).exists():
+                continue
+            found = read_metrics(folder / FILE, Scores)
             cells = [name, str(seed), f"{found['clusters']:,}"]
             if "true_classes" in found:
                 cells.append(f"{found['true_classes']:,}")

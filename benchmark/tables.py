@@ -20,7 +20,7 @@ from benchmark.pairs import signed, two_by_two
 from benchmark.systems import by_group, has_published, published_figures, title
 from mela import store
 from mela.atomic import replacing, together
-from mela.comparison import read_heads, read_results, summarize_systems
+from mela.comparison import read_heads, read_results, seeds_of, summarize_systems
 from mela.errors import MelaError
 from mela.heads import HEADS
 from mela.output import log
@@ -58,28 +58,15 @@ def main(
     page: Path = Path("docs/systems.md"),
 ) -> None:
     """Read the accuracies of all systems; write means, intervals and differences as a table, a page and charts."""
-    matrix = Matrix.read(params)
-    systems = matrix.systems
-    parts = [found for data in matrix.data if (found := part(data, systems, results, page)) is not None]
-    if not parts:
-        raise MelaError(
-            f"{results}: expected accuracies of some system on {', '.join(matrix.data)}, found none; run "
-            "`make benchmark` first"
-        )
+    text, parts = written(Matrix.read(params), results, page)
     everything = pd.concat([one.table for one in parts], ignore_index=True)
-    shots = shots_of(everything)
-    lines = [HEADER, *at_a_glance(everything, shots, systems)]
-    accuracies = {one.data: one.accuracies for one in parts}
-    lines += two_by_two(accuracies, matrix.comparisons, shots, systems)
-    lines += inferred_labels(results, matrix.data)
-    lines += [line for one in parts for line in one.lines]
     with together():
         store.write_csv(summary, everything)
         for one in parts:
             with replacing(one.picture) as temporary:
                 one.figure.savefig(temporary, format="png", dpi=110, metadata={"Description": fingerprint(one.table)})
         with replacing(page) as temporary:
-            temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+            temporary.write_text(text, encoding="utf-8")
     log.info(f"tables: {page}, {everything['system'].nunique()} systems on {', '.join(everything['data'].unique())}")
 
 
@@ -107,6 +94,31 @@ class Part:
     lines: list[str]
     figure: Figure
     picture: Path
+
+
+def written(matrix: Matrix, results: Path, page: Path) -> tuple[str, list[Part]]:
+    """The page's text, and what it is made of, for each data set on which a system is measured.
+
+    Raises
+    ------
+    MelaError
+        There is none.
+    """
+    systems = matrix.systems
+    parts = [found for data in matrix.data if (found := part(data, systems, results, page)) is not None]
+    if not parts:
+        raise MelaError(
+            f"{results}: expected accuracies of some system on {', '.join(matrix.data)}, found none; run "
+            "`make benchmark` first"
+        )
+    everything = pd.concat([one.table for one in parts], ignore_index=True)
+    shots = shots_of(everything)
+    accuracies = {one.data: one.accuracies for one in parts}
+    lines = [HEADER, *at_a_glance(everything, shots, systems)]
+    lines += two_by_two(accuracies, matrix.comparisons, shots, systems)
+    lines += inferred_labels(results, matrix.data)
+    lines += [line for one in parts for line in one.lines]
+    return "\n".join(lines).rstrip() + "\n", parts
 
 
 def part(data: str, systems: list[str], results: Path, page: Path) -> Part | None:
@@ -203,7 +215,8 @@ def difference(one: Mapping[Any, Any]) -> str:
 
 def training_time(folder: Path, system: str) -> str:
     """Mean time of the last step of training over seeds."""
-    seconds = [read_usage(path).seconds for path in sorted(folder.glob(f"seed*/{system}.json"))]
+    paths = [path for one in seeds_of(folder).values() if (path := one / f"{system}.json").exists()]
+    seconds = [read_usage(path).seconds for path in paths]
     return f"{sum(seconds) / len(seconds):.0f} s" if seconds else ""
 
 

@@ -1,5 +1,6 @@
 """Systems side by side: accuracies over seeds and test tasks, and paired differences."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,12 @@ class Measured:
         )
 
 
+def seeds_of(folder: Path) -> dict[int, Path]:
+    """Folders ``seed<n>`` in that of a data set, by their numbers."""
+    found = {int(path.name[4:]): path for path in folder.glob("seed*/") if re.fullmatch(r"seed\d+", path.name)}
+    return dict(sorted(found.items()))
+
+
 def read_results(folder: Path, data: str) -> pd.DataFrame:
     """Accuracies of all systems on a data set, by their own rules: columns system, seed, setting, task_id, accuracy.
 
@@ -100,10 +107,9 @@ def _of_systems(
 ) -> pd.DataFrame:
     """Tables of all seeds below each other, with the system and the seed that the files' names say."""
     parts = [
-        read(path, schema).assign(
-            system=path.name.removesuffix(suffix), seed=int(path.parent.name.removeprefix("seed"))
-        )
-        for path in sorted(folder.glob(f"seed*/*{suffix}"))
+        read(path, schema).assign(system=path.name.removesuffix(suffix), seed=seed)
+        for seed, of_seed in seeds_of(folder).items()
+        for path in sorted(of_seed.glob(f"*{suffix}"))
     ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["system", "seed", *schema.names])
 

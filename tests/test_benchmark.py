@@ -21,13 +21,10 @@ from ruamel.yaml import YAML
 from shared_matrix import write_matrix
 from test_benchmark_definition import MATRIX, STAGES, filled
 
-from bench import embed_rates, method_rates
+from bench import embed_rates, label_lengths, method_rates
 from bench.environment import for_clone
 from benchmark import code, meta_test, settings, tables, unlabeled
-from benchmark.glance import at_a_glance
-from benchmark.inferred import inferred_labels
 from benchmark.matrix import Matrix
-from benchmark.pairs import two_by_two
 from mela import store
 from mela.comparison import read_heads, read_results
 from mela.errors import DivergedError, MelaError
@@ -284,28 +281,38 @@ def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone(
     assert np.isnan(others).all(), "what does not converge says so"
 
 
+def test_longer_trainings_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(label_lengths, "START_SEED", 3)
+    out = Path("label_lengths.csv")
+    asked = {"data": ["tiny"], "labels": ["mela"], "longer": [0.5, 2], "out": out}
+    with without_test_tasks():
+        label_lengths.main(**asked, methods=["rfs", "mixup"])
+    table = pd.read_csv(out)
+    assert table.columns.tolist() == ["data", "labels", "method", "longer", "1_shot", "5_shot", "training"]
+    assert table[["method", "longer"]].to_numpy().tolist() == [["mixup", 0.5], ["mixup", 2], ["rfs", 0.5], ["rfs", 2]]
+    assert table[["1_shot", "5_shot"]].stack().between(20, 100).all()
+    short, long = table.loc[table["method"] == "rfs", "training"]
+    assert short < long <= 100, "it is the length that differs"
+    written = out.stat().st_mtime_ns
+    label_lengths.main(**asked, methods=["rfs"])
+    assert out.stat().st_mtime_ns == written, "nothing is measured again"
+
+
 def test_the_tables_are_those_of_the_results() -> None:
     """What is in the repository: the page and its charts are made from the accuracies that lie beside it."""
     page = ROOT / "docs/systems.md"
-    text, parts = page.read_text(encoding="utf-8"), []
-    for data in MATRIX.data:
-        part = tables.part(data, MATRIX.systems, ROOT / "benchmark/results", page)
-        assert part is not None, f"nothing is measured on {data}"
-        parts.append(part)
-        assert "\n".join(part.lines).strip() in text
+    text, parts = tables.written(MATRIX, ROOT / "benchmark/results", page)
+    assert text == page.read_text(encoding="utf-8"), "run `make tables`"
+    assert [part.data for part in parts] == MATRIX.data
+    for part in parts:
         with Image.open(part.picture) as picture:
             assert picture.info["Description"] == tables.fingerprint(part.table), f"run `make tables`: {part.picture}"
-    everything = pd.concat([part.table for part in parts])
-    glance = at_a_glance(everything, tables.shots_of(everything), MATRIX.systems)
-    assert len(glance) > 10
-    assert "\n".join(glance) in text
-    accuracies = {part.data: part.accuracies for part in parts}
-    pairs = two_by_two(accuracies, MATRIX.comparisons, tables.shots_of(everything), MATRIX.systems)
-    inferred = inferred_labels(ROOT / "benchmark/results", MATRIX.data)
-    assert len(inferred) > 1
-    assert "\n".join(inferred) in text
-    assert len(pairs) > 30
-    assert "\n".join(pairs) in text
+    summary = pd.concat([part.table for part in parts], ignore_index=True)
+    pd.testing.assert_frame_equal(pd.read_csv(ROOT / "benchmark/results/systems.csv"), summary, check_dtype=False)
+    for heading in ("At a glance", "Two by two", "Inferred labels"):
+        section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+        assert section.count("\n| ") > 8, heading
 
 
 def test_the_readme_has_rows_of_the_page() -> None:

@@ -1,11 +1,13 @@
 """Systems side by side: means, intervals and differences, of tasks and of seeds."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from benchmark import tables
-from mela.comparison import Measured, measured, summarize_systems
+from mela.comparison import Measured, measured, seeds_of, summarize_systems
 from mela.errors import MelaError
 from mela.intervals import Interval
 
@@ -20,6 +22,14 @@ def results(accuracies: dict[str, list[list[float]]]) -> pd.DataFrame:
             for task, accuracy in enumerate(tasks)
         ]
     )
+
+
+def test_seeds_come_by_their_numbers_and_other_folders_do_not_count(tmp_path: Path) -> None:
+    for name in ("seed10", "seed9", "seed-old", "seeds", "seed9 copy"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "seed3").touch()
+    assert seeds_of(tmp_path) == {9: tmp_path / "seed9", 10: tmp_path / "seed10"}
+    assert seeds_of(tmp_path / "nothing") == {}
 
 
 def test_differences_are_paired_by_task() -> None:
