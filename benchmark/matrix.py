@@ -58,8 +58,10 @@ class Matrix(BaseModel):
         Raises
         ------
         MelaError
-            A key is missing or unknown, or there is no such data set, method or system.
+            There is no such file, a key is missing or unknown, or there is no such data set, method or system.
         """
+        if not path.exists():
+            raise MelaError(f"{path}: no such file; run from the project's root")
         try:
             matrix = cls.model_validate(read_yaml(path))
         except ValidationError as error:

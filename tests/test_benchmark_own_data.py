@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,17 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import change
+from conftest import ROOT, change
 from shared_docs import BENCHMARK, blocks
 from shared_matrix import write_matrix
 from test_adding_a_method import apply
 from test_benchmark import ask, copy_project
 from test_own_data_docs import draw
 
+from bench.environment import for_clone
 from benchmark import tables
 from mela.errors import MelaError
 from mela.learned import load_learned
-from mela.params import MethodsParams, TaskParams, TuningParams
+from mela.params import LabelerParams, MethodsParams, TaskParams, TuningParams
 
 PAGE = "docs/methods.md"
 DATA = Path("benchmark/data/mine.yaml")
@@ -28,6 +31,7 @@ SHORT |= {"methods.epochs": 1, "methods.milestones": [], "tuning.epochs": 1, "tu
 SHORT |= {"data.size": 16, "runtime.device": "cpu"}
 # what DVC is asked for in place of all systems
 CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-mela-mine-0", "score_labels@mine-0"]
+TRAIN = {"embed", "tasks", "labels", "tuned", "distill", "unlabeled"}
 DVC = [sys.executable, "-m", "dvc", "--cd", "benchmark"]
 
 
@@ -96,6 +100,74 @@ def test_the_table_has_the_shots_that_there_are(mine: Path) -> None:
     assert re.search(r"\| mine \| 0 \| \d+ \| - \| - \| - \| - \| - \|\n", page), "labels, without any truth"
     assert re.search(r"\n\|  \| mine \|\n(.*\n)+\| MeLa - ProtoNet \| [+-][\d.]+.±.[\d.]+ / .* \(1\) \|\n", page)
     assert "on the same features, 1-shot / 2-shot, means" in page
+
+
+def cloned(folder: Path, target: Path) -> None:
+    """A copy with what Git would know, and the raw images: nothing that was trained or packed."""
+    ignored = shutil.ignore_patterns("runs", "cache", "tmp", "__pycache__")
+    shutil.copytree(folder, target, ignore=ignored)
+    shutil.copy(ROOT / "Makefile", target)
+    assert not list(target.rglob("*.safetensors"))
+
+
+def cells_due(folder: Path) -> set[str]:
+    return set(ask(sys.executable, "-m", "benchmark.due", where=folder).split())
+
+
+def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "clone"
+    cloned(mine, folder)
+    measured = set(CELLS)
+    others = cells_due(folder)
+    assert not measured & others
+    assert {"test_tasks@protonet-mine-1", "test_tasks@frn-mine-0", "test_initial@mine-0"} <= others
+    method = folder / "mela/methods/protonet.py"
+    text = method.read_text(encoding="utf-8")
+    method.write_text(f"{text}# changed\n", encoding="utf-8")
+    assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
+    method.write_text(text, encoding="utf-8")
+    change(folder / DATA, {"pretrain.epochs": 2})
+    assert cells_due(folder) - others == {"test_labels@rfs-mela-mine-0"}
+    change(folder / DATA, {"pretrain.epochs": 1, "labeler.q": 3.0})
+    assert cells_due(folder) - others == {"test_labels@rfs-mela-mine-0", "score_labels@mine-0"}
+    change(folder / DATA, {"labeler.q": LabelerParams.read(mine / DATA).q})
+    assert cells_due(folder) == others
+    with (folder / "mela/learner.py").open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert cells_due(folder) - others >= {"test_tasks@protonet-mine-0", "test_labels@rfs-mela-mine-0"}
+    shutil.copy(mine / "mela/learner.py", folder / "mela/learner.py")
+    (folder / "benchmark/results/mine/seed0/protonet.parquet").unlink()
+    assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
+
+
+def test_a_clone_trains_what_is_due_alone(mine: Path, tmp_path: Path) -> None:
+    """`make benchmark` where one method is new and the models of the others are not there."""
+    folder = tmp_path / "clone"
+    cloned(mine, folder)
+    write_matrix(folder / "benchmark", data=["mine"], labels=["mela"], task_methods=["protonet", "matchingnet"])
+    make = ["make", "-o", "setup", "benchmark"]
+    said = ask(*make, where=folder)
+    ran = set(re.findall(r"Running stage '(\S+)'", said))
+    assert {name.split("@")[0] for name in ran} & TRAIN == {"embed", "tasks"}, "the initial embedding is measured too"
+    assert "tasks@matchingnet-mine-0" in ran
+    assert "tasks@protonet-mine-0" not in ran
+    assert "4 systems on mine" in said
+    assert "dvc --cd benchmark repro" in said
+    again = ask(*make, where=folder)
+    assert "Running stage" not in again
+    assert "4 systems on mine" in again
+    failing = folder / "mela/methods/matchingnet.py"
+    failing.write_text(failing.read_text(encoding="utf-8").replace("self.scale", "self.scales"), encoding="utf-8")
+    ended = subprocess.run(
+        make,
+        cwd=folder,
+        env=for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(folder)),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode != 0
+    assert "systems on mine" in ended.stdout + ended.stderr, "the tables have what could be measured"
 
 
 def test_images_that_have_changed(mine: Path) -> None:

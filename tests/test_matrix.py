@@ -98,6 +98,11 @@ def test_data_sets_that_do_not_exist(tmp_path: Path) -> None:
         Matrix.read(path)
 
 
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(MelaError, match=r"none\.yaml: no such file; run from the project's root$"):
+        Matrix.read(tmp_path / "none.yaml")
+
+
 def test_questions(tmp_path: Path) -> None:
     asked = {"Better?": [["frn", "maml"], ["mela-rfs", "initial"]], "Nothing?": []}
     found = Matrix.read(write_matrix(tmp_path, comparisons=asked)).comparisons
@@ -126,7 +131,9 @@ def test_titles_that_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_nothing_is_trained_where_a_name_is_wrong(tmp_path: Path) -> None:
     """What `make benchmark` runs first."""
-    assert "\t@python -m benchmark.matrix\n\tdvc --cd benchmark repro" in (ROOT / "Makefile").read_text("utf-8")
+    assert "\t@python -m benchmark.matrix\n\tcells=$$(python -m benchmark.due)" in (ROOT / "Makefile").read_text(
+        "utf-8"
+    )
     path = write_matrix(tmp_path, task_methods=["protonets"])
     (words,) = map(shlex.split, MATRIX)
     command = [sys.executable, *words[1:], "--params", str(path)]
