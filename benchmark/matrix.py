@@ -1,22 +1,31 @@
 """What the benchmark runs: data sets, seeds, labels and methods, and the systems that they make."""
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from benchmark import places
-from benchmark.systems import LABELS, require, title
+from benchmark import places, settings
+from benchmark.systems import DISTILL, LABELS, methods_of, require, title, uses
 from mela.errors import MelaError
-from mela.method import find_method, method_names
+from mela.label_learner import Student
+from mela.method import Sees, find_method, method_names, methods_that_see
 from mela.output import log
 from mela.params import Seed, first_problem, read_yaml
 from stages.run import run
 
 PARAMS = places.BENCHMARK / "params.yaml"
-SEES = {"task_methods": "tasks", "tuned_methods": "tasks", "label_methods": "labels", "image_methods": "images"}
-NO_METHODS = ("initial", *LABELS)
+SEES: dict[str, Sees] = {
+    "task_methods": "tasks",
+    "tuned_methods": "tasks",
+    "label_methods": "labels",
+    "image_methods": "images",
+}
+# from which names of systems and of files are made
+NO_METHODS = ("initial", "labels", *LABELS)
+NAME = re.compile("[a-z][a-z0-9_]*")
 
 
 class Matrix(BaseModel):
@@ -73,6 +82,8 @@ class Matrix(BaseModel):
                     f"{path}: data: expected files of {path.parent / 'data'}, which are {', '.join(known) or 'none'}, "
                     f"got {name!r}; correct it, or add {name}.yaml"
                 )
+        for name in matrix.data:
+            settings.require_complete(path.parent / "data" / f"{name}.yaml")
         return matrix
 
     @field_validator("comparisons", mode="before")
@@ -86,7 +97,9 @@ class Matrix(BaseModel):
             for pair in pairs if isinstance(pairs, list) else [pairs]:
                 if not isinstance(pair, list) or len(pair) != 2:
                     raise ValueError(f"{question}: expected pairs such as [mela-rfs, initial], got {pair}; correct it")
-                first, second = map(str, pair)
+                first, second = pair
+                if not isinstance(first, str) or not isinstance(second, str) or first == second:
+                    raise ValueError(f"{question}: expected names of two systems, got {pair}; correct it")
                 try:
                     require(first)
                     require(second)
@@ -110,13 +123,21 @@ class Matrix(BaseModel):
                 raise ValueError(
                     f"distill_from: expected one of {', '.join(trained) or 'label_methods'}, got {name!r}; correct it"
                 )
-            trained.append(f"{name}-distill")
+            trained.append(f"{name}-{DISTILL}")
         starts = [f"{labels}-{name}" for labels in self.labels for name in trained]
         for name in self.tuned_from:
             if name not in starts:
                 raise ValueError(
                     f"tuned_from: expected <labels>-<method> of labels and label_methods, such as "
                     f"{', '.join(starts[:3]) or 'mela-rfs'}, got {name!r}; correct it, or remove it"
+                )
+        files: dict[str, str] = {}
+        for name in dict.fromkeys(part for system in self.systems[1:] for part in methods_of(system)):
+            other = files.setdefault(find_method(name).title, name)
+            if other != name:
+                raise ValueError(
+                    f"mela/methods/{name}.py: expected a title of its own, got {find_method(name).title!r}, which "
+                    f"mela/methods/{other}.py has; change one"
                 )
         called = Counter(map(title, self.systems))
         for name in self.systems:
@@ -130,22 +151,44 @@ class Matrix(BaseModel):
         found = ["initial", *self.task_methods]
         for labels in self.labels:
             found += [f"{labels}-{name}" for name in self.label_methods]
-            found += [f"{labels}-{name}-distill" for name in self.distill_from]
+            found += [f"{labels}-{name}-{DISTILL}" for name in self.distill_from]
             starts = [name for name in self.tuned_from if name.startswith(f"{labels}-")]
             found += [f"{start}-{name}" for start in starts for name in self.tuned_methods]
         return [*found, *self.image_methods]
 
+    def lists_of(self, system: str) -> str:
+        """Which lists make a system that there is, or would make it."""
+        methods = methods_of(system)
+        if uses(system) is None:
+            return "image_methods" if find_method(methods[0]).sees == "images" else "task_methods"
+        if len(methods) == 1:
+            return "labels and label_methods"
+        if methods[-1] == DISTILL:
+            return "labels and distill_from"
+        return "labels, tuned_from and tuned_methods"
 
-def _require_method(key: str, name: str, sees: str) -> None:
+    @property
+    def left_out(self) -> list[tuple[str, str]]:
+        """Pairs of `comparisons` that have a system which the lists do not make."""
+        known = set(self.systems)
+        return [pair for pairs in self.comparisons.values() for pair in pairs if not set(pair) <= known]
+
+
+def _require_method(key: str, name: str, sees: Sees) -> None:
     """Raise ValueError unless there is such a method, for what it is to learn from."""
-    if name in method_names() and (name in NO_METHODS or "-" in name):
+    if name in method_names() and (name in NO_METHODS or not NAME.fullmatch(name)):
         raise ValueError(
-            f"{key}: expected a name without hyphens and none of {', '.join(NO_METHODS)}, from which names of systems "
-            f"are made, got {name!r}; rename mela/methods/{name}.py"
+            f"{key}: expected a name of lower case letters, digits and _, and none of {', '.join(NO_METHODS)}, from "
+            f"which other names are made, got {name!r}; rename mela/methods/{name}.py"
         )
     if name not in method_names() or find_method(name).sees != sees:
-        known = [one for one in method_names() if find_method(one).sees == sees]
-        raise ValueError(f"{key}: expected methods that see {sees}, {', '.join(known)}, got {name!r}; correct it")
+        known = ", ".join(methods_that_see(sees))
+        raise ValueError(f"{key}: expected methods that see {sees}, {known}, got {name!r}; correct it")
+    if key == "label_methods" and issubclass(find_method(name).learner, Student):
+        raise ValueError(
+            f"{key}: expected methods that learn from labels alone, got {name!r}, which learns from another model "
+            "besides; name that one under distill_from"
+        )
 
 
 def main(params: Path = PARAMS, results: Path = places.RESULTS) -> None:
@@ -161,6 +204,9 @@ def main(params: Path = PARAMS, results: Path = places.RESULTS) -> None:
         f"matrix: {len(matrix.systems)} systems on {', '.join(matrix.data)} with {len(matrix.seeds)} seeds, of which "
         f"{sum(cell.is_file() for cell in cells):,} of {len(cells):,} are measured"
     )
+    if left_out := [f"{first} - {second}" for first, second in matrix.left_out]:
+        few = ", ".join(left_out[:3]) + (", ..." if left_out[3:] else "")
+        log.info(f"matrix: comparisons: {len(left_out)} with systems that the lists do not make are left out: {few}")
 
 
 if __name__ == "__main__":

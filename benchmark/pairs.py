@@ -46,12 +46,12 @@ def main(
     """Print how far two systems are apart on each data set, paired by task and by seed."""
     for system in (first, second):
         require(system)
-    there = {path.name for path in results.glob("*/") if path.is_dir()}
+    folders = {path.name for path in results.glob("*/") if path.is_dir()}
     matrix = Matrix.read(params)
     asked = matrix.data
     for name in data or []:
-        if name not in there.union(asked):
-            raise MelaError(f"--data {name}: expected one of {', '.join(sorted(there.union(asked)))}; correct it")
+        if name not in folders.union(asked):
+            raise MelaError(f"--data {name}: expected one of {', '.join(sorted(folders.union(asked)))}; correct it")
     accuracies = {name: read_results(results, name) for name in data or asked}
     rows = [
         {
@@ -69,10 +69,11 @@ def main(
     ]
     if not rows:
         for system in (first, second):
-            if system not in matrix.systems:
+            there = any((table["system"] == system).any() for table in accuracies.values())
+            if not there and system not in matrix.systems:
                 raise MelaError(
-                    f"{params}: expected a list that has {system}, which is not measured on {', '.join(accuracies)}; "
-                    "add it, or name another system"
+                    f"{params}: expected lists that make {system}, which is not measured on {', '.join(accuracies)}; "
+                    f"add what is missing to {matrix.lists_of(system)}, or name another system"
                 )
         known = "; ".join(
             f"{name}, {system}: {', '.join(map(str, sorted(seeds))) or 'none'}"

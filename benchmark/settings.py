@@ -1,5 +1,6 @@
 """Parameters of a data set for one seed."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,8 +20,7 @@ def main(data: Annotated[str, typer.Option()], seed: Annotated[int, typer.Option
     Images and tasks are drawn with the seeds that the data set has, so that all seeds meet the same.
     """
     source = places.preset(data)
-    for needed in (*BLOCKS, *EXTRA_BLOCKS):
-        needed.read(source)
+    require_complete(source)
     yaml = YAML()
     document = yaml.load(source.read_text(encoding="utf-8"))
     for block in SEEDED:
@@ -28,6 +28,12 @@ def main(data: Annotated[str, typer.Option()], seed: Annotated[int, typer.Option
     target = places.seeded(data, seed) / "params.yaml"
     with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
         yaml.dump(document, file)
+
+
+def require_complete(source: Path) -> None:
+    """Raise MelaError unless a data set's file has all blocks of parameters, without a mistake."""
+    for needed in (*BLOCKS, *EXTRA_BLOCKS):
+        needed.read(source)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from mela.method import find_method
 from mela.published import PUBLISHED_SHOTS, SYSTEMS
 
 LABELS = {"mela": "MeLa", "kmeans": "K-means labels", "oracle": "true labels"}
+# the method of self-distillation, which learns from another model besides
+DISTILL = "distill"
 GROUPS = {"tasks": "Local labels only", "labels": "Global labels", "images": "No labels"}
 
 
@@ -24,6 +26,12 @@ def title(system: str) -> str:
     if generations > 1:
         titles = [name for name in titles if name != "distilled"] + [f"distilled, generation {generations}"]
     return LABELS[first] + (f" + {' + '.join(titles)}" if titles else "")
+
+
+def methods_of(system: str) -> list[str]:
+    """Names of the methods that make it, one after the other; those of ``initial`` are none."""
+    first, *methods = system.split("-")
+    return methods if first in LABELS else [first] if first != "initial" else []
 
 
 def uses(system: str) -> str | None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from mela.compute import Run
 from mela.images import ImageLoader, require_images
+from mela.made import pair_of, require_tensor
 from mela.training import Epoch, Part, Training, batch_count, fit, require_share, shuffled_batches
 
 Ints = npt.NDArray[np.int64]
@@ -39,6 +40,13 @@ def train_on_images(
         images' losses, and whether the learner got each of them right (b,).
     training : Training
     batch_size : int
+
+    Raises
+    ------
+    MelaError
+        Images are missing, or `loss_of` gives something else.
+    DivergedError
+        The loss or the weights are not finite.
     """
     require_images(images, image_ids)
     compute, accumulate = training.compute, training.accumulate
@@ -54,10 +62,19 @@ def train_on_images(
             own = compute.team.share(len(part))
             rows = part[own].numpy()
             batch = training.augmentation.draw(len(part), generator)[own](load(image_ids[rows]))
-            loss, right = loss_of(run, batch, rows, generator)
+            loss, right = _checked(learner, loss_of(run, batch, rows, generator), len(rows))
             yield loss / len(chosen), right.sum() / len(chosen)
 
     def epoch_steps() -> Iterator[Iterator[Part]]:
         return map(parts, shuffled_batches(n_images, batch_size, generator))
 
     return fit(learner, epoch_steps, training, generator=generator, steps_per_epoch=n_steps)
+
+
+def _checked(learner: nn.Module, found: object, n_images: int) -> tuple[Tensor, Tensor]:
+    """Raise MelaError unless there are one loss, and for each image whether it is right."""
+    loss, right = pair_of(learner, "loss", found, "a loss, and whether each image is right")
+    return (
+        require_tensor(learner, "loss", loss, "the sum of the images' losses", (), learned=True),
+        require_tensor(learner, "loss", right, "whether each image is right", (n_images,)),
+    )

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.backbones import Backbone
-from mela.errors import MelaError
+from mela.made import pair_of, require_tensor
 
 
 class Learner(nn.Module):
@@ -77,14 +77,8 @@ class Learner(nn.Module):
         MelaError
             The method has made something else.
         """
-        logits: object = self.logits(support, labels, query, ways)
-        asked = (*query.shape[:2], ways)
-        if not isinstance(logits, Tensor) or logits.shape != asked:
-            raise MelaError(
-                f"{type(self).__name__}.logits: expected a tensor (tasks, queries, ways) of {asked}, got "
-                f"{_described(logits)}; correct the method"
-            )
-        return logits
+        logits = self.logits(support, labels, query, ways)
+        return require_tensor(self, "logits", logits, "logits (tasks, queries, ways)", (*query.shape[:2], ways))
 
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
         """Losses that training minimises: by default the cross-entropy of the query images.
@@ -116,19 +110,12 @@ def checked_losses(
     MelaError
         The method has made something else.
     """
-    found: object = learner.losses(features, labels, n_support, ways)
-    pair = found if isinstance(found, tuple) and len(found) == 2 else (found,)
-    if len(pair) != 2 or any(not isinstance(part, Tensor) or part.shape != labels.shape[:1] for part in pair):
-        raise MelaError(
-            f"{type(learner).__name__}.losses: expected losses and accuracies, one of each for {len(labels)} tasks, "
-            f"got {', '.join(map(_described, pair))}; correct the method"
-        )
-    return pair
-
-
-def _described(found: object) -> str:
-    """What something is, in an error."""
-    return f"a tensor of {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+    asked = "losses and accuracies of the tasks"
+    losses, accuracies = pair_of(learner, "losses", learner.losses(features, labels, n_support, ways), asked)
+    return (
+        require_tensor(learner, "losses", losses, "losses of the tasks", labels.shape[:1], learned=True),
+        require_tensor(learner, "losses", accuracies, "accuracies of the tasks", labels.shape[:1]),
+    )
 
 
 def query_losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -41,7 +41,7 @@ def own_rule(
     Raises
     ------
     DivergedError
-        A feature is not finite, or the rule has no solution for a task; names the image or the task.
+        A feature or a logit is not finite, or the rule has no solution for a task; names the image or the task.
     """
     device = next(learner.parameters()).device
     image_ids = tasks.image_ids()
@@ -61,6 +61,9 @@ def own_rule(
                 except UnsolvableError as error:
                     task = tasks.task_ids[part.positions[error.problem]]
                     raise DivergedError(f"task {task}: {error}; train again, with a lower learning rate") from None
+                if len(wrong := (~logits.isfinite()).flatten(1).any(1).nonzero()):
+                    task = tasks.task_ids[part.positions[int(wrong[0])]]
+                    raise DivergedError(f"task {task}: expected finite logits, got NaN or infinity; train again")
                 found.append(logits.argmax(2).cpu().numpy())
             return np.concatenate(found)
 

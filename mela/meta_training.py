@@ -13,6 +13,7 @@ from mela.errors import DivergedError, MelaError, UnsolvableError
 from mela.flat_tasks import FlatTasks, TaskGroup
 from mela.images import ImageLoader, require_images
 from mela.learner import Learner, checked_losses
+from mela.made import require_each
 from mela.training import Epoch, Part, Training, fit, require_share
 
 Ints = npt.NDArray[np.int64]
@@ -78,7 +79,7 @@ def train_on_tasks(
             changes = training.augmentation.draw(int(bounds[-1]), generator)[slice(bounds[own.start], bounds[own.stop])]
             groups = list(shapes.groups(ordered[own]))
             ids = np.concatenate([np.hstack([group.support, group.query]).ravel() for group in groups])
-            losses, accuracies = _losses(forward(changes(load(ids))), groups)
+            losses, accuracies = _losses(require_each(learner, forward(changes(load(ids))), len(ids)), groups)
             yield losses.sum() / len(chosen), accuracies.sum() / len(chosen)
 
     def _losses(features: Tensor, groups: list[TaskGroup]) -> tuple[Tensor, Tensor]:

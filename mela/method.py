@@ -1,9 +1,12 @@
 """Few-shot methods by their names, and what each may see."""
 
+import math
 import pkgutil
-from collections.abc import Callable
+import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal
 
 import mela.methods
@@ -15,6 +18,11 @@ from mela.learner import Learner
 Sees = Literal["tasks", "labels", "images"]
 # from what the class of a method is derived, by what it sees
 BASES: dict[str, type] = {"tasks": Learner, "labels": LabelLearner, "images": ImageLearner}
+# what a class is to have of its own
+OPEN: dict[type, tuple[str, ...]] = {Learner: ("logits",), LabelLearner: (), ImageLearner: ("forward", "loss")}
+OPTIMIZERS = ("sgd", "adam")
+# with which a method is trained
+SETTINGS = ("optimizer", "learning_rate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,32 +44,58 @@ class Method:
     Raises
     ------
     MelaError
-        It sees nothing that there is, or its class is derived from another one.
+        It has no name, sees nothing that there is, or its class does not fit what it sees.
     """
 
     title: str
     source: str
     sees: Sees
-    learner: Callable[..., Any]
+    learner: type[Any]
 
     def __post_init__(self) -> None:
-        """Check what it sees and what learns."""
-        base = BASES.get(self.sees)
+        """Check what it says, and the class that learns."""
+        for key in ("title", "source"):
+            text = getattr(self, key)
+            if not isinstance(text, str) or not text.strip() or set(text) & set("|\n"):
+                raise MelaError(f"METHOD: {key}: expected a line of text without |, got {text!r}; correct it")
+        base = BASES.get(self.sees) if isinstance(self.sees, str) else None
         if base is None:
-            raise MelaError(
-                f"method {self.title!r}: sees: expected one of {', '.join(BASES)}, got {self.sees!r}; correct it"
-            )
+            raise MelaError(f"METHOD: sees: expected one of {', '.join(BASES)}, got {self.sees!r}; correct it")
         if not isinstance(self.learner, type) or not issubclass(self.learner, base):
             name = getattr(self.learner, "__name__", self.learner)
             raise MelaError(
-                f"method {self.title!r}: learner: expected a class derived from {base.__name__}, since it sees "
-                f"{self.sees}, got {name}; correct either"
+                f"METHOD: learner: expected a class derived from {base.__name__}, since it sees {self.sees}, got "
+                f"{name}; correct either"
             )
+        _require_complete(self.learner, base)
+
+
+def _require_complete(learner: type[Any], base: type) -> None:
+    """Raise MelaError unless a class has what its base leaves open, and of what sets its training what there is."""
+    for part in OPEN[base]:
+        if getattr(learner, part) is getattr(base, part):
+            raise MelaError(f"{learner.__name__}: expected {part} of its own, got none; write it, see {base.__name__}")
+    if base is LabelLearner:
+        for part in SETTINGS:
+            if hasattr(learner, part):
+                raise MelaError(
+                    f"{learner.__name__}.{part}: expected none, since all that learns from labels is trained as the "
+                    f"block pretrain says, got {getattr(learner, part)!r}; remove it"
+                )
+        return
+    if learner.optimizer not in OPTIMIZERS:
+        raise MelaError(
+            f"{learner.__name__}.optimizer: expected {' or '.join(OPTIMIZERS)} (adam is AdamW), got "
+            f"{learner.optimizer!r}; correct it"
+        )
+    rate = learner.learning_rate
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
+        raise MelaError(f"{learner.__name__}.learning_rate: expected a number above 0, got {rate!r}; correct it")
 
 
 def method_names() -> list[str]:
     """Of all methods, in alphabetical order."""
-    return sorted(module.name for module in pkgutil.iter_modules(mela.methods.__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(mela.methods.__path__) if not module.ispkg)
 
 
 def find_method(name: str) -> Method:
@@ -74,7 +108,35 @@ def find_method(name: str) -> Method:
     """
     if name not in method_names():
         raise MelaError(f"method {name!r}: expected one of {', '.join(method_names())}")
-    method = getattr(import_module(f"mela.methods.{name}"), "METHOD", None)
+    file = f"mela/methods/{name}.py"
+    try:
+        method = getattr(import_module(f"mela.methods.{name}"), "METHOD", None)
+    except MelaError as error:
+        raise MelaError(f"{file}: {error}") from error
+    except Exception as error:
+        line = _line(error, file)
+        raise MelaError(
+            f"{file}: expected a module that can be imported, got {type(error).__name__}: "
+            f"{str(error).partition(chr(10))[0]}"
+            f"{f', line {line}' if line else ''}; correct it"
+        ) from error
     if not isinstance(method, Method):
-        raise MelaError(f"mela/methods/{name}.py: expected METHOD = Method(...), got {method}; add it")
+        raise MelaError(f"{file}: expected METHOD = Method(...), got {method}; add it")
     return method
+
+
+def methods_that_see(sees: Sees) -> list[str]:
+    """Names of the methods that learn from one kind of things; files that cannot be read are left out."""
+    found = []
+    for name in method_names():
+        with suppress(MelaError):
+            found += [name] if find_method(name).sees == sees else []
+    return found
+
+
+def _line(error: Exception, file: str) -> int | None:
+    """Where in a file an error came from."""
+    if isinstance(error, SyntaxError):
+        return error.lineno
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).match(file)]
+    return lines[-1] if lines else None

@@ -1,8 +1,10 @@
 """Parameters of a benchmark of few cells."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+from conftest import ROOT
 from ruamel.yaml import YAML
 
 SMALL: dict[str, Any] = {
@@ -19,11 +21,12 @@ SMALL: dict[str, Any] = {
 
 
 def write_matrix(folder: Path, **changes: Any) -> Path:
-    """The parameters in a folder with an empty file for each data set that has none; None leaves a key out."""
+    """The parameters in a folder, with those of the glyphs for each data set that has none; None leaves a key out."""
     content = {key: value for key, value in (SMALL | changes).items() if value is not None}
     (folder / "data").mkdir(parents=True, exist_ok=True)
     for name in SMALL["data"] if "data" not in changes else changes["data"]:
-        (folder / f"data/{name}.yaml").touch()
+        if not (path := folder / f"data/{name}.yaml").exists():
+            shutil.copy(ROOT / "benchmark/data/glyphs.yaml", path)
     path = folder / "params.yaml"
     with path.open("w", encoding="utf-8") as file:
         YAML().dump(content, file)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_benchmark_definition import PARAMS
+from test_benchmark_definition import MATRIX
 from test_comparison import results
 
 from benchmark import charts
@@ -17,7 +17,7 @@ def summary() -> pd.DataFrame:
     """Three systems; the second is best at 1-shot, and the third is not measured at 5-shot."""
     found = results({"mela-rfs": [[60, 70], [62, 72]], "oracle-rfs": [[90, 80], [91, 81]], "moco": [[30, 40]]})
     more = found[found["system"] != "moco"].assign(setting="5_shot", accuracy=95.0)
-    return summarize_systems(pd.concat([found, more]), PARAMS["systems"], ["1_shot", "5_shot"], "mela-rfs")
+    return summarize_systems(pd.concat([found, more]), MATRIX.systems, ["1_shot", "5_shot"], "mela-rfs")
 
 
 def test_charts_have_all_systems_and_their_values(summary: pd.DataFrame) -> None:

@@ -1,8 +1,10 @@
 """What the benchmark is asked to run: the systems that lists make, and what is refused before hours of training."""
 
+import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +45,14 @@ def test_systems_stand_in_the_order_of_the_lists(tmp_path: Path) -> None:
 def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = Matrix.read(ROOT / "benchmark/params.yaml")
     assert len(found.systems) == len(set(found.systems)) > 50
-    assert found.systems[-2:] == ["moco", "cmc"]
+    assert not found.left_out, "every pair can be shown"
     measured = tmp_path / "glyphs/seed2/mela-rfs.parquet"
     measured.parent.mkdir(parents=True)
     measured.touch()
     (measured.parent / "mela-rfs-heads.csv").touch()
     matrix.main(params=ROOT / "benchmark/params.yaml", results=tmp_path)
     cells = len(found.systems) * len(found.data) * len(found.seeds)
-    assert f"with {len(found.seeds)} seeds, of which 1 of {cells} are measured" in capsys.readouterr().out
+    assert f"with {len(found.seeds)} seeds, of which 1 of {cells:,} are measured" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,10 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ),
         ({"task_methods": ["rfs"]}, "task_methods: expected methods that see tasks, anil, .*, got 'rfs'; correct it"),
         ({"label_methods": ["frn"]}, "label_methods: expected methods that see labels, distill, .*, got 'frn'; corr"),
+        (
+            {"label_methods": ["distill"]},
+            "label_methods: expected methods that learn from labels alone, got 'distill', .* under distill_from",
+        ),
         ({"image_methods": ["frn"]}, "image_methods: expected methods that see images, cmc, moco, got 'frn'; correct"),
         ({"tuned_methods": ["feet"]}, "tuned_methods: expected methods that see tasks, .*, got 'feet'; correct it"),
         ({"distill_from": ["s2m2"]}, "distill_from: expected one of rfs, got 's2m2'; correct it"),
@@ -77,6 +83,14 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ({"tuned_from": ["kmeans-rfs"]}, "tuned_from: expected <labels>-<method> .* such as mela-rfs, oracle-rfs, got"),
         ({"comparisons": ["frn"]}, r"comparisons: expected questions, each with .*, got \['frn'\]; correct it"),
         ({"comparisons": {"Better?": [["frm", "maml"]]}}, "comparisons: Better.: method 'frm': expected one of anil"),
+        (
+            {"comparisons": {"Better?": [["frn", "frn"]]}},
+            r"comparisons: .* names of two systems, got \['frn', 'frn'\]; c",
+        ),
+        (
+            {"comparisons": {"Better?": [["frn", None]]}},
+            r"comparisons: .* names of two systems, got \['frn', None\]; c",
+        ),
     ]
     + [
         (
@@ -113,20 +127,69 @@ def test_questions(tmp_path: Path) -> None:
     assert Matrix.read(path).comparisons == {}
 
 
-@pytest.mark.parametrize("name", ["initial", "mela", "my-net"])
+@pytest.mark.parametrize("name", ["initial", "mela", "labels", "my-net", "my.net", "MyNet", "2net"])
 def test_names_that_systems_cannot_have(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix, "method_names", lambda: [name])
     with pytest.raises(
-        MelaError, match=rf"task_methods: expected a name without hyphens .*; rename mela/methods/{name}"
+        MelaError, match=rf"task_methods: expected a name of lower case letters, .*; rename mela/methods/{name}"
     ):
         Matrix.read(write_matrix(tmp_path, task_methods=[name]))
 
 
 def test_titles_that_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix, "title", lambda name: "ProtoNet" if name == "maml" else title(name))
-    assert find_method("maml").title != "ProtoNet"
-    with pytest.raises(MelaError, match=r"protonet: expected a title of its own, got 'ProtoNet' again; change its"):
+    same = replace(find_method("maml"), title="ProtoNet")
+    monkeypatch.setattr(matrix, "find_method", lambda name: same if name == "maml" else find_method(name))
+    expected = (
+        r"mela/methods/maml\.py: expected a title of its own, got 'ProtoNet', which mela/methods/protonet\.py has; c"
+    )
+    with pytest.raises(MelaError, match=expected):
         Matrix.read(write_matrix(tmp_path, task_methods=["protonet", "maml"]))
+    with pytest.raises(MelaError, match=expected):
+        Matrix.read(write_matrix(tmp_path, task_methods=["protonet"], tuned_methods=["maml"], tuned_from=["mela-rfs"]))
+    Matrix.read(write_matrix(tmp_path, task_methods=["protonet"]))
+    monkeypatch.setattr(matrix, "title", lambda name: "MeLa" if name == "protonet" else title(name))
+    with pytest.raises(MelaError, match=r"protonet: expected a title of its own, got 'MeLa' again; change its METHOD"):
+        Matrix.read(write_matrix(tmp_path, task_methods=["protonet"]))
+
+
+def test_data_sets_are_read_as_well(tmp_path: Path) -> None:
+    path = write_matrix(tmp_path)
+    file = tmp_path / "data/tiny.yaml"
+    text = file.read_text("utf-8")
+    for wrong, message in [
+        (text.replace("momentum:", "momentun:", 1), r"tiny\.yaml: \w+\.momentun: unknown key; .*"),
+        (re.sub("(?m)^methods:.*(\n .*)*", "", text), r"tiny\.yaml: methods: expected this block, found only .*"),
+        ("data: [", r"tiny\.yaml.*"),
+    ]:
+        file.write_text(wrong, encoding="utf-8")
+        with pytest.raises(MelaError, match=message):
+            Matrix.read(path)
+
+
+def test_pairs_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = [["mela-rfs", "initial"], ["frn", "maml"], ["mela-rfs-feat", "feat"], ["cmc", "moco"], ["feat", "frn"]]
+    path = write_matrix(tmp_path, comparisons={"Better?": pairs})
+    matrix.main(params=path, results=tmp_path)
+    found = capsys.readouterr().out
+    assert (
+        "comparisons: 4 with systems that the lists do not make are left out: frn - maml, mela-rfs-feat - feat, c"
+        in found
+    )
+    assert "cmc - moco, ...\n" in found
+    matrix.main(params=write_matrix(tmp_path, comparisons={"Better?": pairs[:1]}), results=tmp_path)
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_which_lists_make_a_system(tmp_path: Path) -> None:
+    found = Matrix.read(write_matrix(tmp_path))
+    for system, lists in {
+        "frn": "task_methods",
+        "moco": "image_methods",
+        "mela-rfs": "labels and label_methods",
+        "mela-rfs-distill": "labels and distill_from",
+        "mela-rfs-distill-feat": "labels, tuned_from and tuned_methods",
+    }.items():
+        assert found.lists_of(system) == lists
 
 
 def test_nothing_is_trained_where_a_name_is_wrong(tmp_path: Path) -> None:

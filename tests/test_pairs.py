@@ -142,7 +142,8 @@ def test_what_the_command_line_cannot_compare(tmp_path: Path) -> None:
         pairs.main("frn", "fnr", data=["mine"], results=tmp_path)
     with pytest.raises(
         MelaError,
-        match=r"params\.yaml: expected a list that has mela-rotation-frn, which is not measured on mine; add it, or",
+        match=r"params\.yaml: expected lists that make mela-rotation-frn, which .*; add what is missing to "
+        "labels, tuned_from and tuned_methods, or name another",
     ):
         pairs.main("frn", "mela-rotation-frn", data=["mine"], results=tmp_path)
 

@@ -1,0 +1,73 @@
+"""What methods make, held to the shape that it is to have: any other may train, and test, as something else."""
+
+from typing import Any
+
+from torch import Tensor
+
+from mela.errors import MelaError
+
+
+def require_tensor(
+    maker: object, part: str, found: object, axes: str, shape: tuple[int, ...], *, learned: bool = False
+) -> Tensor:
+    """What a method has made, if it is as it is to be.
+
+    Parameters
+    ----------
+    maker : object
+        Named in the error by its class.
+    part : str
+        Of the method, such as ``logits``.
+    found : object
+    axes : str
+        What it is to be, as the error says it.
+    shape : tuple of int
+    learned : bool
+        It is to have a gradient.
+
+    Raises
+    ------
+    MelaError
+        It is no tensor, or one of another shape, or without a gradient where it is to have one.
+    """
+    where = f"{type(maker).__name__}.{part}: expected {axes}"
+    if not isinstance(found, Tensor) or found.shape != shape:
+        raise MelaError(f"{where}, a tensor of {tuple(shape)}, got {described(found)}; correct the method")
+    if learned and not found.requires_grad:
+        raise MelaError(f"{where}, with a gradient, got {described(found)} without; correct the method")
+    return found
+
+
+def require_each(maker: object, found: object, n_images: int) -> Tensor:
+    """What `forward` has made, if it is one thing for each image.
+
+    Raises
+    ------
+    MelaError
+        It is not.
+    """
+    if isinstance(found, Tensor) and found.ndim and len(found) == n_images:
+        return found
+    raise MelaError(
+        f"{type(maker).__name__}.forward: expected a tensor with a row for each of {n_images} images, got "
+        f"{described(found)}; correct the method"
+    )
+
+
+def described(found: object) -> str:
+    """What something is, in an error."""
+    return f"a tensor of {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+
+
+def pair_of(maker: object, part: str, found: object, axes: str) -> tuple[Any, Any]:
+    """Two things that a method is to have made.
+
+    Raises
+    ------
+    MelaError
+        They are not two.
+    """
+    if not isinstance(found, tuple) or len(found) != 2:
+        what = ", ".join(map(described, found)) if isinstance(found, tuple) else described(found)
+        raise MelaError(f"{type(maker).__name__}.{part}: expected {axes}, got {what or 'nothing'}; correct the method")
+    return found
