@@ -39,7 +39,8 @@ tasks of each data set (5 ways and 15 queries per class, but for data that comes
 over seeds and tasks with its 95% interval over tasks, in brackets the means of the worst and the best seed. Then the
 differences from MeLa, paired by task and by seed, in brackets the lowest and the highest of a seed: what chance in
 training makes of them, which the intervals do not cover. *Published* figures are those of the paper, with other and
-larger networks, and do not compare with ours; what does is the order. Training is the time of a system's last step.
+larger networks, and do not compare with ours; what does is the order. Training is the wall time of a system's last
+step, that before an interruption included; machines were busy with other work besides.
 
 In the charts thick lines are the intervals, thin ones go from the worst to the best seed, and the dotted line is MeLa;
 the scale gives every halving of the errors the same room.

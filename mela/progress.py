@@ -1,6 +1,6 @@
 """How far a training is, and all that the rest of it depends on: kept now and then, and put back."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import MultiStepLR
 from mela.checkpoints import Checkpoint
 from mela.seeding import random_state, set_random_state
 from mela.team import Team
+from mela.usage import Usage, so_far, went_before
 
 
 @dataclass(kw_only=True)
@@ -89,7 +90,9 @@ class Progress:
             "generator": self.generator.get_state(),
         }
         rates = [group["lr"] for group in self.optimizer.param_groups]
-        self.checkpoint.save(tensors, {"curve": curve, "steps": steps, "learning_rates": rates})
+        self.checkpoint.save(
+            tensors, {"curve": curve, "steps": steps, "learning_rates": rates, "usage": asdict(so_far())}
+        )
 
     def _agree(self, digest: str) -> bool:
         """Whether all processes have found the same state; on machines that do not share the folder they may not."""
@@ -120,6 +123,7 @@ class Progress:
         self.decays.load_state_dict({"last_epoch": epochs, "_step_count": epochs + 2, "_last_lr": rates})
         set_random_state(self._device, tensors["masks"][self.team.rank])
         self.generator.set_state(tensors["epoch_began"])
+        went_before(Usage(**facts.get("usage", {})))
         self.checkpoint.tell(f"goes on after {epochs} epochs and {steps} steps of a training that was interrupted")
         return Position(curve=facts["curve"], steps=steps, sums=tensors["sums"], generator=tensors["generator"])
 

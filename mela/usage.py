@@ -5,7 +5,8 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mela.errors import MelaError
@@ -33,21 +34,50 @@ class Usage:
         return f"{duration(self.seconds)}, {self.memory / 2**20:,.0f} MiB of memory at most"
 
 
+@dataclass
+class _Meter:
+    """When a piece of work began, and what it took before it was interrupted."""
+
+    begun: float
+    before: Usage = field(default_factory=Usage)
+
+    def read(self) -> Usage:
+        """All so far."""
+        return Usage(seconds=self.before.seconds + time.time() - self.begun, memory=max(self.before.memory, _peak()))
+
+
+_METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
+
+
 @contextmanager
 def measured(started: float | None = None) -> Iterator[Usage]:
-    """Fill in the usage when the block ends.
+    """Fill in the usage when the block ends, with that before an interruption after which the block has gone on.
 
     Parameters
     ----------
     started : float, optional
         In seconds of `time.time`; now by default.
     """
-    usage, begun = Usage(), time.time() if started is None else started
+    usage, meter = Usage(), _Meter(time.time() if started is None else started)
+    token = _METER.set(meter)
     try:
         yield usage
     finally:
-        usage.seconds = time.time() - begun
-        usage.memory = _peak()
+        _METER.reset(token)
+        found = meter.read()
+        usage.seconds, usage.memory = found.seconds, found.memory
+
+
+def so_far() -> Usage:
+    """Of the `measured` block that this is in, and before it was interrupted; nothing outside of one."""
+    meter = _METER.get()
+    return meter.read() if meter else Usage()
+
+
+def went_before(usage: Usage) -> None:
+    """Tell the `measured` block what its work took before it was interrupted."""
+    if meter := _METER.get():
+        meter.before = usage
 
 
 def _peak() -> int:

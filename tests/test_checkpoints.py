@@ -40,6 +40,7 @@ from mela.seeding import seeded
 from mela.targets import Targets
 from mela.team import Team
 from mela.training import Epoch, Part, Schedule, Training, fit, shuffled_batches
+from mela.usage import measured
 from stages import paths
 from stages.checkpoints import checkpoint
 
@@ -227,6 +228,27 @@ def test_without_an_interruption_a_checkpoint_changes_nothing(tmp_path: Path) ->
     state = torch.get_rng_state()
     assert_same(small(Checkpoint(path=tmp_path / "state", fingerprint="a", interval=0)), expected)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_time_and_memory_before_an_interruption_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second passes with every look at the clock: where a block begins and ends, and for each state."""
+    seconds = count()
+    monkeypatch.setattr("mela.usage.time.time", lambda: float(next(seconds)))
+    memory = iter([5, 7, 6, 6, 2, 2])
+    monkeypatch.setattr("mela.usage._peak", lambda: next(memory))
+    path = tmp_path / "state"
+    with pytest.raises(StoppedError), measured() as first:
+        small(stopping(path, 1))
+    assert (first.seconds, first.memory) == (2, 7), "one state, after a second"
+    with pytest.raises(StoppedError), measured() as second:
+        small(stopping(path, 1))
+    assert (second.seconds, second.memory) == (1 + 2, 6), "what followed the last state is lost, and done again"
+    with measured() as last:
+        small(Checkpoint(path=path, fingerprint="a", interval=1e9))
+    assert (last.seconds, last.memory) == (1 + 1 + 1, 6)
+    with measured() as other:
+        pass
+    assert other.seconds == 1, "and belong to nothing else"
 
 
 def test_states_are_an_interval_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,7 +233,7 @@ def test_divergence_names_the_task_among_those_of_a_step(monkeypatch: pytest.Mon
 
     def spoiled(batch: Tensor) -> Tensor:
         spoilt = torch.from_numpy(np.isin(batch[:, 0, 0, 0].numpy(), IMAGES[15:20, 0, 0, 0] / np.float32(255)))
-        return torch.where(spoilt[:, None], torch.nan, batch.flatten(1)[:, :8])
+        return torch.where(spoilt[:, None], torch.nan, batch.flatten(1)[:, :8]).requires_grad_()
 
     monkeypatch.setattr(Compute, "forward_of", lambda self, network: spoiled)
     monkeypatch.setitem(globals(), "IMAGES", np.arange(20, dtype=np.uint8).repeat(256).reshape(20, 16, 16, 1))
