@@ -40,7 +40,7 @@ bench: setup     ## measure speed against references in the same run: results/be
 
 benchmark: setup ## train and measure all systems on the same tasks: hours; benchmark/params.yaml says which
 	@python -m benchmark.matrix
-	cells=$$(python -m benchmark.due) && { test -z "$$cells" || dvc --cd benchmark repro --keep-going $$cells; }; \
+	cells=$$(python -m benchmark.due) || exit $$?; test -z "$$cells" || dvc --cd benchmark repro --keep-going $$cells; \
 	ended=$$?; python -m benchmark.tables && exit $$ended
 
 tables: setup    ## write the tables of systems from what is measured: docs/systems.md

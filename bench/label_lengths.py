@@ -1,7 +1,8 @@
 """What longer training gives methods that learn from labels, MeLa's or true ones: on validation tasks.
 
-``python -m bench.label_lengths`` after ``dvc repro`` in benchmark/ has made the labels; goes on where it stopped, and
-writes results/label_lengths.csv. The budget of the benchmark is one length for all; this tells what it decides.
+``python -m bench.label_lengths`` once the labels are there (``dvc --cd benchmark repro label_mela@glyphs-0``, say);
+goes on where it stopped, and writes results/label_lengths.csv. The budget of the benchmark is one length for all; this
+tells what it decides.
 """
 
 from dataclasses import dataclass

@@ -1,18 +1,24 @@
 """The cells that are due: not measured, or measured with other code, data or parameters than there are now.
 
 In a clone the models of what is measured are missing, and DVC would train all of them anew; told of these cells it
-trains them, and what they go on from.
+trains them, and what they go on from. On another processor that has other bits, and then other cells that go on from it
+are due next.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import typer
+from dvc.exceptions import DvcException
+from dvc.output import Output
 from dvc.repo import Repo
 from dvc.stage import Stage
+from dvc_data.hashfile.hash_info import HashInfo
 
 from benchmark import code, places, settings
 from benchmark.matrix import PARAMS, Matrix
+from mela.errors import MelaError, one_line
 from mela.output import ending_in_one_line
 
 MEASURED = ("test_", "score_labels")
@@ -23,28 +29,56 @@ CODE, SETTINGS = "code_", "settings"
 def due(repo: Repo) -> list[str]:
     """Names of the benchmark's cells; all that the stages of code and settings make has to be up to date."""
     graph = repo.index.graph
+    locked = {out.fs_path: out.hash_info for stage in repo.index.stages for out in stage.outs}
 
     @cache
     def stale(stage: Stage) -> bool:
-        return has_changed(stage) or any(map(stale, graph.successors(stage)))
+        return has_changed(stage, locked) or any(map(stale, graph.successors(stage)))
 
     cells = [stage for stage in repo.index.stages if stage.name.startswith(MEASURED)]
-    # results are in Git; what else a cell makes is in DVC's cache, and in no clone
-    return [cell.name for cell in cells if stale(cell) or not all(out.exists or out.use_cache for out in cell.outs)]
+    return [cell.name for cell in cells if stale(cell) or not all(map(is_there, cell.outs))]
 
 
-def has_changed(stage: Stage) -> bool:
-    """Whether a stage has never run, or not with what lies there now; what is missing counts as it was."""
+def has_changed(stage: Stage, locked: Mapping[str, HashInfo]) -> bool:
+    """Whether a stage has never run, or not with what there is now.
+
+    Parameters
+    ----------
+    stage : Stage
+    locked : mapping of str to HashInfo
+        What stages have made, by its path: it stands for files that are missing.
+    """
     if stage.name.startswith((CODE, SETTINGS)):
         return False
     if stage.changed_stage() or not all(dep.hash_info for dep in stage.deps):
         return True
-    return any(dep.exists and dep.status() for dep in stage.deps)
+    return any(
+        dep.status() if dep.exists else locked.get(dep.fs_path, dep.hash_info) != dep.hash_info for dep in stage.deps
+    )
+
+
+def is_there(out: Output) -> bool:
+    """Whether what a cell makes is as the lock has it, if it is in Git; what is in DVC's cache is in no clone."""
+    return bool(out.use_cache or (out.exists and not out.status()))
 
 
 def main(params: Path = PARAMS) -> None:
     """Print the names of the cells that are due, a line each."""
-    matrix, repo = Matrix.read(params), Repo(str(places.BENCHMARK))
+    matrix = Matrix.read(params)
+    try:
+        names = _due_after_update(matrix)
+    except DvcException as error:
+        raise MelaError(
+            f"{places.BENCHMARK}: expected dvc.yaml and dvc.lock that DVC can read, got {one_line(error)}; correct "
+            "them, or take those of the last commit"
+        ) from error
+    for name in names:
+        typer.echo(name)
+
+
+def _due_after_update(matrix: Matrix) -> list[str]:
+    """The cells that are due, after code and settings are written as they are now."""
+    repo = Repo(str(places.BENCHMARK))
     for stage in repo.index.stages:
         if stage.name.startswith(CODE):
             kind = stage.name.removeprefix(CODE)
@@ -52,10 +86,11 @@ def main(params: Path = PARAMS) -> None:
     for data in matrix.data:
         for seed in matrix.seeds:
             settings.main(data=data, seed=seed)
-    for name in due(repo):
-        typer.echo(name)
+    return due(repo)
 
 
 if __name__ == "__main__":
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(main)
     with ending_in_one_line():
-        typer.run(main)
+        app()

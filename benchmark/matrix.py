@@ -105,7 +105,9 @@ class Matrix(BaseModel):
                     require(second)
                 except MelaError as error:
                     raise ValueError(f"{question}: {error}") from None
-                found.setdefault(str(question), []).append((first, second))
+                if (first, second) in found.setdefault(str(question), []):
+                    raise ValueError(f"{question}: expected every pair once, got {pair} again; remove it")
+                found[str(question)].append((first, second))
         return found
 
     @model_validator(mode="after")
@@ -182,13 +184,18 @@ def _require_method(key: str, name: str, sees: Sees) -> None:
             f"which other names are made, got {name!r}; rename mela/methods/{name}.py"
         )
     if name not in method_names() or find_method(name).sees != sees:
-        known = ", ".join(methods_that_see(sees))
+        known = ", ".join(one for one in methods_that_see(sees) if not _learns_from_another(one))
         raise ValueError(f"{key}: expected methods that see {sees}, {known}, got {name!r}; correct it")
-    if key == "label_methods" and issubclass(find_method(name).learner, Student):
+    if _learns_from_another(name):
         raise ValueError(
             f"{key}: expected methods that learn from labels alone, got {name!r}, which learns from another model "
             "besides; name that one under distill_from"
         )
+
+
+def _learns_from_another(name: str) -> bool:
+    """Whether a method needs a model besides, as distillation does."""
+    return issubclass(find_method(name).learner, Student)
 
 
 def main(params: Path = PARAMS, results: Path = places.RESULTS) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from mela.errors import MelaError
+from mela.label_learner import Student
 from mela.method import find_method
 from mela.published import PUBLISHED_SHOTS, SYSTEMS
 
@@ -69,11 +70,22 @@ def published_figures(system: str, data: str) -> tuple[float, float] | None:
 
 
 def require(system: str) -> None:
-    """Raise MelaError unless there is such a system."""
+    """Raise MelaError unless there is such a system, whether or not lists make it."""
     first, *methods = system.split("-")
-    if first == "initial" and not methods:
+    if system == "initial":
         return
-    if first in LABELS and not methods:
+    if first not in LABELS:
+        if find_method(system).sees == "labels":
+            raise MelaError(f"system {system!r}: expected <labels>-{system}, such as mela-{system}")
+        return
+    if not methods:
         raise MelaError(f"system {system!r}: expected {first}-<method>, such as {first}-rfs")
-    for name in methods if first in LABELS else [system]:
-        find_method(name)
+    for place, name in enumerate(methods):
+        method = find_method(name)
+        on_labels = method.sees == "labels" and issubclass(method.learner, Student) == bool(place)
+        tuned = method.sees == "tasks" and 0 < place == len(methods) - 1
+        if not on_labels and not tuned:
+            raise MelaError(
+                f"system {system!r}: expected <labels>-<method on labels>, then {DISTILL}, once or more, then a method "
+                f"on tasks, or none of either, got {name!r} in place {place + 2}; correct it"
+            )

@@ -66,6 +66,7 @@ class Learner(nn.Module):
         Returns
         -------
         Tensor (t, q, ways)
+            Finite.
         """
         raise NotImplementedError
 

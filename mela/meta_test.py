@@ -40,6 +40,8 @@ def own_rule(
 
     Raises
     ------
+    MelaError
+        What the rule makes has another shape than it should.
     DivergedError
         A feature or a logit is not finite, or the rule has no solution for a task; names the image or the task.
     """
@@ -63,7 +65,10 @@ def own_rule(
                     raise DivergedError(f"task {task}: {error}; train again, with a lower learning rate") from None
                 if len(wrong := (~logits.isfinite()).flatten(1).any(1).nonzero()):
                     task = tasks.task_ids[part.positions[int(wrong[0])]]
-                    raise DivergedError(f"task {task}: expected finite logits, got NaN or infinity; train again")
+                    raise DivergedError(
+                        f"task {task}: expected finite logits, got NaN or infinity; train again, with a lower learning "
+                        "rate, or correct the method"
+                    )
                 found.append(logits.argmax(2).cpu().numpy())
             return np.concatenate(found)
 

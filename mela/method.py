@@ -6,11 +6,12 @@ import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
 import mela.methods
-from mela.errors import MelaError
+from mela.errors import MelaError, one_line
 from mela.image_learner import ImageLearner
 from mela.label_learner import LabelLearner
 from mela.learner import Learner
@@ -20,7 +21,14 @@ Sees = Literal["tasks", "labels", "images"]
 BASES: dict[str, type] = {"tasks": Learner, "labels": LabelLearner, "images": ImageLearner}
 # what a class is to have of its own
 OPEN: dict[type, tuple[str, ...]] = {Learner: ("logits",), LabelLearner: (), ImageLearner: ("forward", "loss")}
+METHODS = "mela/methods/*.py"
 OPTIMIZERS = ("sgd", "adam")
+# how many arguments these take, beside self
+ARGUMENTS = {
+    Learner: {"forward": 1, "logits": 4, "losses": 4},
+    LabelLearner: {"forward": 1, "loss": 4},
+    ImageLearner: {"forward": 1, "loss": 4},
+}
 # with which a method is trained
 SETTINGS = ("optimizer", "learning_rate")
 
@@ -75,6 +83,14 @@ def _require_complete(learner: type[Any], base: type) -> None:
     for part in OPEN[base]:
         if getattr(learner, part) is getattr(base, part):
             raise MelaError(f"{learner.__name__}: expected {part} of its own, got none; write it, see {base.__name__}")
+    for part, count in ARGUMENTS[base].items():
+        try:
+            signature(getattr(learner, part)).bind(*range(count + 1))
+        except TypeError as error:
+            asked = ", ".join(signature(getattr(base, part)).parameters)
+            raise MelaError(
+                f"{learner.__name__}.{part}: expected to be called with {asked}, got {error}; correct it"
+            ) from None
     if base is LabelLearner:
         for part in SETTINGS:
             if hasattr(learner, part):
@@ -88,9 +104,12 @@ def _require_complete(learner: type[Any], base: type) -> None:
             f"{learner.__name__}.optimizer: expected {' or '.join(OPTIMIZERS)} (adam is AdamW), got "
             f"{learner.optimizer!r}; correct it"
         )
-    rate = learner.learning_rate
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
-        raise MelaError(f"{learner.__name__}.learning_rate: expected a number above 0, got {rate!r}; correct it")
+    for part in ("learning_rate", "initial_scale"):
+        value = getattr(learner, part, None)
+        if value is None and part == "initial_scale":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+            raise MelaError(f"{learner.__name__}.{part}: expected a number above 0, got {value!r}; correct it")
 
 
 def method_names() -> list[str]:
@@ -108,20 +127,19 @@ def find_method(name: str) -> Method:
     """
     if name not in method_names():
         raise MelaError(f"method {name!r}: expected one of {', '.join(method_names())}")
-    file = f"mela/methods/{name}.py"
     try:
         method = getattr(import_module(f"mela.methods.{name}"), "METHOD", None)
     except MelaError as error:
-        raise MelaError(f"{file}: {error}") from error
+        raise MelaError(f"{_where(error, name)[0]}: {error}") from error
     except Exception as error:
-        line = _line(error, file)
+        file, line = _where(error, name)
+        said = error.msg if isinstance(error, SyntaxError) else one_line(error)
         raise MelaError(
-            f"{file}: expected a module that can be imported, got {type(error).__name__}: "
-            f"{str(error).partition(chr(10))[0]}"
-            f"{f', line {line}' if line else ''}; correct it"
+            f"{file}{f', line {line}' if line else ''}: expected a module that can be imported, got "
+            f"{type(error).__name__}: {said}; correct it"
         ) from error
     if not isinstance(method, Method):
-        raise MelaError(f"{file}: expected METHOD = Method(...), got {method}; add it")
+        raise MelaError(f"mela/methods/{name}.py: expected METHOD = Method(...), got {method}; add it")
     return method
 
 
@@ -134,9 +152,15 @@ def methods_that_see(sees: Sees) -> list[str]:
     return found
 
 
-def _line(error: Exception, file: str) -> int | None:
-    """Where in a file an error came from."""
-    if isinstance(error, SyntaxError):
-        return error.lineno
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).match(file)]
-    return lines[-1] if lines else None
+def _where(error: Exception, name: str) -> tuple[str, int | None]:
+    """The file from which an error came, that of the method or one that it imports, and the line."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return _short(Path(error.filename)), error.lineno
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame for frame in frames if Path(frame.filename).match(METHODS)]
+    return (_short(Path(inside[-1].filename)), inside[-1].lineno) if inside else (f"mela/methods/{name}.py", None)
+
+
+def _short(path: Path) -> str:
+    """A path as it stands in the repository, if it is one of a method."""
+    return "/".join(path.parts[-3:]) if path.match(METHODS) else str(path)

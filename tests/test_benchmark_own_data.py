@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from conftest import ROOT, change
+from ruamel.yaml import YAML
 from shared_docs import BENCHMARK, blocks
 from shared_matrix import write_matrix
 from test_adding_a_method import apply
@@ -20,6 +21,7 @@ from test_own_data_docs import draw
 
 from bench.environment import for_clone
 from benchmark import tables
+from benchmark.places import MODEL
 from mela.errors import MelaError
 from mela.learned import load_learned
 from mela.params import LabelerParams, MethodsParams, TaskParams, TuningParams
@@ -136,8 +138,36 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, tmp_path
         file.write("# changed\n")
     assert cells_due(folder) - others >= {"test_tasks@protonet-mine-0", "test_labels@rfs-mela-mine-0"}
     shutil.copy(mine / "mela/learner.py", folder / "mela/learner.py")
-    (folder / "benchmark/results/mine/seed0/protonet.parquet").unlink()
+    result = folder / "benchmark/results/mine/seed0/protonet.parquet"
+    for spoil in (lambda: result.write_bytes(result.read_bytes()[:-1]), result.unlink):
+        spoil()
+        assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
+
+
+def test_what_is_due_by_the_lock(mine: Path, tmp_path: Path) -> None:
+    """Where models are missing it alone tells whether a cell was measured with the one that there was."""
+    folder = tmp_path / "clone"
+    cloned(mine, folder)
+    others = cells_due(folder)
+    lock = folder / "benchmark/dvc.lock"
+    locked = lock.read_text(encoding="utf-8")
+    made = YAML(typ="safe").load(locked)["stages"]["tasks@protonet-mine-0"]["outs"]
+    model = next(out["md5"] for out in made if out["path"].endswith(MODEL))
+    before, after = locked.split("  tasks@protonet-mine-0:")
+    lock.write_text(f"{before}  tasks@protonet-mine-0:{after.replace(model, 'a' * 32, 1)}", encoding="utf-8")
     assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
+    lock.write_text(f"<<<<<<< ours\n{locked}", encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmark.due"],
+        cwd=folder,
+        env=for_clone(PYTHONPATH=str(folder)),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: benchmark: expected dvc.yaml and dvc.lock that DVC can read, got ")
+    assert len(ended.stderr.splitlines()) == 1
 
 
 def test_a_clone_trains_what_is_due_alone(mine: Path, tmp_path: Path) -> None:
@@ -151,11 +181,10 @@ def test_a_clone_trains_what_is_due_alone(mine: Path, tmp_path: Path) -> None:
     assert {name.split("@")[0] for name in ran} & TRAIN == {"embed", "tasks"}, "the initial embedding is measured too"
     assert "tasks@matchingnet-mine-0" in ran
     assert "tasks@protonet-mine-0" not in ran
-    assert "4 systems on mine" in said
-    assert "dvc --cd benchmark repro" in said
+    assert "tables: docs/systems.md, 4 systems on mine" in said
     again = ask(*make, where=folder)
     assert "Running stage" not in again
-    assert "4 systems on mine" in again
+    assert "tables: docs/systems.md, 4 systems on mine" in again
     failing = folder / "mela/methods/matchingnet.py"
     failing.write_text(failing.read_text(encoding="utf-8").replace("self.scale", "self.scales"), encoding="utf-8")
     ended = subprocess.run(
@@ -167,7 +196,7 @@ def test_a_clone_trains_what_is_due_alone(mine: Path, tmp_path: Path) -> None:
         text=True,
     )
     assert ended.returncode != 0
-    assert "systems on mine" in ended.stdout + ended.stderr, "the tables have what could be measured"
+    assert "tables: docs/systems.md, 4 systems on mine" in ended.stdout, "they have what was measured before"
 
 
 def test_images_that_have_changed(mine: Path) -> None:

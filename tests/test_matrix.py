@@ -71,7 +71,7 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
             "task_methods: expected methods that see tasks, anil, .*, got 'protonets'; c",
         ),
         ({"task_methods": ["rfs"]}, "task_methods: expected methods that see tasks, anil, .*, got 'rfs'; correct it"),
-        ({"label_methods": ["frn"]}, "label_methods: expected methods that see labels, distill, .*, got 'frn'; corr"),
+        ({"label_methods": ["frn"]}, "label_methods: expected methods that see labels, mixup, .*, got 'frn'; corr"),
         (
             {"label_methods": ["distill"]},
             "label_methods: expected methods that learn from labels alone, got 'distill', .* under distill_from",
@@ -84,6 +84,14 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ({"comparisons": ["frn"]}, r"comparisons: expected questions, each with .*, got \['frn'\]; correct it"),
         ({"comparisons": {"Better?": [["frm", "maml"]]}}, "comparisons: Better.: method 'frm': expected one of anil"),
         (
+            {"comparisons": {"Better?": [["frn", "maml"]] * 2}},
+            r"comparisons: .* every pair once, got \['frn', 'maml'\] a",
+        ),
+        (
+            {"comparisons": {"Better?": [["rfs", "frn"]]}},
+            "comparisons: .* system 'rfs': expected <labels>-rfs, such as",
+        ),
+        (
             {"comparisons": {"Better?": [["frn", "frn"]]}},
             r"comparisons: .* names of two systems, got \['frn', 'frn'\]; c",
         ),
@@ -91,6 +99,20 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
             {"comparisons": {"Better?": [["frn", None]]}},
             r"comparisons: .* names of two systems, got \['frn', None\]; c",
         ),
+    ]
+    + [
+        (
+            {"comparisons": {"?": [["frn", f"mela-{steps}"]]}},
+            rf"comparisons: .*<labels>-<.*, got '{name}' in place {at}",
+        )
+        for steps, name, at in [
+            ("protonet", "protonet", 2),
+            ("moco", "moco", 2),
+            ("distill", "distill", 2),
+            ("rfs-rotation", "rotation", 3),
+            ("rfs-frn-distill", "frn", 3),
+            ("rfs-distill-moco", "moco", 4),
+        ]
     ]
     + [
         (
@@ -194,9 +216,9 @@ def test_which_lists_make_a_system(tmp_path: Path) -> None:
 
 def test_nothing_is_trained_where_a_name_is_wrong(tmp_path: Path) -> None:
     """What `make benchmark` runs first."""
-    assert "\t@python -m benchmark.matrix\n\tcells=$$(python -m benchmark.due)" in (ROOT / "Makefile").read_text(
-        "utf-8"
-    )
+    assert "\t@python -m benchmark.matrix\n\tcells=$$(python -m benchmark.due) || exit" in (
+        ROOT / "Makefile"
+    ).read_text("utf-8")
     path = write_matrix(tmp_path, task_methods=["protonets"])
     (words,) = map(shlex.split, MATRIX)
     command = [sys.executable, *words[1:], "--params", str(path)]

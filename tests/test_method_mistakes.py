@@ -148,7 +148,9 @@ def test_logits_of_the_right_shape_stay_as_they_are() -> None:
 
 
 def test_no_accuracy_comes_of_logits_that_are_no_numbers() -> None:
-    with pytest.raises(DivergedError, match=r"^task 0: expected finite logits, got NaN or infinity; train again$"):
+    with pytest.raises(
+        DivergedError, match=r"^task 0: expected finite logits, got NaN or infinity; train again, with a lower"
+    ):
         own_rule(Strange(backbone()).eval(), IMAGES, TASKS, [2])
 
 
@@ -308,6 +310,27 @@ def test_titles_that_no_table_can_have(title: Any) -> None:
         ("images", BareImages, "BareImages: expected loss of its own, got none; write it, see ImageLearner"),
         ("labels", OwnRate, "OwnRate.learning_rate: expected none, since all that learns from labels .* got 0.1; rem"),
         ("tasks", with_settings(optimizer="sdg"), r"Mine.optimizer: expected sgd or adam \(adam is AdamW\), got 'sdg'"),
+        (
+            "tasks",
+            with_settings(initial_scale="10"),
+            "Mine.initial_scale: expected a number above 0, got '10'; correct",
+        ),
+        (
+            "tasks",
+            with_settings(logits=lambda self, support, labels, query: query),
+            r"Mine.logits: expected to be called "
+            r"with self, support, labels, query, ways, got too many positional arguments; correct it$",
+        ),
+        (
+            "tasks",
+            with_settings(losses=lambda self, a, b, c, d, e: a),
+            "Mine.losses: expected .*, got missing a required",
+        ),
+        (
+            "labels",
+            type("Mine", (LabelLearner,), {"loss": lambda self: 0}),
+            "Mine.loss: expected to be called with self, run, images, targets, generator, got too many",
+        ),
         *(
             ("tasks", with_settings(learning_rate=rate), "Mine.learning_rate: expected a number above 0, got .*; corr")
             for rate in (0, -1, "0.1", None, float("nan"), float("inf"), True)
@@ -336,20 +359,37 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("", r"expected METHOD = Method\(...\), got None; add it$"),
         ("METHOD = 3", r"expected METHOD = Method\(...\), got 3; add it$"),
         ("import torch\nimport nonsense\n", "expected a module that can be imported, got ModuleNotFoundError: No "
-         "module named 'nonsense', line 2; correct it$"),
-        ("x = 1\nx = = 2\n", "expected a module that can be imported, got SyntaxError: invalid syntax.*, line 2; c"),
-        ("\n\n1 / 0\n", "expected a module that can be imported, got ZeroDivisionError: division by zero, line 3; c"),
+         "module named 'nonsense'; correct it$"),
+        ("x = 1\nx = = 2\n", "expected a module that can be imported, got SyntaxError: invalid syntax; correct it$"),
+        ("\n\n1 / 0\n", "expected a module that can be imported, got ZeroDivisionError: division by zero; correct it$"),
         ("from mela.method import Method\nMETHOD = Method(title='mine', source='Me', sees='task', learner=int)\n",
          "METHOD: sees: expected one of tasks, labels, images, got 'task'; correct it$"),
     ],
 )  # fmt: skip
 def test_files_that_are_no_method(text: str, message: str, mine: Path) -> None:
     mine.write_text(text, encoding="utf-8")
-    with pytest.raises(MelaError, match=rf"^mela/methods/mine.py: {message}"):
+    with pytest.raises(MelaError, match=rf"^mela/methods/mine.py(, line [23])?: {message}") as found:
         find_method("mine")
+    assert (", line" in str(found.value)) == ("can be imported" in message)
     assert methods_that_see("images") == ["cmc", "moco"], "one broken file hides no other mistake"
     with pytest.raises(MelaError, match=r"^method 'moca': expected one of anil, .*, mine, "):
         find_method("moca")
+
+
+def test_the_file_that_is_wrong_is_named(mine: Path) -> None:
+    """A method that imports another one, or a helper."""
+    other = mine.with_name("other.py")
+    mine.write_text("import torch\n\nfrom mela.methods.other import METHOD\n", encoding="utf-8")
+    for text, message in [
+        ("from mela.method import Method\nMETHOD = Method(title='', source='Me', sees='tasks', learner=int)\n",
+         r"^mela/methods/other.py: METHOD: title: expected a line of text"),
+        ("\n\n\n\n1 / 0\n", r"^mela/methods/other.py, line 5: expected a module .* got ZeroDivisionError: division by"),
+        ("\n\n\nx = = 24", r"^mela/methods/other.py, line 4: expected a module .* got SyntaxError: invalid syntax; c"),
+    ]:  # fmt: skip
+        other.write_text(text, encoding="utf-8")
+        with pytest.raises(MelaError, match=message):
+            find_method("mine")
+        sys.modules.pop("mela.methods.other", None)
 
 
 def test_a_file_with_a_method(mine: Path) -> None:
