@@ -52,7 +52,7 @@ class LengthTrial(Trial):
         targets = read_targets(labels, soft=False)
         backbone = self.backbone(tasks)
         with seeded(SEED):
-            learner: LabelLearner = find_method(self.method).learner(backbone, targets.n_labels)
+            learner: LabelLearner = find_method(self.method).build(backbone, targets.n_labels)
         learner.to(choose_device("auto"))
         schedule = Schedule(**settings.schedule(), rate_name="the learning rate")
         curve = train_on_labels(

@@ -74,7 +74,7 @@ class MethodTrial(Trial):
             settings = lengthened(settings, max(1, round(settings.epochs * self.longer)))
         tasks, device = self.tasks("train"), choose_device("auto")
         with seeded(SEED):
-            learner: Learner = find_method(self.method).learner(self.backbone(tasks)).to(device)
+            learner: Learner = find_method(self.method).build(self.backbone(tasks)).to(device)
         if self.scale != NOTHING:
             nn.init.constant_(learner.scale, float(self.scale))
         if self.regularizer != NOTHING:

@@ -225,7 +225,7 @@ class Point:
     def learned(self, method: str) -> Learner:
         """A method trained on the same tasks."""
         with seeded(self.seed):
-            learner: Learner = find_method(method).learner(build_backbone(**self.configuration, seed=self.seed))
+            learner: Learner = find_method(method).build(build_backbone(**self.configuration, seed=self.seed))
         settings = self.stretched(self.study.block(MethodsParams))
         train_on_tasks(
             learner,

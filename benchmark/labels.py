@@ -38,7 +38,7 @@ def main(
     with prepared("labels", method, settings, params, inputs) as one:
         backbone = build_backbone(**configuration, seed=settings.seed)
         with seeded(settings.seed):
-            learner = find_method(method).learner(backbone, targets.n_labels).to(one.device)
+            learner = find_method(method).build(backbone, targets.n_labels).to(one.device)
         if teacher is not None:
             former = load_learned(teacher, one.device).learner
             if not isinstance(former, LabelLearner):

@@ -37,7 +37,7 @@ def main(
     with prepared("methods", method, settings, params, inputs) as one:
         with seeded(settings.seed):
             backbone = build_backbone(**configuration, seed=settings.seed)
-            learner = find_method(method).learner(backbone).to(one.device)
+            learner = find_method(method).build(backbone).to(one.device)
         if start is not None:
             learner.backbone.load_state_dict(load_learned(start, one.device, packed).backbone.state_dict())
         share = settings.rate if isinstance(settings, TuningParams) else 1

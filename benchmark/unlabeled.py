@@ -33,7 +33,7 @@ def main(
     with prepared("images", method, settings, params, inputs) as one:
         with seeded(settings.seed):
             backbone = build_backbone(**configuration, seed=settings.seed)
-            learner = find_method(method).learner(backbone, len(image_ids)).to(one.device)
+            learner = find_method(method).build(backbone, len(image_ids)).to(one.device)
         epochs = train_without_labels(
             learner,
             packed,

@@ -83,7 +83,7 @@ def load_learned(path: Path, device: torch.device, images: npt.NDArray[np.uint8]
     backbone, configuration = build_configured(path, header, images)
     try:
         counts = [header[what] for what in ("labels", "images") if what in header]
-        learner: AnyLearner = find_method(name).learner(backbone, *counts)
+        learner: AnyLearner = find_method(name).build(backbone, *counts)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise MelaError(f"{path}: expected a learner, got {' '.join(str(error).split())}; train it again") from None
     load_tensors(path, learner, tensors)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import mela.methods
-from mela.errors import MelaError, one_line
+from mela.backbones import Backbone
+from mela.errors import MelaError, one_line, told
 from mela.image_learner import ImageLearner
 from mela.label_learner import LabelLearner
 from mela.learner import Learner
@@ -77,6 +78,35 @@ class Method:
             )
         _require_complete(self.learner, base)
 
+    def build(self, backbone: Backbone, *counts: int) -> Any:
+        """A learner that is not trained yet.
+
+        Parameters
+        ----------
+        backbone : Backbone
+        *counts : int
+            Of labels or images, if it learns from labels or from images alone.
+
+        Raises
+        ------
+        MelaError
+            Its class cannot be made of these, or forgets the embedding.
+        """
+        name = self.learner.__name__
+        try:
+            learner = self.learner(backbone, *counts)
+        except Exception as error:
+            if told(error) is not None:
+                raise
+            where = _place(error, f"{name}.__init__")
+            made_of = "an embedding" + "".join(f" and {count}" for count in counts)
+            raise MelaError(f"{where}: expected to make {name} of {made_of}, got {_said(error)}; correct it") from error
+        if not isinstance(getattr(learner, "backbone", None), Backbone):
+            raise MelaError(
+                f"{name}.__init__: expected the embedding as its backbone, got none; begin with super().__init__"
+            )
+        return learner
+
 
 def _require_complete(learner: type[Any], base: type) -> None:
     """Raise MelaError unless a class has what its base leaves open, and of what sets its training what there is."""
@@ -130,16 +160,13 @@ def find_method(name: str) -> Method:
     try:
         method = getattr(import_module(f"mela.methods.{name}"), "METHOD", None)
     except MelaError as error:
-        raise MelaError(f"{_where(error, name)[0]}: {error}") from error
+        raise MelaError(f"{_where(error, _file(name))[0]}: {error}") from error
     except Exception as error:
-        file, line = _where(error, name)
-        said = error.msg if isinstance(error, SyntaxError) else one_line(error)
         raise MelaError(
-            f"{file}{f', line {line}' if line else ''}: expected a module that can be imported, got "
-            f"{type(error).__name__}: {said}; correct it"
+            f"{_place(error, _file(name))}: expected a module that can be imported, got {_said(error)}; correct it"
         ) from error
     if not isinstance(method, Method):
-        raise MelaError(f"mela/methods/{name}.py: expected METHOD = Method(...), got {method}; add it")
+        raise MelaError(f"{_file(name)}: expected METHOD = Method(...), got {method}; add it")
     return method
 
 
@@ -152,13 +179,29 @@ def methods_that_see(sees: Sees) -> list[str]:
     return found
 
 
-def _where(error: Exception, name: str) -> tuple[str, int | None]:
-    """The file from which an error came, that of the method or one that it imports, and the line."""
+def _file(name: str) -> str:
+    """Of the method of a name, as it stands in the repository."""
+    return f"mela/methods/{name}.py"
+
+
+def _where(error: Exception, otherwise: str) -> tuple[str, int | None]:
+    """The file of a method from which an error came, and the line; or what to say where it came from no such file."""
     if isinstance(error, SyntaxError) and error.filename:
         return _short(Path(error.filename)), error.lineno
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if Path(frame.filename).match(METHODS)]
-    return (_short(Path(inside[-1].filename)), inside[-1].lineno) if inside else (f"mela/methods/{name}.py", None)
+    return (_short(Path(inside[-1].filename)), inside[-1].lineno) if inside else (otherwise, None)
+
+
+def _place(error: Exception, otherwise: str) -> str:
+    """Where an error came from, as it is told."""
+    file, line = _where(error, otherwise)
+    return f"{file}, line {line}" if line else file
+
+
+def _said(error: Exception) -> str:
+    """What an error is, and what it says."""
+    return f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else one_line(error)}"
 
 
 def _short(path: Path) -> str:

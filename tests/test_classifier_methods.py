@@ -49,7 +49,7 @@ def write(path: Path, name: str, network: str = "conv4") -> Any:
     """An untrained method, with statistics of some images."""
     method, configuration = find_method(name), CONFIGURATION | {"name": network}
     torch.manual_seed(0)
-    learner = method.learner(build_backbone(**configuration, seed=0), *([] if method.sees == "tasks" else [7]))
+    learner = method.build(build_backbone(**configuration, seed=0), *([] if method.sees == "tasks" else [7]))
     with torch.no_grad():
         learner.backbone.train()(torch.from_numpy(IMAGES).permute(0, 3, 1, 2) / 255)
     save_learner(path, learner, name, configuration)

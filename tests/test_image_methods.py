@@ -217,7 +217,7 @@ def test_a_method_learns(name: str) -> None:
     configuration: dict[str, Any] = {"name": "conv4", "channels": 3, "size": 16, "width": 8}
     configuration |= {"drop_rate": 0.1, "drop_block": 2, "mean": [0.5] * 3, "std": [0.25] * 3}
     with seeded(0):
-        learner = find_method(name).learner(build_backbone(**configuration, seed=0), len(IDS))
+        learner = find_method(name).build(build_backbone(**configuration, seed=0), len(IDS))
 
     def together() -> float:
         known = extract_features(learner.backbone, COLOURED, IDS)

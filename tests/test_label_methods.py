@@ -47,7 +47,7 @@ def batch(count: int = 8) -> tuple[Tensor, Tensor]:
 
 
 def ready(name: str) -> LabelLearner:
-    learner: LabelLearner = find_method(name).learner(backbone(), N_CLASSES)
+    learner: LabelLearner = find_method(name).build(backbone(), N_CLASSES)
     if isinstance(learner, DistillLearner):
         learner.learn_from(LabelLearner(backbone(), N_CLASSES))
     return learner
@@ -166,7 +166,7 @@ def test_what_was_learned_comes_back(tmp_path: Path, name: str) -> None:
     method, path = find_method(name), tmp_path / "model.safetensors"
     configuration = {"name": "conv4", "channels": 1, "size": 16, "width": 4, "drop_rate": 0.1, "drop_block": 2}
     configuration |= {"mean": [0.5], "std": [0.25]}
-    learner = method.learner(build_backbone(**configuration, seed=5), *([] if method.sees == "tasks" else [7]))
+    learner = method.build(build_backbone(**configuration, seed=5), *([] if method.sees == "tasks" else [7]))
     save_learner(path, learner, name, configuration)
     learned = load_learned(path, CPU)
     assert (learned.method, learned.configuration) == (name, configuration)

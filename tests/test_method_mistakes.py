@@ -404,3 +404,35 @@ def test_a_file_with_a_method(mine: Path) -> None:
     folder.mkdir()
     (folder / "__init__.py").touch()
     assert "packaged" not in method_names(), "what is in a folder is in no fingerprint of the code"
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ("self.more = torch.nn.Linear(1, 1)", "mela/methods/mine.py, line 8: expected to make Mine of an embedding, "
+         r"got AttributeError: cannot assign module before Module.__init__\(\) call; correct it$"),
+        ("super().__init__(backbone); self.more = torch.nn.Linear(backbone.width, 1)", "mela/methods/mine.py, line 8: "
+         "expected to make Mine of an embedding, got AttributeError: 'Backbone' object has no attribute 'width'; cor"),
+        ("super().__init__()", r"mela/methods/mine.py, line 8: .* got TypeError: .* missing 1 required positional arg"),
+        ("super(Learner, self).__init__()", r"Mine.__init__: expected the embedding as its backbone, got none; begin"),
+        ("raise MemoryError", "$"),
+    ],
+)  # fmt: skip
+def test_classes_that_cannot_be_made(own: str, message: str, mine: Path) -> None:
+    mine.write_text(
+        "import torch\nfrom mela.learner import Learner\nfrom mela.method import Method\n"
+        "from mela.methods.protonet import ProtoNet\n\nclass Mine(ProtoNet):\n    def __init__(self, backbone):\n"
+        f"        {own}\n\nMETHOD = Method(title='mine', source='Me, 2026', sees='tasks', learner=Mine)\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(MemoryError if own == "raise MemoryError" else MelaError, match=f"^{message}"):
+        find_method("mine").build(backbone())
+
+
+def test_classes_that_ask_for_something_else() -> None:
+    """The numbers of labels and of images are told; those that learn from tasks are told none."""
+    found = Method(title="mine", source="Me, 2026", sees="labels", learner=type("Mine", (LabelLearner,), {}))
+    assert found.build(backbone(), 3).classifier.out_features == 3
+    kind = type("Mine", (LabelLearner,), {"__init__": lambda self, backbone: None})
+    with pytest.raises(MelaError, match=r"^Mine.__init__: expected to make Mine of an embedding and 3, got Typ"):
+        Method(title="mine", source="Me, 2026", sees="labels", learner=kind).build(backbone(), 3)

@@ -71,13 +71,13 @@ def test_a_method_says_what_it_is(name: str) -> None:
     assert method.title
     assert method.source[-4:].isdigit()
     if method.sees == "tasks":
-        learner = method.learner(backbone())
+        learner = method.build(backbone())
         assert isinstance(learner, Learner)
         scales = [value.item() for parameter, value in learner.named_parameters() if parameter == "scale"]
         assert scales == pytest.approx([] if learner.initial_scale is None else [learner.initial_scale])
     else:
         kind = LabelLearner if method.sees == "labels" else ImageLearner
-        assert isinstance(method.learner(backbone(), 3), kind)
+        assert isinstance(method.build(backbone(), 3), kind)
 
 
 def test_methods_that_do_not_exist() -> None:
@@ -541,7 +541,7 @@ def test_tadam_remembers_statistics_of_what_it_computes_with() -> None:
 
 @pytest.mark.parametrize("name", LEARN_FROM_TASKS)
 def test_the_order_of_a_support_set_makes_no_difference(name: str) -> None:
-    learner = find_method(name).learner(backbone()).eval()
+    learner = find_method(name).build(backbone()).eval()
     images = torch.from_numpy(IMAGES[:30]).permute(0, 3, 1, 2) / 255
     labels = torch.arange(5).repeat(4)[None]
     with torch.no_grad():
@@ -562,7 +562,7 @@ def test_a_method_learns(name: str) -> None:
     LEO starts from an embedding that knows them, and stays there; what learns to be adapted learns more slowly.
     """
     with seeded(0):
-        learner = find_method(name).learner(backbone())
+        learner = find_method(name).build(backbone())
     epochs = 6 if isinstance(learner, GradientLearner) else 3
     training, test = episodes([([2, 2, 2], 4)] * 60), episodes([([2, 2, 2], 4)] * 90)
 

@@ -83,7 +83,7 @@ def nearest(folder: Path) -> Any:
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.METHOD.learner(backbone())
+    return module.METHOD.build(backbone())
 
 
 def test_it_is_the_nearest_neighbour(changed: Path) -> None:
