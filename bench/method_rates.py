@@ -2,7 +2,8 @@
 
 ``python -m bench.method_rates`` after ``dvc repro`` in benchmark/ has drawn the tasks, and trained what ``--start``
 names; goes on where it stopped, and writes results/method_rates.csv. The rates and scales that methods have in
-`mela.methods` were chosen by this table; the regularizers are those of their authors.
+`mela.methods` were chosen by this table; the regularizers are those of their authors. With ``--longer 0`` nothing is
+trained, and ``--methods logistic`` is the logistic head on what ``--start`` names.
 """
 
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from typing import Annotated
 import typer
 from torch import nn
 
-from bench.cells import lengthened
+from bench.cells import lengthened, logistic_accuracies
 from bench.trials import SEED, Optimizer, Trial, complete, means
 from benchmark import places
 from mela.device import choose_device
+from mela.episodes import Episodes
 from mela.learned import load_learned
 from mela.learner import Learner
 from mela.meta_test import own_rule
@@ -28,6 +30,7 @@ from mela.training import Schedule
 
 START_SEED = 0
 NOTHING = "nothing"
+LOGISTIC = "logistic"
 RATES: list[tuple[Optimizer, float]] = [
     ("sgd", 0.1),
     ("adam", 0.003),
@@ -45,10 +48,11 @@ class MethodTrial(Trial):
     Attributes
     ----------
     method : str
+        Or `LOGISTIC`, which trains nothing.
     start : str
         System whose embedding it goes on from, of seed `START_SEED`; or `NOTHING`.
     longer : float
-        Share of the schedule's epochs.
+        Share of the schedule's epochs; 0 for the method's rule on what it starts from.
     optimizer : {"sgd", "adam"}
     rate : float
     scale : str
@@ -67,26 +71,37 @@ class MethodTrial(Trial):
 
     def measure(self) -> dict[str, float]:
         """Validation accuracies after the training, by the method's own rule."""
-        new = self.start == NOTHING
-        settings = MethodsParams.read(self.params) if new else TuningParams.read(self.params)
-        share = settings.rate if isinstance(settings, TuningParams) else 1.0
-        if self.longer != 1:
-            settings = lengthened(settings, max(1, round(settings.epochs * self.longer)))
-        tasks, device = self.tasks("train"), choose_device("auto")
+        tasks, device, head = self.tasks("train"), choose_device("auto"), EvaluateParams.read(self.params)
+        start = None
+        if self.start != NOTHING:
+            folder = self.folder / f"seed{START_SEED}" / self.start
+            start = load_learned(folder / places.MODEL, device, self.images).backbone
+        if self.method == LOGISTIC:
+            embedding = self.backbone(tasks) if start is None else start
+            return means(logistic_accuracies(embedding, self.images, self.tasks("val"), head))
         with seeded(SEED):
             learner: Learner = find_method(self.method).build(self.backbone(tasks)).to(device)
         if self.scale != NOTHING:
             nn.init.constant_(learner.scale, float(self.scale))
         if self.regularizer != NOTHING:
             learner.regularizer = float(self.regularizer)
-        if not new:
-            known = load_learned(self.folder / f"seed{START_SEED}" / self.start / places.MODEL, device, self.images)
-            learner.backbone.load_state_dict(known.backbone.state_dict())
+        if start is not None:
+            learner.backbone.load_state_dict(start.state_dict())
+        if self.longer:
+            self.train(learner, tasks)
+        return means(own_rule(learner, self.images, self.tasks("val"), head.shots))
+
+    def train(self, learner: Learner, tasks: Episodes) -> None:
+        """As long, and at the rate, that the row says."""
+        new = self.start == NOTHING
+        settings = MethodsParams.read(self.params) if new else TuningParams.read(self.params)
+        if self.longer != 1:
+            settings = lengthened(settings, max(1, round(settings.epochs * self.longer)))
         schedule = Schedule(
             **settings.schedule(),
             learning_rate=self.rate,
             optimizer=self.optimizer,
-            embedding_rate=share,
+            embedding_rate=settings.rate if isinstance(settings, TuningParams) else 1.0,
             rate_name="the learning rate",
         )
         train_on_tasks(
@@ -97,12 +112,11 @@ class MethodTrial(Trial):
             tasks_per_epoch=settings.tasks_per_epoch,
             tasks_per_step=settings.tasks_per_step,
         )
-        return means(own_rule(learner, self.images, self.tasks("val"), EvaluateParams.read(self.params).shots))
 
 
 def main(
     data: Annotated[str, typer.Option(help="data set")] = "glyphs",
-    methods: Annotated[list[str] | None, typer.Option(help="by default all that learn from tasks")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="by default all that learn from tasks; or logistic")] = None,
     start: Annotated[str, typer.Option(help="system to go on from, such as mela-rfs")] = NOTHING,
     longer: Annotated[float, typer.Option(help="share of the schedule's epochs")] = 1.0,
     adam: Annotated[list[float] | None, typer.Option(help="rates of Adam to try; by default several of both")] = None,
@@ -113,8 +127,13 @@ def main(
     """All rates, scales and regularizers of all methods."""
     names = methods or [name for name in method_names() if find_method(name).sees == "tasks"]
     rates: list[tuple[Optimizer, float]] = [("adam", rate) for rate in adam] if adam else RATES
-    trials = []
-    for (optimizer, rate), name in product(rates, names):
+    trials: list[MethodTrial] = []
+    if LOGISTIC in names:
+        nothing = {"scale": NOTHING, "regularizer": NOTHING}
+        trials.append(
+            MethodTrial(data=data, method=LOGISTIC, start=start, longer=0, optimizer="adam", rate=0, **nothing)
+        )
+    for (optimizer, rate), name in product(rates, [name for name in names if name != LOGISTIC]):
         scales, regularizers = _tried(name, "initial_scale", scale), _tried(name, "regularizer", regularizer)
         for own_scale, own_regularizer in product(scales, regularizers):
             trial = MethodTrial(

@@ -234,6 +234,9 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(
         method_rates.main(
             data="tiny", methods=["metaoptnet_svm"], adam=[0.003], scale=[1], regularizer=[0.001, 1], out=out
         )
+        for asked in (["logistic"], ["finetune"]):
+            method_rates.main(data="tiny", methods=asked, start="mela-rfs", longer=0, adam=[0.003], out=out)
+            method_rates.main(data="tiny", methods=asked, start="oracle-s2m2", longer=0, adam=[0.003], out=out)
     table = pd.read_csv(out)
     how = ["data", "method", "start", "longer", "optimizer", "rate", "scale", "regularizer"]
     assert table.columns[: len(how)].tolist() == how
@@ -249,6 +252,11 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(
     assert machine["regularizer"].tolist() == ["0.001", "1"]
     assert len(machine[["1_shot", "5_shot"]].drop_duplicates()) == 2, "nor is a regularizer"
     assert (table["method"] == "frn").sum() == 1, "it has no scale to try"
+    untrained = table[table["longer"] == 0]
+    assert untrained[["method", "start"]].to_numpy().tolist() == [
+        [method, start] for method in ("finetune", "logistic") for start in ("mela-rfs", "oracle-s2m2")
+    ]
+    assert len(untrained[["1_shot", "5_shot"]].drop_duplicates()) == 4, "by a rule and an embedding of each"
     converged = table["5_shot"].notna()
     assert converged.sum() == len(table) - 1
     assert table.loc[~converged, "rate"].tolist() == [1e30], "it does not converge, and says so"
