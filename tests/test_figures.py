@@ -1,6 +1,6 @@
 """What prose says of the tables is computed anew: each sentence's figures, and its words, such as ahead and level."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pandas as pd
 import pytest
@@ -9,7 +9,6 @@ from shared_figures import (
     EMBED,
     LENGTHS,
     NUMBERS,
-    RATES,
     ahead,
     anew,
     apart,
@@ -34,7 +33,6 @@ from shared_figures import (
 )
 
 from benchmark.matrix import Matrix
-from benchmark.pairs import signed
 from mela.method import find_method
 from mela.published import SYSTEMS
 
@@ -45,11 +43,6 @@ ON_TASKS = MATRIX.task_methods
 ON_LOCAL_LABELS = [name for name in MATRIX.systems if not name.startswith("oracle")]
 # measured once, and in no file: with a rate that methods no longer have, or of a kind that no program measures
 ALONE: dict[str, tuple[str, ...]] = {
-    "## Training": (
-        "FEAT fails at 0.003 (32.7 / 40.5 there, with another seed)",
-        "one step of 0.4",
-        "0.01 has 93.1 / 96.2, 0.03 has 92.4 / 96.6, 0.1 has 90.1 / 95.7 after ten steps in testing and 89.8 / 92.9",
-    ),
     "## Do methods stand to each other as published?": (
         "it has 39.3 / 48.4 in the test on CIFAR-FS (seed 0)",
         "94.7 / 98.5 on Omniglot; 92.9 / 98.1 on the glyphs.",
@@ -379,38 +372,6 @@ def beside_other_methods() -> Iterator[str]:
     )
 
 
-def trainings() -> Iterator[str]:
-    """How methods are trained, and what other rates would give."""
-    names = ["feat", "frn", "matchingnet", "metaoptnet_ridge", "metaoptnet_svm", "protonet", "r2d2"]
-
-    def on_average(optimizer: str, rate: float) -> str:
-        rows = RATES.rows.loc["glyphs"].query("start == 'nothing' and optimizer == @optimizer and rate == @rate")
-        of = {str(name): own[own.index.isin(["10", "nothing"], "scale")] for name, own in rows.groupby("method")}
-        assert [len(of[name]) for name in names] == [1] * len(names)
-        return both(pd.concat([of[name] for name in names])[["1_shot", "5_shot"]].mean())
-
-    def slower(data: str, method: str, **how: str) -> str:
-        less = tried(data, method, rate=0.001, **how) - tried(data, method, rate=0.003, **how)
-        return f"{signed(less['1_shot'])} and {signed(less['5_shot'])}"
-
-    yield (
-        f"over seven methods, Adam at 0.003 has {on_average('adam', 0.003)} on average (1- and 5-shot) and SGD at 0.1 "
-        f"{on_average('sgd', 0.1)} (both with scales of 10, see below)"
-    )
-    feat = [
-        both(tried(data, "feat", rate=rate))
-        for data, rates in (("cifar_fs", (0.001, 0.0003)), ("glyphs", (0.003, 0.001, 0.0003)))
-        for rate in rates
-    ]
-    yield (
-        f"has {feat[0]} at 0.001 and {feat[1]} at 0.0003; on the glyphs {feat[2]}, {feat[3]} and {feat[4]}. The others "
-        f"change little at 0.001 on CIFAR-FS: ProtoNet by {slower('cifar_fs', 'protonet')} points, FRN by "
-        f"{slower('cifar_fs', 'frn')}, MetaOptNet's ridge head, from a scale of 10, by "
-        f"{slower('cifar_fs', 'metaoptnet_ridge', scale='10', regularizer='50')}, and FEAT from MeLa's embedding on "
-        f"the glyphs by {slower('glyphs', 'feat', start='mela-rfs')}."
-    )
-
-
 SECTIONS = {
     "# What the tables show": seeds,
     "## What intervals cover": intervals,
@@ -433,12 +394,8 @@ def test_all_sections_of_the_findings_are_held() -> None:
     assert [line for line in text.splitlines() if line.startswith("#")] == [*SECTIONS]
 
 
-@pytest.mark.parametrize(
-    ("page", "heading", "phrases"),
-    [("README.md", "### Beside other methods", beside_other_methods), ("docs/methods.md", "## Training", trainings)],
-)
-def test_other_pages(page: str, heading: str, phrases: Callable[[], Iterator[str]]) -> None:
-    check(prose(page, heading), phrases(), ALONE.get(heading, ()))
+def test_the_readme() -> None:
+    check(prose("README.md", "### Beside other methods"), beside_other_methods())
 
 
 def test_the_table_of_longer_trainings() -> None:
