@@ -1,5 +1,6 @@
 """The markdown tables of docs/labels.md, from results/label_grid.csv: ``python -m bench.label_tables``."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import pandas as pd
@@ -18,17 +19,16 @@ def span(values: pd.Series, digits: int) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def main(
-    seeds: Annotated[list[int], typer.Option(help="which, again and again")] = [0, 1, 2],  # noqa: B006
-) -> None:
-    """Print one row per data set, kind of tasks and embedding: some seeds, merged beside the best and the worst q."""
+def lines(seeds: list[int]) -> Iterator[str]:
+    """A row for each data set, kind of tasks and embedding: merged beside the best and the worst q."""
     table = pd.read_csv(ROWS).query("seed in @seeds")
     pruned = table[table["labeler"].str.startswith("pruned") & ~table["labeler"].str.endswith("assigned")].copy()
     pruned["guard"] = ~pruned["labeler"].str.endswith("no guard")
-    print(
+    yield (
         "| data | tasks | embedding, val. accuracy | true | **clusters** | **accuracy** | **ARI** | **clustered** "
-        "| pruned, best q: ARI | pruned, all q: ARI | no guard, all q: ARI |\n|---" + "|---" * 10 + "|"
+        "| pruned, best q: ARI | pruned, all q: ARI | no guard, all q: ARI |"
     )
+    yield "|---" * 11 + "|"
     for name, title in NAMES.items():
         for regime, words in [("once", "no replacement"), ("repl", "replacement")]:
             for strength in ("weak", "strong"):
@@ -53,7 +53,15 @@ def main(
                     span(guarded["ari"], 3),
                     span(plain["ari"], 3),
                 ]
-                print("| " + " | ".join(cells) + " |")
+                yield "| " + " | ".join(cells) + " |"
+
+
+def main(
+    seeds: Annotated[list[int], typer.Option(help="which, again and again")] = [0, 1, 2],  # noqa: B006
+) -> None:
+    """Print one row per data set, kind of tasks and embedding: some seeds, merged beside the best and the worst q."""
+    for line in lines(seeds):
+        typer.echo(line)
 
 
 if __name__ == "__main__":
