@@ -3,14 +3,17 @@
 import json
 import re
 from collections.abc import Iterator
+from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from conftest import ROOT
 
 from benchmark.pairs import differences, holds_anew
 from mela.comparison import Measured, measured, read_results
+from mela.intervals import Interval
 
 RESULTS = ROOT / "benchmark/results"
 FIGURE = re.compile(r"(?<![\d.])\d+\.\d(?!\d|\.\d)")
@@ -37,6 +40,11 @@ def found(system: str, data: str, shot: int) -> Measured:
 @cache
 def difference(first: str, second: str, data: str, shot: int) -> Measured:
     return differences(results(data), first, second)[f"{shot}_shot"]
+
+
+def on_paper(number: float, digits: int, sign: str = "") -> str:
+    """Half up, for what a file has rounded before: its 73.55 is 73.6 on a page, and 73.5 as a float."""
+    return f"{Decimal(str(number)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):{sign}}"
 
 
 def value(system: str, data: str, shot: int) -> float:
@@ -189,3 +197,12 @@ def apart(data: str, system: str, tasks: int, *, behind: bool) -> str:
 
 def without_intervals(text: str) -> str:
     return re.sub(r" ± [\d.]+", "", text)
+
+
+def soft_gains() -> dict[str, list[Interval]]:
+    """Of learning soft labels where levels of classes mix: over seeds, 1- and 5-shot, for each kind of test task."""
+    table = pd.read_csv(ROOT / "results/mixed_levels.csv").query("labels == 'inferred, soft'")
+    shots = ["1_shot_less_inferred", "5_shot_less_inferred"]
+    return {
+        str(test): [Interval.of(of[shot].to_numpy(np.float64)) for shot in shots] for test, of in table.groupby("test")
+    }

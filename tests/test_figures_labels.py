@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from decimal import ROUND_HALF_UP, Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -10,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
+from shared_figures import on_paper, soft_gains
 
 from bench.label_tables import lines
 from bench.label_weights import BOUNDS
-from mela.intervals import Interval
 
 PAGE = "docs/labels.md"
 Row = list[str]
@@ -81,16 +80,11 @@ def test_the_table_of_few_samples() -> None:
     assert shown("| data, embedding | | 2 |") == expected
 
 
-def tenth(value: float, sign: str = "") -> str:
-    """Rounded as on paper, since the file itself has two decimals: 73.55 is 73.6 here, and 73.5 as a float."""
-    return f"{Decimal(str(value)).quantize(Decimal('0.1'), ROUND_HALF_UP):{sign}}"
-
-
 def worth(row: Any, setting: str, mark: str) -> Row:
     """Accuracy and what it is less than with true labels, each with its interval."""
     less = row[f"{setting}_less_oracle"]
-    apart = "" if np.isnan(less) else f"{tenth(less, '+')} ± {tenth(row[f'{setting}_less_oracle_ci95'])}"
-    return [f"{tenth(row[setting])} ± {tenth(row[f'{setting}_ci95'])}{mark}", apart]
+    apart = "" if np.isnan(less) else f"{on_paper(less, 1, '+')} ± {on_paper(row[f'{setting}_less_oracle_ci95'], 1)}"
+    return [f"{on_paper(row[setting], 1)} ± {on_paper(row[f'{setting}_ci95'], 1)}{mark}", apart]
 
 
 def test_the_table_of_what_labels_are_worth() -> None:
@@ -122,10 +116,7 @@ def mixed_levels() -> Iterator[Row]:
     for seed in range(4):
         pairs = [f"{hard.loc[(seed, test), shot]:.1f}, {soft.loc[(seed, test), shot]:.1f}" for test, shot in settings]
         yield [str(seed), f"{hard.loc[(seed, 'fine'), 'classes']:.0f}", *pairs]
-    gains = [
-        Interval.of(soft.xs(test, level="test")[f"{shot}_less_inferred"].to_numpy(np.float64))
-        for test, shot in settings
-    ]
+    gains = [gain for test in ("fine", "mixed") for gain in soft_gains()[test]]
     yield ["**soft less hard, over seeds**", "", *(f"**{gain.mean:+.1f} ± {gain.ci95:.1f}**" for gain in gains)]
 
 
