@@ -17,6 +17,8 @@ PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 SECTION = re.compile(r"^<!-- README: (.+) -->$", flags=re.MULTILINE)
 FILE = re.compile(r"^<!-- file: (.+) -->$", flags=re.MULTILINE)
+INTERVAL = re.compile(r"(?<=\d) ± (?=\d)")
+COLUMNS, WIDTH = 9, 110
 MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -34,11 +36,19 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put sections of the README and files in their places, let links lead to pages, and draw diagrams."""
+    """Put in sections of the README and files, let links lead to pages, draw diagrams, keep intervals whole."""
     markdown = relinked(markdown, "" if page.file.src_uri in PAGES.values() else "docs")
     markdown = SECTION.sub(lambda found: relinked(section(found[1]), ""), markdown)
     markdown = FILE.sub(lambda found: file_block(found[1]), markdown)
+    markdown = "".join(unbroken(line) for line in markdown.splitlines(keepends=True))
     return MERMAID.sub(lambda found: draw(found[1]), markdown)
+
+
+def unbroken(line: str) -> str:
+    """Intervals stay on one line, but in tables that would become wider than the page."""
+    if line.count("|") > COLUMNS or (line.startswith("|") and len(line) > WIDTH):
+        return line
+    return INTERVAL.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", line)
 
 
 def section(title: str) -> str:

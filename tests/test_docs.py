@@ -418,7 +418,9 @@ def test_pages_look_the_same_on_the_site_and_on_code_hosts(site: Path, page: str
 
 
 def test_sections_of_the_readme_formulas_and_docstrings_are_shown(site: Path) -> None:
-    assert "omniglot_cpu" in (site / "benchmarks.html").read_text(encoding="utf-8")
+    benchmarks = (site / "benchmarks.html").read_text(encoding="utf-8")
+    assert "omniglot_cpu" in benchmarks
+    assert re.search(r"\d\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}\d", benchmarks), "an interval stays on one line"
     assert '<figure class="pipeline">' in (site / "how-it-works.html").read_text(encoding="utf-8")
     assert "checkpoint_seconds" in (site / "parameters.html").read_text(encoding="utf-8")
     reference = (site / "reference.html").read_text(encoding="utf-8")
