@@ -311,6 +311,9 @@ def plot(rows: pd.DataFrame) -> Figure:
 def main(
     data: Annotated[list[str], typer.Option("--data", help=" | ".join(DATA))] = [*DATA],  # noqa: B006
     kinds: Annotated[list[str], typer.Option("--kind", help=" | ".join(KINDS))] = [*KINDS],  # noqa: B006
+    numbers: Annotated[
+        list[int] | None, typer.Option("--number", help=f"of tasks: {' | '.join(map(str, NUMBERS))}; all")
+    ] = None,
     seeds: Annotated[int, typer.Option(help="seeds, from 0")] = 3,
     folder: Annotated[Path, typer.Option(help="of images, tasks and embeddings")] = Path("build/task_numbers"),
     results: Annotated[Path, typer.Option(help="of accuracies")] = Path("results/task_numbers"),
@@ -318,11 +321,16 @@ def main(
     figures: Annotated[Path, typer.Option(help="folder of the figures")] = Path("docs"),
 ) -> None:
     """Train what is missing, seed after seed; then write the table and a figure for each data set."""
-    for option, chosen, known in (("--data", data, [*DATA]), ("--kind", kinds, [*KINDS])):
-        for name in chosen:
-            if name not in known:
-                raise typer.BadParameter(f"{option}: expected {' or '.join(known)}, got {name!r}")
-    for seed, name, kind, number in product(range(seeds), data, kinds, NUMBERS):
+    numbers = numbers or NUMBERS
+    for option, chosen, known in (
+        ("--data", data, [*DATA]),
+        ("--kind", kinds, [*KINDS]),
+        ("--number", numbers, NUMBERS),
+    ):
+        for one in chosen:
+            if one not in known:
+                raise typer.BadParameter(f"{option}: expected {' or '.join(map(str, known))}, got {one!r}")
+    for seed, name, kind, number in product(range(seeds), data, kinds, numbers):
         study = Study(folder=folder / name, results=results / name, kind=kind, data=name)
         point = Point(study=study, number=number, seed=seed)
         for system in SYSTEMS:

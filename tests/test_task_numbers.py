@@ -89,8 +89,12 @@ def test_the_study_from_end_to_end(
     out, figure = tmp_path / "rows.csv", tmp_path / "task-numbers-glyphs.png"
     places: dict[str, Any] = {"folder": tmp_path / "study", "results": tmp_path / "results", "out": out}
     places |= {"figures": tmp_path, "data": ["glyphs"], "seeds": 1}
+    task_numbers.main(kinds=["uneven"], numbers=[20], **places)
+    first = capsys.readouterr().out
+    assert "uneven, 8 tasks" not in first
+    assert first.count("glyphs, uneven, 20 tasks, seed 0: ") == 5
     task_numbers.main(kinds=["uneven"], **places)
-    told = capsys.readouterr().out
+    told = first + capsys.readouterr().out
     assert told.count("glyphs, uneven, 8 tasks, seed 0: ") == told.count("glyphs, uneven, 20 tasks, seed 0: ") == 5
     rows = pd.read_csv(out)
     assert len(rows) == 2 * 2 * 5
@@ -114,3 +118,5 @@ def test_the_study_from_end_to_end(
         task_numbers.main(kinds=["unevn"], **places)
     with pytest.raises(typer.BadParameter, match=r"--data: expected glyphs, got 'imagenet'"):
         task_numbers.main(**places | {"data": ["imagenet"]})
+    with pytest.raises(typer.BadParameter, match=r"--number: expected 8 or 20, got 9"):
+        task_numbers.main(numbers=[9], **places)
