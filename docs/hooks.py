@@ -18,6 +18,7 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 SECTION = re.compile(r"^<!-- README: (.+) -->$", flags=re.MULTILINE)
 FILE = re.compile(r"^<!-- file: (.+) -->$", flags=re.MULTILINE)
 INTERVAL = re.compile(r"(?<=\d) ± (?=\d)")
+COUNTS = re.compile(r"(?<=\| )[\d-](, [\d-])+(?= \|)")
 COLUMNS, WIDTH = 9, 110
 MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
@@ -45,9 +46,10 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 def unbroken(line: str) -> str:
-    """Intervals stay on one line, but in tables that would become wider than the page."""
+    """Intervals stay on one line; in tables that would become wider than the page they begin another one."""
+    line = COUNTS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), line)
     if line.count("|") > COLUMNS or (line.startswith("|") and len(line) > WIDTH):
-        return line
+        return INTERVAL.sub(" ±\N{NO-BREAK SPACE}", line)
     return INTERVAL.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", line)
 
 
