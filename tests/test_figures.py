@@ -248,8 +248,8 @@ def uneven_tasks_of_photographs() -> Iterator[str]:
     yield (
         f"From 50 of them MeLa has {pair_from(own, 50)}, where true labels have {pair_from(true, 50)}, and from 500 "
         f"{pair_from(own, 500)} and {pair_from(true, 500)}. The ridge head is {behind(ridge, 50, interval=True)} "
-        f"behind from 50 and {behind(ridge, 500, interval=True)} from 500, ProtoNet {behind(protonet, 50, interval=False)}, "
-        f"and {behind(protonet, 500, interval=False)}."
+        f"behind from 50 and {behind(ridge, 500, interval=True)} from 500, ProtoNet "
+        f"{behind(protonet, 50, interval=False)}, and {behind(protonet, 500, interval=False)}."
     )
     few = rows[own].loc["1_shot"]
     assert [*few["true_classes"]] == [64, 64]
