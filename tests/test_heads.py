@@ -72,6 +72,35 @@ def test_transductive_head_is_that_of_easyfsl(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_array_equal(found[task], other(torch.from_numpy(query[task])).argmax(1))
 
 
+def cosines(rows: Floats, others: Floats) -> Floats:
+    return rows @ others.T / np.outer(np.linalg.norm(rows, axis=1), np.linalg.norm(others, axis=1))
+
+
+def rectified(known: Floats, own: Ints, asked: Floats, temperature: float) -> Ints:
+    """What queries are nearest to, once class means count those that are nearest to them."""
+    first = np.stack([known[own == way].mean(0) for way in range(WAYS)])
+    nearest, means = cosines(asked, first).argmax(1), []
+    for way in range(WAYS):
+        members = np.concatenate([known[own == way], asked[nearest == way]])
+        weights = np.exp(temperature * cosines(members, first[[way]]))
+        means.append((weights * members).sum(0) / weights.sum())
+    return cosines(asked, np.stack(means)).argmax(1)
+
+
+def test_transductive_head_moves_the_queries_and_weighs_by_cosines() -> None:
+    support, labels, query, _ = tasks(3)
+    query = query + np.float32(0.5)
+    found = heads.rectified_prototypes(support, labels, query, WAYS)
+    unmoved, alike = [], []
+    for known, own, asked, wanted in zip(support, labels, query, found, strict=True):
+        moved = asked + known.mean(0) - asked.mean(0)
+        np.testing.assert_array_equal(wanted, rectified(known, own, moved, 10))
+        unmoved.append((rectified(known, own, asked, 10) == wanted).all())
+        alike.append((rectified(known, own, moved, 0) == wanted).all())
+    assert not all(unmoved), "where queries lie would make no difference"
+    assert not all(alike), "the temperature would make no difference"
+
+
 def test_the_other_queries_help_the_transductive_head_alone() -> None:
     support, labels, query, asked = tasks(1, 15)
     accuracies = {name: (head(support, labels, query, WAYS) == asked).mean() for name, head in HEADS.items()}

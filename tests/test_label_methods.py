@@ -123,9 +123,12 @@ def test_a_student_learns_from_labels_and_teacher() -> None:
     divergence = (wanted * (wanted / found).log()).sum() * TEMPERATURE**2
     torch.testing.assert_close(loss, (F.cross_entropy(logits, targets, reduction="sum") + divergence) / 2)
     before = {name: value.clone() for name, value in teacher.state_dict().items()}
+    start = [value.clone() for value in student.parameters()]
     student.train()
+    loss.backward()
     torch.optim.SGD(student.parameters(), 0.1).step()
     assert not teacher.training
+    assert not any(torch.equal(value, old) for value, old in zip(student.parameters(), start, strict=True))
     assert not any(name.startswith("_teacher") for name in student.state_dict())
     assert all(torch.equal(value, before[name]) for name, value in teacher.state_dict().items())
 

@@ -23,7 +23,7 @@ from mela.learner import Learner, one_hot, prototypes
 from mela.meta_test import own_rule
 from mela.meta_training import train_on_tasks
 from mela.method import find_method, method_names
-from mela.methods import feat
+from mela.methods import feat, frn
 from mela.methods.anil import ANIL
 from mela.methods.feat import FEAT
 from mela.methods.fomaml import FirstOrderMAML
@@ -213,6 +213,25 @@ def test_frn_puts_maps_together_by_ridge_regression() -> None:
             parts = model.fit(rows.T, query[0, number].numpy().T).coef_
             distance = np.square(np.exp(-0.2) * parts @ rows - query[0, number].numpy()).sum(1).mean()
             np.testing.assert_allclose(found[0, number, way], -1.5 * distance, rtol=1e-4)
+
+
+def test_frn_keeps_vectors_of_different_classes_apart() -> None:
+    generator = torch.Generator().manual_seed(0)
+    own = torch.arange(WAYS).repeat(SHOTS + 2)[None]
+    maps = torch.randn(1, own.shape[1], 4, 5, generator=generator)
+    n_support, learner = WAYS * SHOTS, of(FRN)
+    found, _ = learner.losses(maps, own, n_support, WAYS)
+    logits = learner.logits(maps[:, :n_support], own[:, :n_support], maps[:, n_support:], WAYS)
+    alike = [
+        float(torch.cosine_similarity(one, other, dim=0)) ** 2
+        for first in range(n_support)
+        for second in range(n_support)
+        if own[0, first] != own[0, second]
+        for one in maps[0, first]
+        for other in maps[0, second]
+    ]
+    expected = F.cross_entropy(logits[0], own[0, n_support:]).item() + frn.APART * np.mean(alike)
+    assert found.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_frn_sees_the_maps_before_they_are_pooled() -> None:
