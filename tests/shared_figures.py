@@ -12,7 +12,7 @@ import pandas as pd
 from conftest import ROOT
 
 from benchmark.pairs import differences, holds_anew
-from mela.comparison import Measured, measured, read_results
+from mela.comparison import Measured, measured, read_heads, read_results
 from mela.intervals import Interval
 
 RESULTS = ROOT / "benchmark/results"
@@ -64,6 +64,13 @@ def of_seed(system: str, data: str, seed: int) -> list[float]:
 def pair(system: str, data: str) -> str:
     """1-shot / 5-shot."""
     return f"{mean(system, data, 1)} / {mean(system, data, 5)}"
+
+
+def by_head(system: str, data: str, head: str) -> Any:
+    """Means over all tasks and seeds by a head on a system's features, 1_shot and 5_shot."""
+    rows = read_heads(RESULTS, data).query("system == @system and head == @head")
+    assert len(rows), f"{system} is not measured with the head {head} on {data}"
+    return rows.groupby("setting")["mean"].mean()
 
 
 def ahead(first: str, second: str, data: str, shot: int, *, sure: bool | None = None) -> str:
