@@ -2,14 +2,17 @@
 
 ``python -m bench.method_rates`` after ``dvc repro`` in benchmark/ has drawn the tasks, and trained what ``--start``
 names; goes on where it stopped, and writes results/method_rates.csv. The rates and scales that methods have in
-`mela.methods` were chosen by this table; the regularizers are those of their authors. With ``--longer 0`` nothing is
-trained, and ``--methods logistic`` is the logistic head on what ``--start`` names.
+`mela.methods` were chosen by this table, as was what R2-D2's regularizer starts from; other regularizers are those of
+their authors. With ``--longer 0`` nothing is trained, and ``--methods logistic`` is the logistic head on what
+``--start`` names.
 """
 
+import math
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from torch import nn
@@ -17,6 +20,7 @@ from torch import nn
 from bench.cells import lengthened, logistic_accuracies
 from bench.trials import SEED, Optimizer, Trial, complete, means
 from benchmark import places
+from mela.backbones import build_backbone
 from mela.device import choose_device
 from mela.episodes import Episodes
 from mela.learned import load_learned
@@ -31,6 +35,9 @@ from mela.training import Schedule
 START_SEED = 0
 NOTHING = "nothing"
 LOGISTIC = "logistic"
+# what methods learn under a name of their own, of regularizers the logarithm
+SCALES = {"frn": "gamma"}
+REGULARIZERS = {"frn": "alpha", "r2d2": "log_lambda"}
 RATES: list[tuple[Optimizer, float]] = [
     ("sgd", 0.1),
     ("adam", 0.003),
@@ -56,9 +63,10 @@ class MethodTrial(Trial):
     optimizer : {"sgd", "adam"}
     rate : float
     scale : str
-        Of the logits, at the start; or `NOTHING` where the method does not learn it.
+        Of the logits, at the start; or `NOTHING` where the method does not learn it. FRN's is gamma.
     regularizer : str
-        Of the head; or `NOTHING` where it has none, or learns it.
+        Of the head, at the start where it is learned, as R2-D2's lambda and FRN's exp(alpha); or `NOTHING` where it
+        has none.
     """
 
     method: str
@@ -82,9 +90,12 @@ class MethodTrial(Trial):
         with seeded(SEED):
             learner: Learner = find_method(self.method).build(self.backbone(tasks)).to(device)
         if self.scale != NOTHING:
-            nn.init.constant_(learner.scale, float(self.scale))
+            nn.init.constant_(getattr(learner, SCALES.get(self.method, "scale")), float(self.scale))
         if self.regularizer != NOTHING:
-            learner.regularizer = float(self.regularizer)
+            if self.method in REGULARIZERS:
+                nn.init.constant_(getattr(learner, REGULARIZERS[self.method]), math.log(float(self.regularizer)))
+            else:
+                learner.regularizer = float(self.regularizer)
         if start is not None:
             learner.backbone.load_state_dict(start.state_dict())
         if self.longer:
@@ -134,7 +145,8 @@ def main(
             MethodTrial(data=data, method=LOGISTIC, start=start, longer=0, optimizer="adam", rate=0, **nothing)
         )
     for (optimizer, rate), name in product(rates, [name for name in names if name != LOGISTIC]):
-        scales, regularizers = _tried(name, "initial_scale", scale), _tried(name, "regularizer", regularizer)
+        own = own_head(name)
+        scales, regularizers = _tried(own.scale, scale), _tried(own.regularizer, regularizer)
         for own_scale, own_regularizer in product(scales, regularizers):
             trial = MethodTrial(
                 data=data,
@@ -150,10 +162,28 @@ def main(
     complete(out, trials)
 
 
-def _tried(name: str, attribute: str, values: list[float] | None) -> list[str]:
+class Head(NamedTuple):
+    """The scale and the regularizer that a method starts from, as the table has them."""
+
+    scale: str
+    regularizer: str
+
+
+@cache
+def own_head(name: str) -> Head:
+    """What a method has where a trial says nothing else."""
+    backbone = build_backbone(
+        name="conv4", channels=1, size=28, width=1, drop_rate=0, drop_block=1, mean=[0], std=[1], seed=0
+    )
+    learner = find_method(name).build(backbone).requires_grad_(requires_grad=False)
+    scale = getattr(learner, SCALES.get(name, "scale"), None)
+    regularizer = getattr(learner, REGULARIZERS[name]).exp() if name in REGULARIZERS else learner.regularizer
+    return Head(*(NOTHING if value is None else f"{float(value):g}" for value in (scale, regularizer)))
+
+
+def _tried(own: str, values: list[float] | None) -> list[str]:
     """Values to try of what a method has, by default its own; `NOTHING` where it has none."""
-    own = getattr(find_method(name).learner, attribute, None)
-    return [NOTHING] if own is None else [f"{value:g}" for value in values or [own]]
+    return [own] if own == NOTHING or not values else [f"{value:g}" for value in values]
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pytest
 from conftest import ROOT
 from shared_figures import EMBED, RATES, both, check, prose, tried
 
+from bench.method_rates import own_head
 from benchmark.pairs import signed
 from mela.method import find_method
 
@@ -22,13 +23,20 @@ ALONE = (
 
 def trainings() -> Iterator[str]:
     """How methods are trained, and what other rates would give."""
-    names = ["feat", "frn", "matchingnet", "metaoptnet_ridge", "metaoptnet_svm", "protonet", "r2d2"]
+    none = ("nothing", "nothing")
+    compared = {
+        "feat": none,
+        "frn": ("1", "1"),
+        "matchingnet": ("10", "nothing"),
+        "metaoptnet_ridge": ("10", "50"),
+        "metaoptnet_svm": ("10", "0.1"),
+        "protonet": none,
+        "r2d2": ("10", "1"),
+    }
 
     def on_average(optimizer: str, rate: float) -> str:
-        rows = RATES.rows.loc["glyphs"].query("start == 'nothing' and optimizer == @optimizer and rate == @rate")
-        of = {str(name): own[own.index.isin(["10", "nothing"], "scale")] for name, own in rows.groupby("method")}
-        assert [len(of[name]) for name in names] == [1] * len(names)
-        return both(pd.concat([of[name] for name in names])[["1_shot", "5_shot"]].mean())
+        rows = [RATES.row("glyphs", name, "nothing", 1, optimizer, rate, *head) for name, head in compared.items()]
+        return both(pd.DataFrame(rows).mean())
 
     def slower(data: str, method: str, **how: str) -> str:
         less = tried(data, method, rate=0.001, **how) - tried(data, method, rate=0.003, **how)
@@ -36,7 +44,7 @@ def trainings() -> Iterator[str]:
 
     yield (
         f"over seven methods, Adam at 0.003 has {on_average('adam', 0.003)} on average (1- and 5-shot) and SGD at 0.1 "
-        f"{on_average('sgd', 0.1)} (both with scales of 10, see below)"
+        f"{on_average('sgd', 0.1)} (both with scales of 10, and R2-D2 from λ = 1, see below)"
     )
     feat = [
         both(tried(data, "feat", rate=rate))
@@ -46,7 +54,7 @@ def trainings() -> Iterator[str]:
     yield (
         f"has {feat[0]} at 0.001 and {feat[1]} at 0.0003; on the glyphs {feat[2]}, {feat[3]} and {feat[4]}. The others "
         f"change little at 0.001 on CIFAR-FS: ProtoNet by {slower('cifar_fs', 'protonet')} points, FRN by "
-        f"{slower('cifar_fs', 'frn')}, MetaOptNet's ridge head, from a scale of 10, by "
+        f"{slower('cifar_fs', 'frn', scale='1', regularizer='1')}, MetaOptNet's ridge head, from a scale of 10, by "
         f"{slower('cifar_fs', 'metaoptnet_ridge', scale='10', regularizer='50')}, and FEAT from MeLa's embedding on "
         f"the glyphs by {slower('glyphs', 'feat', start='mela-rfs')}."
     )
@@ -57,8 +65,8 @@ def scales() -> Iterator[str]:
 
 
 def regularizers() -> Iterator[str]:
-    """Without figures of accuracy."""
-    yield from ()
+    undivided = tried("glyphs", "frn", scale="64", regularizer=f"{1 / 64:g}")
+    yield f"= 1/64 here, which has {both(undivided)} on the glyphs."
 
 
 def initial_embedding() -> Iterator[str]:
@@ -66,7 +74,7 @@ def initial_embedding() -> Iterator[str]:
     assert worst["1_shot"] == EMBED.rows.loc["cifar_fs"]["1_shot"].min()
     assert worst["5_shot"] == EMBED.rows.loc["cifar_fs"]["5_shot"].min()
     yield f"with SGD the worst on CIFAR-FS, {both(worst)}"
-    yield f"R2-D2 ({both(tried('cifar_fs', 'r2d2', scale='3'))} on CIFAR-FS, by its own rule)"
+    yield f"R2-D2 ({both(tried('cifar_fs', 'r2d2', scale='3', regularizer='500'))} on CIFAR-FS, by its own rule)"
 
 
 SECTIONS = {
@@ -93,17 +101,15 @@ def shown(heading: str) -> dict[tuple[str, str], str]:
 
 def of_own(attribute: str) -> dict[tuple[str, str], str]:
     """Accuracies of methods on tasks by a scale or a regularizer, with the other as they have it; theirs is bold."""
-    names = {"scale": "initial_scale", "regularizer": "regularizer"}
+    other = {"scale": "regularizer", "regularizer": "scale"}[attribute]
     rows = RATES.rows.reset_index().query("start == 'nothing' and optimizer == 'adam' and rate == 0.003")
-    rows = rows[rows[attribute] != "nothing"]
     found = {}
-    for row in rows.to_dict("records"):
-        method = find_method(str(row["method"]))
-        own = {name: getattr(method.learner, attr, None) for name, attr in names.items()}
-        if all(own[name] is None or float(row[name]) == own[name] for name in names if name != attribute):
+    for row in rows[rows[attribute] != "nothing"].to_dict("records"):
+        own = own_head(str(row["method"]))._asdict()
+        if row[other] == own[other]:
             text = f"{row['1_shot']:.1f} / {row['5_shot']:.1f}"
-            chosen = float(row[attribute]) == own[attribute]
-            found[f"{method.title}, {DATA[row['data']]}", str(row[attribute])] = f"**{text}**" if chosen else text
+            name = f"{find_method(str(row['method'])).title}, {DATA[row['data']]}"
+            found[name, str(row[attribute])] = f"**{text}**" if row[attribute] == own[attribute] else text
     return found
 
 

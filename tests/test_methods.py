@@ -127,6 +127,14 @@ def test_ridge_heads_are_those_of_scikit_learn(kind: type[Learner], regularizer:
         np.testing.assert_allclose(found[task], 3 * model.predict(asked) + changes.get("shift", 0), atol=1e-6)
 
 
+def test_r2d2_starts_from_a_ridge_head() -> None:
+    support, labels, query, _ = features()
+    ridge = of(MetaOptNetRidge)
+    ridge.regularizer = R2D2.initial_lambda
+    found = [learner.logits(support, labels, query, WAYS) for learner in (of(R2D2), ridge)]
+    torch.testing.assert_close(*found)
+
+
 @pytest.mark.parametrize("regularizer", [0.01, MetaOptNetSVM.regularizer, 1.0])
 def test_support_vector_machine_is_that_of_liblinear(regularizer: float) -> None:
     support, labels, query, _ = features(dtype=torch.float64)
