@@ -76,13 +76,13 @@ class Trial:
         model = ModelParams.read(self.params)
         return build_backbone(**configure(model, self.images, tasks.image_ids()), seed=SEED)
 
-    def training(self, stage: str, schedule: Schedule) -> Training:
+    def training(self, stage: str, schedule: Schedule, seed: int = SEED) -> Training:
         """With what all have in common."""
         precision = ModelParams.read(self.params).precision
         return Training(
             stage=stage,
             schedule=schedule,
-            seed=SEED,
+            seed=seed,
             augmentation=self.augmentation,
             compute=Compute(dtype=choose_dtype(precision, choose_device("auto"))),
         )

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from conftest import ROOT, TINY, change
 from PIL import Image
 from ruamel.yaml import YAML
 from shared_matrix import write_matrix
 from test_benchmark_definition import MATRIX, STAGES, filled
+from torch import Tensor
 
-from bench import embed_rates, label_lengths, method_rates
+from bench import distill_seeds, embed_rates, label_lengths, method_rates, svm_ridge
 from bench.environment import for_clone
 from benchmark import code, meta_test, settings, tables, unlabeled
 from benchmark.matrix import Matrix
@@ -29,6 +31,8 @@ from mela import store
 from mela.comparison import read_heads, read_results
 from mela.errors import DivergedError, MelaError
 from mela.heads import HEADS
+from mela.label_learner import LabelLearner
+from mela.methods.metaoptnet_svm import MetaOptNetSVM
 from mela.methods.moco import MoCo
 from mela.params import MethodsParams
 
@@ -230,10 +234,10 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(
         method_rates.main(data="tiny", methods=["protonet"], adam=[0.001], out=out)
         monkeypatch.setattr(method_rates, "START_SEED", 3)
         method_rates.main(data="tiny", methods=["leo"], start="mela-rfs", longer=2, adam=[0.003], out=out)
-        method_rates.main(data="tiny", methods=["metaoptnet_ridge", "frn"], adam=[0.003], scale=[0.5, 20], out=out)
-        method_rates.main(
-            data="tiny", methods=["metaoptnet_svm"], adam=[0.003], scale=[1], regularizer=[0.001, 1], out=out
-        )
+        method_rates.main(data="tiny", methods=["metaoptnet_ridge", "feat"], adam=[0.003], scale=[0.5, 20], out=out)
+        for name in ("metaoptnet_svm", "r2d2", "frn"):
+            method_rates.main(data="tiny", methods=[name], adam=[0.003], scale=[1], regularizer=[0.001, 1000], out=out)
+        method_rates.main(data="tiny", methods=["frn"], adam=[0.003], scale=[1, 20], out=out)
         for asked in (["logistic"], ["finetune"]):
             method_rates.main(data="tiny", methods=asked, start="mela-rfs", longer=0, adam=[0.003], out=out)
             method_rates.main(data="tiny", methods=asked, start="oracle-s2m2", longer=0, adam=[0.003], out=out)
@@ -248,10 +252,15 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(
     assert ridge["scale"].tolist() == ["0.5", "20"]
     assert len(ridge[["1_shot", "5_shot"]].drop_duplicates()) == 2, "a scale is one to train with, not a name"
     assert set(ridge["regularizer"]) == {"50"}
-    machine = table[table["method"] == "metaoptnet_svm"]
-    assert machine["regularizer"].tolist() == ["0.001", "1"]
-    assert len(machine[["1_shot", "5_shot"]].drop_duplicates()) == 2, "nor is a regularizer"
-    assert (table["method"] == "frn").sum() == 1, "it has no scale to try"
+    for name in ("metaoptnet_svm", "r2d2", "frn"):
+        head = table[(table["method"] == name) & table["regularizer"].isin(["0.001", "1000"])]
+        assert head["scale"].tolist() == ["1", "1"]
+        assert len(head[["1_shot", "5_shot"]].drop_duplicates()) == 2, "nor is a regularizer"
+    maps = table[(table["method"] == "frn") & (table["regularizer"] == "1")]
+    assert maps["scale"].tolist() == ["1", "20"], "with its own regularizer, where none is asked for"
+    assert len(maps[["1_shot", "5_shot"]].drop_duplicates()) == 2
+    feat = table.loc[table["method"] == "feat", ["scale", "regularizer"]]
+    assert feat.to_numpy().tolist() == [["nothing", "nothing"]], "it has none to try"
     untrained = table[table["longer"] == 0]
     assert untrained[["method", "start"]].to_numpy().tolist() == [
         [method, start] for method in ("finetune", "logistic") for start in ("mela-rfs", "oracle-s2m2")
@@ -305,6 +314,53 @@ def test_longer_trainings_are_measured_on_validation_tasks_alone(ran: Path, monk
     written = out.stat().st_mtime_ns
     label_lengths.main(**asked, methods=["rfs"])
     assert out.stat().st_mtime_ns == written, "nothing is measured again"
+
+
+def test_students_with_another_seed_are_measured_on_validation_tasks_alone(
+    ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(distill_seeds, "LABELS_SEED", 3)
+    starts: list[tuple[str, Tensor]] = []
+    train = distill_seeds.train_on_labels
+
+    def noted(learner: LabelLearner, *given: Any, **how: Any) -> Any:
+        starts.append((type(learner).__name__, next(learner.parameters()).detach().clone()))
+        return train(learner, *given, **how)
+
+    monkeypatch.setattr(distill_seeds, "train_on_labels", noted)
+    out = Path("distill_seeds.csv")
+    with without_test_tasks():
+        distill_seeds.main(data=["tiny"], seeds=2, out=out)
+    table = pd.read_csv(out)
+    assert table.columns.tolist() == ["data", "labels", "seed", "student", "1_shot", "5_shot"]
+    assert table["student"].tolist() == ["other", "same", "teacher"] * 2
+    assert table["seed"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert table[["1_shot", "5_shot"]].stack().between(20, 100).all()
+    assert len(table["5_shot"].unique()) > 2
+    trained = ["LabelLearner", "DistillLearner", "DistillLearner"]
+    assert [name for name, _ in starts] == trained * 2, "one teacher for both"
+    for teacher, same, other in (starts[:3], starts[3:]):
+        assert torch.equal(teacher[1], same[1])
+        assert not torch.equal(teacher[1], other[1])
+    assert not torch.equal(starts[0][1], starts[3][1])
+
+
+def test_machines_with_a_ridge_are_measured_on_validation_tasks_alone(
+    ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ran)
+    out, rates = Path("svm_ridge.csv"), Path("svm_rates.csv")
+    with without_test_tasks():
+        svm_ridge.main(data=["tiny"], ridge=[0, 50], out=out)
+        method_rates.main(data="tiny", methods=["metaoptnet_svm"], adam=[MetaOptNetSVM.learning_rate], out=rates)
+    table = pd.read_csv(out)
+    assert table.columns.tolist() == ["data", "ridge", "1_shot", "5_shot"]
+    assert table["ridge"].tolist() == [0, 50]
+    plain, ridge = table[["1_shot", "5_shot"]].to_numpy().tolist()
+    assert plain == pd.read_csv(rates)[["1_shot", "5_shot"]].to_numpy()[0].tolist(), "the method itself"
+    assert plain != ridge
+    assert 20 < ridge[1] <= 100
 
 
 def test_the_tables_are_those_of_the_results() -> None:

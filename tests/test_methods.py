@@ -13,6 +13,7 @@ from test_embedding import IMAGES, backbone, episodes, schedule
 from torch import Tensor
 from torch.nn import functional as F
 
+from bench.svm_ridge import RidgeSVM
 from mela.backbones import Backbone, build_backbone
 from mela.errors import DivergedError, MelaError
 from mela.gradient_learner import GradientLearner, SupportBatchNorm
@@ -145,6 +146,21 @@ def test_support_vector_machine_is_that_of_liblinear(regularizer: float) -> None
         machine = LinearSVC(multi_class="crammer_singer", C=regularizer, fit_intercept=False, max_iter=10**6, tol=1e-9)
         machine.fit(support[task].numpy(), labels[task].numpy())
         np.testing.assert_allclose(found[task], machine.decision_function(query[task].numpy()), atol=1e-4)
+
+
+def test_a_ridge_of_the_machine_is_on_the_diagonal_of_the_gram_matrix() -> None:
+    support, labels, query, _ = features(dtype=torch.float64)
+    learner = RidgeSVM(backbone(), ridge=2.0).double()
+    gram, targets = support @ support.mT + 2 * torch.eye(WAYS * SHOTS), one_hot(labels, WAYS, torch.float64)
+    dual = solve(gram, targets, free_variables(gram, targets, learner.regularizer), learner.regularizer)
+    torch.testing.assert_close(
+        learner.logits(support, labels, query, WAYS), learner.scale * (query @ (support.mT @ dual))
+    )
+    without = RidgeSVM(backbone(), ridge=0.0).double()
+    torch.testing.assert_close(
+        without.logits(support, labels, query, WAYS),
+        of(MetaOptNetSVM).double().logits(support, labels, query, WAYS),
+    )
 
 
 def test_support_vector_machine_is_differentiated_where_it_is_solved() -> None:

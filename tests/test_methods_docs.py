@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from conftest import ROOT
@@ -112,53 +111,3 @@ def test_the_page_tells_of_all_methods() -> None:
         assert method.source.replace(",", "").removesuffix(".")[-4:] in rows[f"`{name}`"]
         assert method.source.split()[0].rstrip(",") in rows[f"`{name}`"]
     assert rows.keys() == {f"`{name}`" for name in method_names()}
-
-
-def table_below(heading: str) -> list[list[str]]:
-    """Cells of the header and of all rows."""
-    section = (ROOT / PAGE).read_text(encoding="utf-8").split(heading)[1].split("\n##")[0]
-    head, _, *rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
-    return [head, *rows]
-
-
-@pytest.mark.parametrize(
-    ("heading", "column", "attribute", "other", "others"),
-    [
-        ("### Scale of logits", "scale", "initial_scale", "regularizer", "regularizer"),
-        ("### Regularizer", "regularizer", "regularizer", "scale", "initial_scale"),
-    ],
-)
-def test_heads_are_those_that_were_tried(heading: str, column: str, attribute: str, other: str, others: str) -> None:
-    """The tables are results/method_rates.csv, and what is bold is what methods have."""
-    head, *lines = table_below(heading)
-    names = {find_method(name).title: name for name in method_names()}
-    shown = {}
-    for first, *cells in lines:
-        title, data = first.strip().rsplit(", ", 1)
-        for value, cell in zip(head[1:], cells, strict=True):
-            if cell.strip():
-                key = ({"CIFAR-FS": "cifar_fs"}.get(data, data), names[title], value.strip())
-                shown[key] = cell.strip(" *")
-                assert ("**" in cell) == (float(value) == getattr(find_method(names[title]).learner, attribute)), key
-    tried = pd.read_csv(ROOT / "results/method_rates.csv", dtype={"scale": str, "regularizer": str})
-    tried = tried[(tried["start"] == "nothing") & (tried["optimizer"] == "adam") & (tried["rate"] == 0.003)]
-    own = [getattr(find_method(name).learner, others, None) for name in tried["method"]]
-    same = tried[other] == ["nothing" if value is None else f"{value:g}" for value in own]
-    assert shown == {
-        (row["data"], row["method"], row[column]): f"{row['1_shot']:.1f} / {row['5_shot']:.1f}"
-        for _, row in tried[same & (tried[column] != "nothing")].iterrows()
-    }
-
-
-def test_rates_of_the_initial_embedding_are_those_that_were_tried() -> None:
-    head, *lines = table_below("### Lambda and rate of the initial embedding")
-    tried = pd.read_csv(ROOT / "results/embed_rates.csv").set_index(["data", "optimizer", "ridge"])
-    settings = [("sgd", 0.001), ("sgd", 50), ("adam", 0.001), ("adam", 50)]
-    for name, (optimizer, ridge) in zip(head[1:], settings, strict=True):
-        assert optimizer.upper() in name.upper()
-        assert f"λ₁ = {ridge:g}" in name
-    assert {first.strip() for first, *_ in lines} == {"glyphs", "CIFAR-FS"}
-    for first, *cells in lines:
-        data = first.strip().lower().replace("-", "_")
-        rows = [tried.loc[(data, *setting)] for setting in settings]
-        assert [cell.strip() for cell in cells] == [f"{row['1_shot']:.1f} / {row['5_shot']:.1f}" for row in rows]
