@@ -137,7 +137,7 @@ RATES = Tried("method_rates.csv", HOW)
 EMBED = Tried("embed_rates.csv", ["data", "optimizer", "ridge"])
 NUMBERS = Tried("task_numbers.csv", ["data", "kind", "system", "setting", "training_tasks"])
 LENGTHS = Tried("label_lengths.csv", ["data", "method", "longer"])
-RIDGES = Tried("svm_ridge.csv", ["data", "ridge"])
+VARIANTS = Tried("variants.csv", ["data", "variant"])
 STUDENTS = pd.read_csv(ROOT / "results/distill_seeds.csv").query("data == 'glyphs' and labels == 'mela'")
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import typer
 from conftest import ROOT, TINY, change
 from PIL import Image
 from ruamel.yaml import YAML
@@ -23,7 +24,7 @@ from shared_matrix import write_matrix
 from test_benchmark_definition import MATRIX, STAGES, filled
 from torch import Tensor
 
-from bench import distill_seeds, embed_rates, label_lengths, method_rates, svm_ridge
+from bench import distill_seeds, embed_rates, label_lengths, method_rates, variants
 from bench.environment import for_clone
 from benchmark import code, meta_test, settings, tables, unlabeled
 from benchmark.matrix import Matrix
@@ -32,7 +33,7 @@ from mela.comparison import read_heads, read_results
 from mela.errors import DivergedError, MelaError
 from mela.heads import HEADS
 from mela.label_learner import LabelLearner
-from mela.methods.metaoptnet_svm import MetaOptNetSVM
+from mela.method import find_method
 from mela.methods.moco import MoCo
 from mela.params import MethodsParams
 
@@ -346,21 +347,24 @@ def test_students_with_another_seed_are_measured_on_validation_tasks_alone(
     assert not torch.equal(starts[0][1], starts[3][1])
 
 
-def test_machines_with_a_ridge_are_measured_on_validation_tasks_alone(
-    ran: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variants_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ran)
-    out, rates = Path("svm_ridge.csv"), Path("svm_rates.csv")
+    out, rates = Path("variants.csv"), Path("rates_of_methods.csv")
     with without_test_tasks():
-        svm_ridge.main(data=["tiny"], ridge=[0, 50], out=out)
-        method_rates.main(data="tiny", methods=["metaoptnet_svm"], adam=[MetaOptNetSVM.learning_rate], out=rates)
+        variants.main(data=["tiny"], out=out)
+        for name in ("anil", "metaoptnet_svm"):
+            rate = find_method(name).learner.learning_rate
+            method_rates.main(data="tiny", methods=[name], adam=[rate], out=rates)
     table = pd.read_csv(out)
-    assert table.columns.tolist() == ["data", "ridge", "1_shot", "5_shot"]
-    assert table["ridge"].tolist() == [0, 50]
-    plain, ridge = table[["1_shot", "5_shot"]].to_numpy().tolist()
-    assert plain == pd.read_csv(rates)[["1_shot", "5_shot"]].to_numpy()[0].tolist(), "the method itself"
-    assert plain != ridge
-    assert 20 < ridge[1] <= 100
+    assert table.columns.tolist() == ["data", "variant", "1_shot", "5_shot"]
+    assert table["variant"].tolist() == sorted(variants.VARIANTS)
+    assert table[["1_shot", "5_shot"]].stack().between(20, 100).all()
+    found = table.set_index("variant")[["1_shot", "5_shot"]]
+    own = pd.read_csv(rates).set_index("method")[["1_shot", "5_shot"]]
+    pd.testing.assert_frame_equal(found.loc[own.index], own, check_names=False, check_dtype=False)
+    assert len(found.drop_duplicates()) == len(found)
+    with pytest.raises(typer.BadParameter, match=r"--variant: expected one of metaoptnet_svm, .*, got 'anill'"):
+        variants.main(data=["tiny"], variants=["anill"], out=out)
 
 
 def test_the_tables_are_those_of_the_results() -> None:

@@ -13,7 +13,7 @@ from test_embedding import IMAGES, backbone, episodes, schedule
 from torch import Tensor
 from torch.nn import functional as F
 
-from bench.svm_ridge import RidgeSVM
+from bench.variants import JointANIL, RidgeSVM
 from mela.backbones import Backbone, build_backbone
 from mela.errors import DivergedError, MelaError
 from mela.gradient_learner import GradientLearner, SupportBatchNorm
@@ -156,11 +156,20 @@ def test_a_ridge_of_the_machine_is_on_the_diagonal_of_the_gram_matrix() -> None:
     torch.testing.assert_close(
         learner.logits(support, labels, query, WAYS), learner.scale * (query @ (support.mT @ dual))
     )
-    without = RidgeSVM(backbone(), ridge=0.0).double()
-    torch.testing.assert_close(
-        without.logits(support, labels, query, WAYS),
-        of(MetaOptNetSVM).double().logits(support, labels, query, WAYS),
-    )
+
+
+def test_joint_statistics_are_those_of_all_images_of_a_task() -> None:
+    images = torch.rand(1, 20, 1, 16, 16, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(8)[None] % WAYS
+    plain, joint = (kind(backbone()).eval() for kind in (ANIL, JointANIL))
+    changed = images.clone()
+    changed[:, -1] = 1 - changed[:, -1]
+
+    def of_others(learner: Learner, of: Tensor) -> Tensor:
+        return learner.logits(of[:, :8], labels, of[:, 8:], WAYS)[:, :-1]
+
+    torch.testing.assert_close(of_others(plain, images), of_others(plain, changed))
+    assert not torch.allclose(of_others(joint, images), of_others(joint, changed), atol=1e-4)
 
 
 def test_support_vector_machine_is_differentiated_where_it_is_solved() -> None:
