@@ -388,8 +388,8 @@ def test_the_readme_has_rows_of_the_page() -> None:
         (ROOT / "README.md").read_text(encoding="utf-8").partition("### Beside other methods")[2].partition("\n## ")[0]
     )
     page = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition("## At a glance")[2].partition("\n## ")[0]
-    rows = {line.replace("**", "") for line in page.splitlines()}
-    shown = [line.replace("**", "") for line in text.splitlines() if line.startswith("| ") and "±" in line]
+    rows = set(page.splitlines())
+    shown = [line.replace("**MeLa**", "MeLa") for line in text.splitlines() if line.startswith("| ") and "±" in line]
     assert len(shown) > 5
     assert set(shown) <= rows
 
