@@ -520,6 +520,14 @@ def as_published() -> Iterator[str]:
     yield "MAML is ahead at 1-shot on CIFAR-FS as well (58.9 / 71.5, and 55.5 / 72.0)."
     yield "(98.7 / 99.9, and 98.8 / 99.7); but MAML's figures are of BatchNorm over all queries of a task at once,"
     yield "and gives Reptile 2.3 and 0.6 points (Nichol et al., 2018)."
+    joint = [
+        VARIANTS.pair(data, f"anil{kind}") for data in ("omniglot", "glyphs") for kind in (" with joint statistics", "")
+    ]
+    yield (
+        f"With such statistics ANIL has {joint[0]} in place of {joint[1]} on validation tasks of Omniglot, and "
+        f"{joint[2]} in place of {joint[3]} on those of the glyphs (`python -m bench.variants`; one seed), so that is a "
+        "part of it; the rest probably is training, which is on 1.9 million tasks with Finn et al., and on 7,640 here."
+    )
     level("maml", "protonet", "cifar_fs", 1)
     yield (
         f"On CIFAR-FS (one seed) MAML is level with ProtoNet at 1-shot and {of_one_seed('protonet', 'maml', 5)} behind "
