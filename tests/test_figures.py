@@ -525,8 +525,9 @@ def as_published() -> Iterator[str]:
     ]
     yield (
         f"With such statistics ANIL has {joint[0]} in place of {joint[1]} on validation tasks of Omniglot, and "
-        f"{joint[2]} in place of {joint[3]} on those of the glyphs (`python -m bench.variants`; one seed), so that is a "
-        "part of it; the rest probably is training, which is on 1.9 million tasks with Finn et al., and on 7,640 here."
+        f"{joint[2]} in place of {joint[3]} on those of the glyphs (`python -m bench.variants`; one seed), so that is "
+        "a part of it; the rest probably is training, which is on 1.9 million tasks with Finn et al., and on 7,640 "
+        "here."
     )
     level("maml", "protonet", "cifar_fs", 1)
     yield (
