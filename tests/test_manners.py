@@ -144,7 +144,8 @@ def test_a_stage_says_as_much_as_is_wanted(output: str, lines: int, copied: Path
 
 
 def test_ctrl_c_has_a_status_of_its_own_and_no_traceback() -> None:
-    wait = "lambda: (print('ready', flush=True), time.sleep(30))"
+    # in short parts: a signal just before a sleep is noticed after it
+    wait = "lambda: (print('ready', flush=True), [time.sleep(0.01) for _ in range(3000)])"
     code = f"import time; from mela import cli; cli.app.command('wait')({wait})"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{code}; import sys; sys.argv = ['mela', 'wait']; cli.main()"],
