@@ -12,55 +12,32 @@ from typing import Annotated
 
 import typer
 
-from bench.cells import lengthened, logistic_accuracies
-from bench.trials import SEED, Trial, complete, means
-from mela.device import choose_device
-from mela.label_learner import LabelLearner
-from mela.label_training import train_on_labels
-from mela.method import find_method
-from mela.params import EvaluateParams, PretrainParams
-from mela.seeding import seeded
-from mela.targets import read_targets
-from mela.training import Schedule
-
-START_SEED = 0
+from bench.cells import lengthened
+from bench.label_trials import LabelTrial
+from bench.trials import complete
 
 
 @dataclass(frozen=True, kw_only=True)
-class LengthTrial(Trial):
+class LengthTrial(LabelTrial):
     """A method on labels, and how long it is trained.
 
     Attributes
     ----------
-    labels : str
-        Those of seed `START_SEED`.
     method : str
     longer : float
         Share of the schedule's epochs.
     """
 
-    labels: str
     method: str
     longer: float
 
     def measure(self) -> dict[str, float]:
         """Validation accuracies by the logistic head, and the share of training images that are right in the end."""
-        settings, tasks = PretrainParams.read(self.params), self.tasks("train")
+        settings = self.settings
         if self.longer != 1:
             settings = lengthened(settings, max(1, round(settings.epochs * self.longer)))
-        labels = self.folder / f"seed{START_SEED}" / "labels" / f"{self.labels}.parquet"
-        targets = read_targets(labels, soft=False)
-        backbone = self.backbone(tasks)
-        with seeded(SEED):
-            learner: LabelLearner = find_method(self.method).build(backbone, targets.n_labels)
-        learner.to(choose_device("auto"))
-        schedule = Schedule(**settings.schedule(), rate_name="the learning rate")
-        curve = train_on_labels(
-            learner, self.images, targets, self.training("pretrain", schedule), batch_size=settings.batch_size
-        )
-        head = EvaluateParams.read(self.params)
-        found = means(logistic_accuracies(learner.backbone, self.images, self.tasks("val"), head))
-        return found | {"training": curve[-1].accuracy}
+        learner, curve = self.trained(self.method, settings)
+        return self.accuracies(learner) | {"training": curve[-1].accuracy}
 
 
 def main(

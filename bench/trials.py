@@ -71,10 +71,10 @@ class Trial:
         """Of training images."""
         return Augmentation(**AugmentParams.read(self.params).model_dump())
 
-    def backbone(self, tasks: Episodes) -> Backbone:
+    def backbone(self, tasks: Episodes, seed: int = SEED) -> Backbone:
         """An embedding that has learned nothing, for the images of these tasks."""
         model = ModelParams.read(self.params)
-        return build_backbone(**configure(model, self.images, tasks.image_ids()), seed=SEED)
+        return build_backbone(**configure(model, self.images, tasks.image_ids()), seed=seed)
 
     def training(self, stage: str, schedule: Schedule, seed: int = SEED) -> Training:
         """With what all have in common."""

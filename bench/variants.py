@@ -56,7 +56,8 @@ class JointANIL(ANIL):
     """
 
     def _features(self, weights: dict[str, Tensor], images: Tensor, n_support: int) -> Tensor:
-        return super()._features(weights, images, max(n_support, len(images)))
+        del n_support
+        return super()._features(weights, images, len(images))
 
 
 VARIANTS: dict[str, Callable[[Backbone], Learner]] = {

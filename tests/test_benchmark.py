@@ -24,7 +24,7 @@ from shared_matrix import write_matrix
 from test_benchmark_definition import MATRIX, STAGES, filled
 from torch import Tensor
 
-from bench import distill_seeds, embed_rates, label_lengths, method_rates, variants
+from bench import distill_seeds, embed_rates, label_lengths, label_trials, method_rates, variants
 from bench.environment import for_clone
 from benchmark import code, meta_test, settings, tables, unlabeled
 from benchmark.matrix import Matrix
@@ -301,7 +301,7 @@ def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone(
 
 def test_longer_trainings_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ran)
-    monkeypatch.setattr(label_lengths, "START_SEED", 3)
+    monkeypatch.setattr(label_trials, "START_SEED", 3)
     out = Path("label_lengths.csv")
     asked = {"data": ["tiny"], "labels": ["mela"], "longer": [0.5, 2], "out": out}
     with without_test_tasks():
@@ -321,15 +321,15 @@ def test_students_with_another_seed_are_measured_on_validation_tasks_alone(
     ran: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ran)
-    monkeypatch.setattr(distill_seeds, "LABELS_SEED", 3)
+    monkeypatch.setattr(label_trials, "START_SEED", 3)
     starts: list[tuple[str, Tensor]] = []
-    train = distill_seeds.train_on_labels
+    train = label_trials.train_on_labels
 
     def noted(learner: LabelLearner, *given: Any, **how: Any) -> Any:
         starts.append((type(learner).__name__, next(learner.parameters()).detach().clone()))
         return train(learner, *given, **how)
 
-    monkeypatch.setattr(distill_seeds, "train_on_labels", noted)
+    monkeypatch.setattr(label_trials, "train_on_labels", noted)
     out = Path("distill_seeds.csv")
     with without_test_tasks():
         distill_seeds.main(data=["tiny"], seeds=2, out=out)
