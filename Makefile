@@ -30,6 +30,7 @@ check: setup     ## format, lint, security, types, and that dvc.lock belongs to 
 	ruff check .
 	mypy
 	python .ci/audit.py
+	dvc repro --quiet code
 	dvc repro --allow-missing --dry | grep 'up to date'
 
 bench: setup     ## measure speed against references in the same run: results/bench.json

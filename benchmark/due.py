@@ -16,14 +16,15 @@ from dvc.repo import Repo
 from dvc.stage import Stage
 from dvc_data.hashfile.hash_info import HashInfo
 
-from benchmark import code, places, settings
+from benchmark import places, settings
 from benchmark.matrix import PARAMS, Matrix
 from mela.errors import MelaError, one_line
 from mela.output import ending_in_one_line
+from stages import code
 
 MEASURED = ("test_", "score_labels")
 # what these make is written anew here, and tells the stages that read it whether anything has changed
-CODE, SETTINGS = "code_", "settings"
+NOT_JUDGED = ("code", "settings")
 
 
 def due(repo: Repo) -> list[str]:
@@ -48,7 +49,7 @@ def has_changed(stage: Stage, locked: Mapping[str, HashInfo]) -> bool:
     locked : mapping of str to HashInfo
         What stages have made, by its path: it stands for files that are missing.
     """
-    if stage.name.startswith((CODE, SETTINGS)):
+    if stage.name.startswith(NOT_JUDGED):
         return False
     if stage.changed_stage() or not all(dep.hash_info for dep in stage.deps):
         return True
@@ -79,10 +80,7 @@ def main(params: Path = PARAMS) -> None:
 def _due_after_update(matrix: Matrix) -> list[str]:
     """The cells that are due, after code and settings are written as they are now."""
     repo = Repo(str(places.BENCHMARK))
-    for stage in repo.index.stages:
-        if stage.name.startswith(CODE):
-            kind = stage.name.removeprefix(CODE)
-            code.main(kind=kind, out=places.RUNS / "code" / f"{kind}.json")
+    code.main(benchmark=True)
     for data in matrix.data:
         for seed in matrix.seeds:
             settings.main(data=data, seed=seed)

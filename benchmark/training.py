@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,11 +17,15 @@ from mela.errors import MelaError
 from mela.image_learner import ImageLearner
 from mela.learned import AnyLearner, save_learner
 from mela.learner import Learner
-from mela.params import AugmentParams, MethodsParams, ModelParams, PretrainParams, RuntimeParams
+from mela.params import AugmentParams, ModelParams, RuntimeParams
 from mela.training import Epoch, Schedule, Training, curve_table
 from stages.checkpoints import checkpoint
 from stages.processes import computing
 from stages.training import training_of
+
+if TYPE_CHECKING:
+    # a stage depends on the block that it reads, and not on those of other trainings
+    from mela.params import MethodsParams, PretrainParams
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +55,7 @@ class Prepared:
 
 
 def own_schedule(
-    settings: MethodsParams | PretrainParams, learner: Learner | ImageLearner, embedding_rate: float = 1
+    settings: "MethodsParams | PretrainParams", learner: Learner | ImageLearner, embedding_rate: float = 1
 ) -> Schedule:
     """Of a method that has a learning rate of its own, of which the embedding may learn at a share."""
     return Schedule(
@@ -64,7 +68,7 @@ def own_schedule(
 
 @contextmanager
 def prepared(
-    kind: str, method: str, settings: MethodsParams | PretrainParams, params: Path, inputs: Mapping[str, str]
+    kind: str, method: str, settings: "MethodsParams | PretrainParams", params: Path, inputs: Mapping[str, str]
 ) -> Iterator[Prepared]:
     """Whatever a training needs beside a learner, its data and its schedule.
 

@@ -28,6 +28,8 @@ class Block(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     block: ClassVar[str]
+    # whether the benchmark of methods alone has it
+    extra: ClassVar[bool] = False
 
     @classmethod
     def read(cls, path: Path = PARAMS) -> Self:
@@ -51,11 +53,21 @@ class Block(BaseModel):
 def read_document(path: Path) -> dict[str, object]:
     """A params file as plain dictionaries; only its syntax and the names of its blocks are checked."""
     document = read_yaml(path)
-    known = {block.block for block in (*BLOCKS, *EXTRA_BLOCKS)}
+    known = {block.block for block in known_blocks()}
     for name in document:
         if name not in known:
             raise MelaError(f"{path}: {name}: unknown block; expected one of {', '.join(sorted(known))}")
     return document
+
+
+def known_blocks(kind: type[Block] = Block) -> list[type[Block]]:
+    """Return all kinds of blocks that are defined in this process.
+
+    What every stage calls uses this and not `BLOCKS`, which names all blocks: a stage then depends only on the blocks
+    that it reads, and a new key in another block does not rerun it.
+    """
+    found = [kind] if "block" in vars(kind) else []
+    return found + [block for derived in kind.__subclasses__() for block in known_blocks(derived)]
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -288,6 +300,7 @@ class MethodsParams(_Decays):
     """How long the benchmark trains each method on tasks; the method says at which learning rate."""
 
     block: ClassVar[str] = "methods"
+    extra: ClassVar[bool] = True
     tasks_per_epoch: Positive
     tasks_per_step: Positive
 
@@ -353,8 +366,9 @@ EXTRA_BLOCKS: tuple[type[Block], ...] = (MethodsParams, TuningParams)
 
 def check_document(path: Path) -> None:
     """Check every block of a params file; raises MelaError at the first that is missing or wrong."""
-    for block in BLOCKS:
-        block.read(path)
+    for block in known_blocks():
+        if not block.extra:
+            block.read(path)
 
 
 def parameters_text(path: Path) -> str:

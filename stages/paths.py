@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+CODE = Path("data/code")
 IMAGES = Path("data/images/images.npy")
 INDEX = Path("data/images/index.parquet")
 TASKS = Path("data/images/tasks.parquet")

@@ -1,15 +1,21 @@
 """How training stages train, from their parameters."""
 
+from typing import TYPE_CHECKING
+
 from mela.augmentation import Augmentation
 from mela.checkpoints import Checkpoint
 from mela.compute import Compute
-from mela.params import AugmentParams, EmbedParams, MethodsParams, PretrainParams
+from mela.params import AugmentParams
 from mela.training import Schedule, Training, log_epoch
 from mela.watching import Watch
 
+if TYPE_CHECKING:
+    # a stage depends on the block that it reads, and not on those of other trainings
+    from mela.params import EmbedParams, MethodsParams, PretrainParams
+
 
 def training_of(
-    settings: EmbedParams | PretrainParams | MethodsParams,
+    settings: "EmbedParams | PretrainParams | MethodsParams",
     augment: AugmentParams,
     schedule: Schedule,
     *,

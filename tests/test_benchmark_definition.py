@@ -1,6 +1,5 @@
 """The benchmark's own dvc.yaml held against the code, as the pipeline's is, and what each kind of method may see."""
 
-import ast
 import re
 import shlex
 from itertools import product
@@ -31,23 +30,21 @@ from mela.params import (
     check_document,
 )
 from mela.published import SYSTEMS
+from stages.definitions.files import OF_BENCHMARK
+from stages.definitions.reaching import Code
 
 HERE = ROOT / "benchmark"
 YAML_FILES = {name: YAML(typ="safe").load((HERE / f"{name}.yaml").read_text("utf-8")) for name in ("dvc", "params")}
 STAGES: dict[str, dict[str, Any]] = YAML_FILES["dvc"]["stages"]
+# the stage in front of all others
+CODE = STAGES.pop("code")
 PARAMS: dict[str, Any] = YAML_FILES["params"]
 MATRIX = Matrix.read(HERE / "params.yaml")
 # whose labels, tasks or truth a stage may see
 TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
-# stages that depend on the code of a kind in one file, and what that kind is of
-CODE = {
-    "tasks": ("benchmark/tasks.py", [*PARAMS["task_methods"], *PARAMS["tuned_methods"]]),
-    "labels": ("benchmark/labels.py", [*PARAMS["label_methods"], "distill"]),
-    "images": ("benchmark/unlabeled.py", PARAMS["image_methods"]),
-    "test": ("benchmark/meta_test.py", method_names()),
-}
-KIND_OF = {"tasks": "tasks", "tuned": "tasks", "labels": "labels", "distill": "labels", "unlabeled": "images"}
-KIND_OF |= {stage: "test" for stage in STAGES if stage.startswith("test_")}
+# stages of a method, whose file they depend on
+OF_A_METHOD = {"tasks", "tuned", "labels", "distill", "unlabeled"}
+OF_A_METHOD |= {stage for stage in STAGES if stage.startswith("test_")} - {"test_initial"}
 TRAINING_IMAGES = {"glyphs": 80 * 60, "omniglot": 1028 * 20, "cifar_fs": 64 * 600, "fc100": 60 * 600}
 TRAINING_IMAGES |= {f"{name}_resnet12": TRAINING_IMAGES[name] for name in ("cifar_fs", "fc100")}
 LABELS = {"label_mela", "label_kmeans", "label_oracle", "score_labels", "labels", "distill"}
@@ -57,22 +54,6 @@ def script(stage: str) -> Path:
     found = re.search(r"python -m ([\w.]+)", STAGES[stage]["cmd"])
     assert found is not None
     return ROOT.joinpath(*found[1].split(".")).with_suffix(".py")
-
-
-def all_imports(path: Path) -> set[Path]:
-    seen, waiting = {path}, [path]
-    while waiting:
-        here = waiting.pop()
-        new = imported_modules(here)
-        for node in ast.walk(ast.parse(here.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "benchmark":
-                names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
-                new |= {
-                    file for name in names if (file := ROOT.joinpath(*name.split(".")).with_suffix(".py")).is_file()
-                }
-        waiting += new - seen
-        seen |= new
-    return seen
 
 
 def listed(stage: str, *kinds: str) -> list[str]:
@@ -90,33 +71,52 @@ def filled(text: str, cell: dict[str, Any]) -> str:
     return re.sub(r"\$\{item\.(\w+)\}", lambda found: str(cell[found[1]]), text)
 
 
-def modules(stage: str) -> set[Path]:
-    """Code that a stage lists, but for its method."""
-    return {(HERE / entry).resolve() for entry in listed(stage, "deps") if entry.endswith(".py") and "${" not in entry}
-
-
-@pytest.mark.parametrize("kind", CODE)
-def test_code_of_a_kind_is_what_its_script_and_methods_import(kind: str) -> None:
-    path, methods = CODE[kind]
-    imports = all_imports(ROOT / path).union(*(all_imports(ROOT / f"mela/methods/{name}.py") for name in methods))
-    shared = {file for file in imports if file.parent.name != "methods"}
-    assert modules(f"code_{kind}") == shared | {HERE / "code.py", HERE / "places.py"}
-    assert listed(f"code_{kind}", "outs") == [f"runs/code/{kind}.json"]
-
-
-@pytest.mark.parametrize("stage", [stage for stage in STAGES if not stage.startswith("code_")])
-def test_dependencies_are_the_imports_and_the_method(stage: str) -> None:
-    of_kind = [entry for entry in listed(stage, "deps") if entry.startswith("runs/code/")]
-    if stage in KIND_OF:
-        kind = KIND_OF[stage]
-        assert of_kind == [f"runs/code/{kind}.json"]
-        assert script(stage) == ROOT / CODE[kind][0]
-        assert not {path for path in modules(stage) if path.parent.name != "methods"}
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_code_that_a_stage_depends_on_is_that_of_its_script_and_its_method(stage: str) -> None:
+    found = [entry for entry in listed(stage, "deps") if entry.endswith(".py") or "/code/" in entry]
+    module = script(stage).relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+    assert found[0] == f"runs/code/{script(stage).stem}.json"
+    assert OF_BENCHMARK.starts(ROOT)[script(stage).stem] == (module, None)
+    methods = {
+        entry.removeprefix("runs/code/methods/").removesuffix(".json").removeprefix("${item.").removesuffix("}")
+        for entry in found[1:]
+    }
+    if stage in OF_A_METHOD:
+        own = {word for word in STAGES[stage].get("matrix", {}) if word == "method"} or {"distill"}
+        # a generation learns from the former, the first of which is no distillation
+        assert methods == own | ({"rfs"} if stage == "distill" else set())
     else:
-        assert not of_kind
-        assert modules(stage) == all_imports(script(stage))
-    named = any("mela/methods/" in entry for entry in listed(stage, "deps"))
-    assert named == (stage in KIND_OF and stage != "test_initial")
+        assert not methods
+
+
+def test_the_stage_in_front_writes_the_code_of_all_scripts_and_methods() -> None:
+    """It runs always: DVC would find compiled files, too, in folders that are not below the benchmark."""
+    assert {
+        "desc": CODE["desc"],
+        "cmd": "cd .. && python -m stages.code --benchmark",
+        "always_changed": True,
+        "outs": ["runs/code"],
+    } == CODE
+    assert OF_BENCHMARK.out == Path("benchmark/runs/code")
+    starts = OF_BENCHMARK.starts(ROOT)
+    assert {name for name in starts if name.startswith("methods/")} == {f"methods/{name}" for name in method_names()}
+    assert starts["methods/maml"] == ("mela.methods.maml", "METHOD")
+
+
+@pytest.mark.parametrize(
+    ("name", "stages"),
+    [
+        ("mela.labeler.LearnLabeler", {"label_mela"}),
+        ("mela.params.LabelerParams", {"label_mela", "settings"}),
+        ("mela.params.TuningParams", {"tasks", "tuned", "settings"}),
+        ("mela.ridge.ridge_query_losses", {"embed"}),
+        ("mela.errors.MelaError", {*STAGES}),
+    ],
+)
+def test_a_definition_touches_the_stages_that_reach_it_alone(name: str, stages: set[str]) -> None:
+    code = Code(ROOT)
+    reached = {file: code.reached(*start) for file, start in OF_BENCHMARK.starts(ROOT).items()}
+    assert {stage for stage in STAGES if name in reached[script(stage).stem]} == stages
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "mela/methods").glob("[!_]*.py")), ids=lambda path: path.stem)
@@ -149,7 +149,7 @@ def test_what_a_method_may_see(stage: str) -> None:
     if stage in ("labels", "distill"):
         assert not any("train.parquet" in file for file in files), "labels are all that it sees"
     if stage == "unlabeled":
-        seen = {Path(file).name for file in listed(stage, "deps") if not file.endswith((".py", "code/images.json"))}
+        seen = {Path(file).name for file in listed(stage, "deps") if not file.startswith("runs/code/")}
         assert seen == {"images.npy", "listing.parquet"}, "images are all that it sees"
         assert store.LISTING.names == ["image_id"]
     for name, kind in SEES.items():

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,13 @@ import pytest
 from ruamel.yaml import YAML
 
 from mela.params import BLOCKS
+from stages.definitions.files import PIPELINE
+from stages.definitions.reaching import Code
 
 ROOT = Path(__file__).parents[1]
 STAGES: dict[str, dict[str, Any]] = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+# the stage in front of all others
+CODE = STAGES.pop("code")
 MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
 PACKAGE_DATA = {
     "mela/data/benchmarks.py": ["mela/data/splits"],
@@ -40,13 +45,10 @@ def imported_modules(path: Path) -> set[Path]:
     return found
 
 
-def all_imports(path: Path) -> set[str]:
-    seen, waiting = {path}, [path]
-    while waiting:
-        new = imported_modules(waiting.pop()) - seen
-        seen |= new
-        waiting += new
-    return {file.relative_to(ROOT).as_posix() for file in seen}
+@cache
+def reached(stage: str) -> set[str]:
+    """Names of the definitions that a stage's script reaches."""
+    return set(Code(ROOT).reached(f"stages.{stage}"))
 
 
 def listed(stage: str, *kinds: str) -> list[str]:
@@ -56,6 +58,7 @@ def listed(stage: str, *kinds: str) -> list[str]:
 
 def test_every_script_is_a_stage() -> None:
     scripts = {path.stem for path in (ROOT / "stages").glob("*.py")} - {
+        "code",
         "__init__",
         "checkpoints",
         "guard",
@@ -70,9 +73,17 @@ def test_every_script_is_a_stage() -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_dependencies_are_the_imports(stage: str) -> None:
-    code = [entry for entry in listed(stage, "deps") if entry.endswith(".py")]
-    assert sorted(code) == sorted(all_imports(ROOT / "stages" / f"{stage}.py"))
+def test_the_code_that_a_stage_depends_on_is_the_file_of_its_script(stage: str) -> None:
+    code = [entry for entry in listed(stage, "deps") if entry.endswith(".py") or entry.startswith("data/code")]
+    assert code == [f"data/code/{stage}.json"]
+    assert PIPELINE.starts(ROOT)[stage] == (f"stages.{stage}", None)
+
+
+def test_the_stage_in_front_reads_all_code_and_writes_all_files() -> None:
+    assert CODE["cmd"] == "python -m stages.code"
+    assert CODE["deps"] == ["mela", "stages"]
+    assert CODE["outs"] == ["data/code"] == [PIPELINE.out.as_posix()]
+    assert "params" not in CODE
 
 
 def test_package_data_is_listed_where_it_is_read() -> None:
@@ -87,13 +98,8 @@ def test_package_data_is_listed_where_it_is_read() -> None:
     for stage in STAGES:
         for reader, names in PACKAGE_DATA.items():
             for name in names:
-                assert (name in listed(stage, "deps")) == (reader in listed(stage, "deps"))
-
-
-@pytest.mark.parametrize("path", sorted(ROOT.glob("mela/*/**/__init__.py")), ids=str)
-def test_packages_hold_no_code(path: Path) -> None:
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    assert [type(node) for node in body] == [ast.Expr], "no stage lists this file, so only a docstring may stand here"
+                module = reader.removesuffix(".py").replace("/", ".")
+                assert (name in listed(stage, "deps")) == any(one.startswith(f"{module}.") for one in reached(stage))
 
 
 def test_all_packages_are_installed() -> None:
@@ -104,30 +110,23 @@ def test_all_packages_are_installed() -> None:
     assert sorted(listed_packages) == sorted(".".join(folder.parts) for folder in folders)
 
 
-def test_what_the_package_offers_is_used_by_nobody_inside() -> None:
-    """No stage lists the package's own file, which only says from where users import what when they ask for it."""
-    body = ast.parse((ROOT / "mela/__init__.py").read_text(encoding="utf-8")).body
-    assert [type(node) for node in body] == [ast.Expr, ast.ImportFrom, ast.If, ast.Assign, ast.FunctionDef]
-    assert isinstance(body[-1], ast.FunctionDef)
-    assert body[-1].name == "__getattr__"
-    for path in [*ROOT.glob("mela/**/*.py"), *ROOT.glob("stages/*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module == "mela":
-                for alias in node.names:
-                    assert ROOT.joinpath("mela", alias.name).with_suffix(".py").is_file(), f"{path}: {alias.name}"
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_prepares_every_stage_is_part_of_its_code(stage: str) -> None:
+    """The package's own file guards the process before the script runs."""
+    assert {"stages:statements", "stages.guard.guard", "stages.orphans.watch", "stages.run.run"} <= reached(stage)
 
 
-def test_what_starts_every_stage_knows_nothing_of_their_work() -> None:
-    """No stage lists the package's own file either, which prepares the process for signals, but what it says."""
-    assert imported_modules(ROOT / "stages/__init__.py") == {ROOT / "stages/guard.py"}
-    assert imported_modules(ROOT / "stages/guard.py") == {
-        ROOT / "mela/errors.py",
-        ROOT / "mela/output.py",
-        ROOT / "stages/orphans.py",
-    }
-    assert imported_modules(ROOT / "stages/orphans.py") == {ROOT / "mela/output.py"}
-    assert imported_modules(ROOT / "mela/output.py") == {ROOT / "mela/errors.py"}
-    assert all({"mela/errors.py", "mela/output.py"} <= {*listed(stage, "deps")} for stage in STAGES)
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_reaches_the_blocks_of_parameters_that_it_lists(stage: str) -> None:
+    """A new key in another block does not rerun it."""
+    blocks = {block.block for block in BLOCKS if f"mela.params.{block.__name__}" in reached(stage)}
+    listed_blocks = {key.split(".")[0] for key in listed(stage, "params")}
+    assert blocks - {"runtime"} == listed_blocks
+
+
+def test_labels_alone_depend_on_how_labels_are_inferred() -> None:
+    inside = {stage for stage in STAGES if any(name.startswith("mela.labeler.") for name in reached(stage))}
+    assert inside == {"label"}
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -136,7 +135,7 @@ def test_paths_of_the_script_are_listed(stage: str) -> None:
     defaults = {p.default.as_posix() for p in parameters if isinstance(p.default, Path)} - {"params.yaml"}
     files = listed(stage, "deps", "outs", "metrics", "plots")
     data = [name for names in PACKAGE_DATA.values() for name in names]
-    files = [file for file in files if not file.endswith(".py") and "${" not in file and file not in data]
+    files = [file for file in files if not file.startswith("data/code") and "${" not in file and file not in data]
     assert sorted(files) == sorted(defaults)
 
 

@@ -1,0 +1,15 @@
+"""Write what stages depend on as far as code goes: hashes of the definitions that their scripts reach."""
+
+from pathlib import Path
+
+from stages.definitions.files import OF_BENCHMARK, PIPELINE
+from stages.run import run
+
+
+def main(benchmark: bool = False) -> None:
+    """Read the project's code; write a file of hashes for each script of the pipeline, or of the benchmark."""
+    (OF_BENCHMARK if benchmark else PIPELINE).write(Path())
+
+
+if __name__ == "__main__":
+    run(main)

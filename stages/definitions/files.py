@@ -1,0 +1,66 @@
+"""The files of hashes that stages depend on: one for each script, and one for each method."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mela.atomic import together
+from mela.errors import MelaError
+from mela.store import write_json
+from stages import paths
+from stages.definitions.reaching import Code, scripts
+
+Start = tuple[str, str | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """The files of a pipeline, all paths relative to the root of the repository.
+
+    Attributes
+    ----------
+    out : Path
+        The folder that they are in.
+    folders : tuple of Path
+        Where its scripts are.
+    methods : Path, optional
+        Where its methods are, which are found by their names and say what they are as ``METHOD``.
+    """
+
+    out: Path
+    folders: tuple[Path, ...]
+    methods: Path | None = None
+
+    def starts(self, root: Path) -> dict[str, Start]:
+        """The module behind each file, by the file's name without its suffix, and the name in it that counts.
+
+        Raises
+        ------
+        MelaError
+            Two scripts have one name.
+        """
+        found: dict[str, Start] = {}
+        for script in (script for folder in self.folders for script in scripts(root, folder)):
+            name = script.rpartition(".")[2]
+            if name in found:
+                raise MelaError(f"{script}: the script {found[name][0]} has the same name; rename one of them")
+            found[name] = (script, None)
+        if self.methods:
+            for path in sorted((root / self.methods).glob("[!_]*.py")):
+                found[f"methods/{path.stem}"] = (".".join([*self.methods.parts, path.stem]), "METHOD")
+        return found
+
+    def write(self, root: Path) -> None:
+        """Write all files, and nothing else, into the folder."""
+        code = Code(root)
+        contents = {name: code.reached(*start) for name, start in self.starts(root).items()}
+        with together():
+            for name, content in contents.items():
+                write_json(root / self.out / f"{name}.json", content)
+        for path in (root / self.out).rglob("*.json"):
+            if path.relative_to(root / self.out).with_suffix("").as_posix() not in contents:
+                path.unlink()
+
+
+BENCHMARK = Path("benchmark")
+PIPELINE = Files(out=paths.CODE, folders=(Path("stages"),))
+OF_BENCHMARK = Files(out=BENCHMARK / "runs/code", folders=(Path("stages"), BENCHMARK), methods=Path("mela/methods"))

@@ -1,0 +1,256 @@
+"""Carry lock files over to code that has moved or was rewritten, without running the stages again.
+
+A stage is carried over if the lock file says that it was up to date at an old revision, and if all definitions that it
+reaches are the same at that revision and now. Stages that were due at the old revision stay due.
+"""
+
+import hashlib
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+
+from mela.errors import MelaError
+from mela.output import ending_in_one_line, log
+from stages.definitions.files import BENCHMARK, OF_BENCHMARK, PIPELINE, Files
+from stages.definitions.reaching import Code
+
+PIPELINES = {Path(): PIPELINE, BENCHMARK: OF_BENCHMARK}
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What a dvc.yaml says of a stage, with its variables filled in.
+
+    Attributes
+    ----------
+    command : str
+    deps : list of str
+        As the lock file writes their paths.
+    """
+
+    command: str
+    deps: list[str]
+
+
+@dataclass(kw_only=True)
+class Side:
+    """A pipeline at one revision.
+
+    Attributes
+    ----------
+    root : Path
+        The repository.
+    folder : Path
+        Of the pipeline, below that.
+    stages : dict
+        All stages by their names.
+    code : set of str
+        Those of their dependencies that are code, or are written by stages that read code.
+    """
+
+    root: Path
+    folder: Path
+    stages: dict[str, Stage]
+    code: set[str] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, root: Path, folder: Path) -> "Side":
+        """Read a dvc.yaml, and write what its stages `code` write."""
+        from dvc.dependency import ParamsDependency
+        from dvc.repo import Repo
+
+        repo = Repo(str(root / folder))
+        side = cls(root=root, folder=folder, stages={})
+        written: list[str] = []
+        for stage in repo.index.stages:
+            files = [dep.def_path for dep in stage.deps if not isinstance(dep, ParamsDependency)]
+            side.stages[stage.name] = Stage(command=stage.cmd, deps=files)
+            if is_code(stage.name):
+                written += [out.def_path for out in stage.outs]
+                _run(stage.cmd, root / folder)
+        side.code = {
+            dep
+            for stage in side.stages.values()
+            for dep in stage.deps
+            if dep.endswith(".py") or any(dep == out or dep.startswith(f"{out}/") for out in written)
+        }
+        return side
+
+    def file(self, dep: str) -> dict[str, Any]:
+        """A dependency that is there, as a lock file writes it."""
+        content = (self.root / self.folder / dep).read_bytes()
+        digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        return {"path": dep, "hash": "md5", "md5": digest, "size": len(content)}
+
+
+def is_code(stage: str) -> bool:
+    """Whether a stage only writes down what the code of others is."""
+    return stage == "code" or stage.startswith("code_")
+
+
+def main(
+    old: Annotated[str, typer.Argument(help="Git revision for whose code the lock files are")],
+    new: Annotated[str | None, typer.Argument(help="Git revision of the code now; the working tree by default")] = None,
+    moved: Annotated[
+        list[str] | None, typer.Option(help="OLD=NEW: a module or definition that has another name now")
+    ] = None,
+    accept: Annotated[list[str] | None, typer.Option(help="a definition that differs and still does the same")] = None,
+) -> None:
+    """Rewrite dvc.lock and benchmark/dvc.lock for code that differs in no definition that a stage reaches."""
+    renamed = dict(_pair(text) for text in moved or [])
+    with _clone(old) as before, _clone(new) if new else _here() as after:
+        locks = [
+            Lock(folder / "dvc.lock", Side.read(before, folder), Side.read(after, folder), files, renamed)
+            for folder, files in PIPELINES.items()
+        ]
+        for lock in locks:
+            lock.carry_over(frozenset(accept or []))
+    if problems := {name: stages for lock in locks for name, stages in lock.problems.items()}:
+        raise MelaError(_refusal(old, problems))
+    for lock in locks:
+        lock.write()
+
+
+class Lock:
+    """A lock file that is being carried over."""
+
+    def __init__(self, path: Path, old: Side, new: Side, files: Files, renamed: Mapping[str, str]) -> None:
+        from dvc.utils.serialize import load_yaml
+
+        self.path, self.old, self.new, self.files = path, old, new, files
+        self.content: dict[str, Any] = load_yaml(path)
+        self.starts = files.starts(new.root)
+        self.problems: dict[str, list[str]] = {}
+        self._before, self._after = Code(old.root, renamed=renamed), Code(new.root)
+        self._renamed = renamed
+        self._differences: dict[str, list[str]] = {}
+        self.carried, self.due = 0, 0
+
+    def carry_over(self, accepted: frozenset[str]) -> None:
+        """Give each stage that is up to date the new dependencies, or note why that cannot be."""
+        entries: dict[str, Entry] = self.content["stages"]
+        for name in list(entries):
+            if is_code(name):
+                if name not in self.new.stages:
+                    del entries[name]
+                continue
+            if name not in self.old.stages or name not in self.new.stages or not self._is_current(name, entries[name]):
+                self.due += 1
+                continue
+            entries[name] = self._carried(name, entries[name], accepted)
+            self.carried += 1
+
+    def _is_current(self, name: str, entry: Entry) -> bool:
+        """Whether a stage ran with the code of the old revision."""
+        stage = self.old.stages[name]
+        locked = {dep["path"]: dep for dep in entry.get("deps", [])}
+        return _words(entry["cmd"]) == _words(stage.command) and all(
+            dep in locked and locked[dep] == self.old.file(dep) for dep in stage.deps if dep in self.old.code
+        )
+
+    def _carried(self, name: str, entry: Entry, accepted: frozenset[str]) -> Entry:
+        before, after = self.old.stages[name], self.new.stages[name]
+        if _values(before.command) != _values(after.command):
+            self.problems.setdefault(f"the command of {name.split('@')[0]}", []).append(name)
+        locked = {dep["path"]: dep for dep in entry.get("deps", [])}
+        deps = []
+        for dep in after.deps:
+            if dep in self.new.code:
+                for difference in self._compared(dep):
+                    if difference not in accepted:
+                        self.problems.setdefault(difference, []).append(name)
+                deps.append(self.new.file(dep))
+            elif dep in locked:
+                deps.append(locked[dep])
+            else:
+                self.problems.setdefault(f"{dep}, which was no dependency,", []).append(name)
+        return entry | {"cmd": after.command, "deps": deps}
+
+    def _compared(self, dep: str) -> list[str]:
+        """Definitions behind a file of hashes that are not the same in both trees."""
+        if dep not in self._differences:
+            out = (self.new.root / self.files.out).resolve()
+            file = (self.new.root / self.new.folder / dep).resolve()
+            module, start = self.starts[file.relative_to(out).with_suffix("").as_posix()]
+            former = {new: old for old, new in self._renamed.items()}.get(module, module)
+            before, after = self._before.reached(former, start), self._after.reached(module, start)
+            changed = [one for one in after if after[one] != before.get(one)]
+            # what is no longer reached follows from another change, unless it acts by itself
+            gone = [one for one in before if one not in after and ":" in one]
+            self._differences[dep] = changed + gone
+        return self._differences[dep]
+
+    def write(self) -> None:
+        """Write the lock file, as DVC does."""
+        from dvc.utils.serialize import dump_yaml
+
+        dump_yaml(self.path, self.content)
+        log.info(f"{self.path}: {self.carried:,} stages carried over, {self.due:,} left as they were")
+
+
+def _values(command: str) -> list[str]:
+    """The words of a command but for the names of options."""
+    return [word for word in _words(command) if not word.startswith("--")]
+
+
+def _words(command: str) -> list[str]:
+    return shlex.split(command)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise MelaError(f"--moved: expected OLD=NEW, got {text!r}; give the dotted names of a module, before and after")
+    return old, new
+
+
+def _refusal(old: str, problems: Mapping[str, list[str]]) -> str:
+    shown = "; ".join(
+        f"{name} (reached by {stages[0]}{f' and {len(stages) - 1:,} more' if stages[1:] else ''})"
+        for name, stages in list(problems.items())[:10]
+    )
+    more = f", and {len(problems) - 10} more" if len(problems) > 10 else ""
+    return (
+        f"not the same as at {old}: {shown}{more}; nothing was written; run the stages again, or name with --accept "
+        "what still does the same"
+    )
+
+
+def _run(command: str, folder: Path) -> None:
+    ended = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S602
+    if ended.returncode:
+        raise MelaError(f"{command}: this failed at the revision: {ended.stderr.strip().splitlines()[-1]}")
+
+
+@contextmanager
+def _here() -> Iterator[Path]:
+    yield Path()
+
+
+@contextmanager
+def _clone(revision: str) -> Iterator[Path]:
+    """The files of a revision."""
+    with TemporaryDirectory() as folder:
+        for command in (
+            ["git", "clone", "--quiet", "--shared", "--no-checkout", ".", folder],
+            ["git", "-C", folder, "checkout", "--quiet", "--detach", revision],
+        ):
+            ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+            if ended.returncode:
+                raise MelaError(f"{revision}: {' '.join(ended.stderr.split())}; give a revision of this repository")
+        yield Path(folder)
+
+
+if __name__ == "__main__":
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(main)
+    with ending_in_one_line():
+        app()
