@@ -44,7 +44,9 @@ from mela.training import Schedule, Training
 Scheduled = TypeVar("Scheduled", EmbedParams, MethodsParams, TuningParams, PretrainParams)
 PRESETS = Path(__file__).parents[1] / "presets"
 STRENGTHS = ("weak", "strong")
-REGIMES = ("once", "repl")
+# tasks without replacement, with it, and with it of classes whose frequencies fall as a power of their rank
+ZIPF = {"zipf0.5": 0.5, "zipf1": 1.0, "zipf1.5": 1.5}
+REGIMES = ("once", "repl", *ZIPF)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +155,46 @@ def logistic_accuracies(
     )
 
 
+def draw_uneven(images: pd.DataFrame, settings: TaskParams, exponent: float) -> pd.DataFrame:
+    """Draw training tasks in which some classes are rare.
+
+    The frequency of a class is its rank to the power of -`exponent`, and ranks are drawn by the seed. Images are drawn
+    with replacement.
+
+    Parameters
+    ----------
+    images : DataFrame
+        Columns image_id and class.
+    settings : TaskParams
+    exponent : float
+
+    Returns
+    -------
+    DataFrame
+        As `mela.sampling.draw_with_replacement`.
+    """
+    pools = [own.to_numpy() for _, own in images.groupby("class")["image_id"]]
+    generator = np.random.default_rng([settings.seed, round(10 * exponent)])
+    share = 1 / (1 + generator.permutation(len(pools))) ** exponent
+    per_class = settings.shots + settings.queries
+    drawn = [
+        [generator.choice(pools[chosen], size=per_class, replace=False) for chosen in task]
+        for task in (
+            generator.choice(len(pools), size=settings.ways, replace=False, p=share / share.sum())
+            for _ in range(settings.train or 0)
+        )
+    ]
+    n_tasks, ways = len(drawn), settings.ways
+    return pd.DataFrame(
+        {
+            "task_id": np.repeat(np.arange(n_tasks), ways * per_class),
+            "image_id": np.array(drawn).reshape(-1),
+            "local_label": np.tile(np.repeat(np.arange(ways), per_class), n_tasks),
+            "role": np.tile(np.repeat(["support", "query"], [settings.shots, settings.queries]), n_tasks * ways),
+        }
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One data set and seed."""
@@ -201,13 +243,14 @@ class Cell:
         return pd.read_parquet(path)
 
     def tasks(self, name: str) -> pd.DataFrame:
-        """The manifest once, repl, val or test; drawn when it is first asked for."""
+        """Return the manifest of a regime, of val or of test; it is drawn when it is first asked for."""
         path = self.own / f"{name}.parquet"
         if not path.exists():
             split = "train" if name in REGIMES else name
             draws: dict[str, dict[str, Any]] = {
                 "once": {"train": None, "replacement": False},
                 "repl": {"train": self.recipe.tasks},
+                **{name: {"train": self.recipe.tasks} for name in ZIPF},
                 "val": {"val": 200},
                 "test": {"test": 1000},
             }
@@ -215,7 +258,8 @@ class Cell:
             settings = self.block(
                 TaskParams, shots=self.recipe.shots, queries=self.recipe.queries, seed=self.seed, **draws[name]
             )
-            drawn = draw_split(truth[truth["split"] == split], settings, split)
+            images = truth[truth["split"] == split]
+            drawn = draw_uneven(images, settings, ZIPF[name]) if name in ZIPF else draw_split(images, settings, split)
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as temporary:
                 drawn.to_parquet(temporary)

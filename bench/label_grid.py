@@ -1,4 +1,4 @@
-"""Merging against pruning at many q: data sets x seeds x embeddings x with and without replacement.
+"""Merging against pruning at many q: data sets x seeds x embeddings x ways of drawing tasks.
 
 ``python -m bench.label_grid --root omniglot=data/raw/omniglot --root cifar_fs=...`` makes what is missing, one row of
 results/label_grid.csv at a time; rows that are there are not made again. The best q is the one whose clusters fit the
@@ -37,7 +37,9 @@ def measure(cell: Cell, strength: str, regime: str, labeler: str) -> dict[str, A
     truth = cell.true_classes(samples)
     settings = LABELERS[labeler] | {"n_clusters": min(cell.recipe.n_clusters, len(truth))}
     row: dict[str, Any] = dict(zip(KEYS, [cell.name, cell.seed, regime, strength, labeler], strict=True))
-    row |= {"validation": round(cell.accuracy(strength), 1), "true": len(np.unique(truth))}
+    frequencies = np.unique(truth, return_counts=True)[1]
+    row |= {"validation": round(cell.accuracy(strength), 1), "true": len(frequencies)}
+    row |= {"rarest": int(frequencies.min()), "most_frequent": int(frequencies.max())}
     start = time.perf_counter()
     try:
         found = LearnLabeler(**settings, random_state=cell.seed).fit_tasks(samples)
@@ -61,7 +63,7 @@ def main(
     root: Annotated[list[str], typer.Option(help="NAME=FOLDER of the raw data")] = [],  # noqa: B006
     folder: Annotated[Path, typer.Option(help="where embeddings and features go")] = Path("build/grid"),
     rows: Annotated[Path, typer.Option(help="the table")] = ROWS,
-    tasks: Annotated[list[str], typer.Option(help="once | repl")] = [*REGIMES],  # noqa: B006
+    tasks: Annotated[list[str], typer.Option(help=" | ".join(REGIMES))] = [*REGIMES],  # noqa: B006
     labelers: Annotated[list[str], typer.Option(help="which")] = [*LABELERS],  # noqa: B006
 ) -> None:
     """Fill the table."""

@@ -6,8 +6,11 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from bench.cells import ZIPF
 from bench.label_grid import ROWS
 
+TASKS = {"once": "no replacement", "repl": "replacement"}
+TASKS |= {name: f"frequencies fall with power {exponent:g}" for name, exponent in ZIPF.items()}
 NAMES = {"glyphs": "glyphs", "omniglot": "Omniglot", "cifar_fs": "CIFAR-FS", "fc100": "FC100"}
 
 
@@ -30,7 +33,7 @@ def lines(seeds: list[int]) -> Iterator[str]:
     )
     yield "|---" * 11 + "|"
     for name, title in NAMES.items():
-        for regime, words in [("once", "no replacement"), ("repl", "replacement")]:
+        for regime, words in TASKS.items():
             for strength in ("weak", "strong"):
                 cell = {"data": name, "tasks": regime, "embedding": strength}
                 here = (table[[*cell]] == pd.Series(cell)).all(axis=1)
