@@ -17,6 +17,7 @@ def main(params: Path = PARAMS, features: Path = paths.FEATURES, labels: Path = 
     settings = KMeansParams.read(params)
     # takes a second, which a wrong parameter need not wait for
     from sklearn.cluster import KMeans
+    from sklearn.preprocessing import normalize
 
     image_ids, vectors = store.read_features(features)
     n_clusters = min(settings.n_clusters, len(vectors))
@@ -24,6 +25,8 @@ def main(params: Path = PARAMS, features: Path = paths.FEATURES, labels: Path = 
         log.info(
             f"label_kmeans: kmeans.n_clusters={settings.n_clusters} is more than there are images; taking {n_clusters}"
         )
+    # length 1, as the features that every method is tested on
+    vectors = normalize(vectors, copy=False)
     # with several threads the sums, and so the last bits, depend on which finishes first
     with threadpool_limits(1):
         kmeans = KMeans(n_clusters=n_clusters, n_init=settings.n_init, random_state=settings.seed, copy_x=False)
