@@ -136,7 +136,7 @@ def infer(folder: Path, n: int, *, merge: bool) -> None:
     """The stage label on 640 features of 100,000 images."""
     settings = f"merge: {str(merge).lower()}, collisions: drop, n_clusters: {J}, q: {Q}, min_count: 1, guard: true"
     (folder / "params.yaml").write_text(
-        f"labeler: {{{settings}, cumulative_counts: false, max_passes: 100, seed: 0}}\n", encoding="utf-8"
+        f"labeler: {{{settings}, cumulative_weights: false, max_passes: 100, seed: 0}}\n", encoding="utf-8"
     )
     # all of them: one that is left out goes where the project has its own
     outs = inspect.signature(label.main).parameters.keys() - {"params", "features", "train"}

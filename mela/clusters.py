@@ -85,8 +85,10 @@ def meeting_odds(
 ) -> Floats:
     r"""Log odds for one class that the meetings give, :math:`E (1 - \epsilon) - M \log(1 / \epsilon)`.
 
-    Of two classes, M is Poisson with mean :math:`E = N_u N_v \cdot` rate, where rate is :math:`(K - 1) / (K T)` for T
-    tasks of K ways; of one class, with mean :math:`\epsilon E`, since now and then an assignment is wrong.
+    Of two classes, M is Poisson with mean :math:`E = N_u N_v \cdot` rate, where rate is the share of all pairs of task
+    classes that lie in one task, :math:`\sum_t K_t (K_t - 1) / n^2` for tasks of :math:`K_t` ways and n task classes
+    (:math:`(K - 1) / (K T)` for T tasks of K ways). Of one class, the mean is :math:`\epsilon E`, since now and then an
+    assignment is wrong.
     """
     return count * counts * rate * (1 - wrong) - met * np.log(1 / wrong)
 

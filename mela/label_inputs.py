@@ -154,7 +154,7 @@ def read_tasks(path: Path) -> pd.DataFrame:
     -------
     DataFrame
         These columns, and ``place``, what messages call the row (a CSV line, the header being line 1, or a Parquet
-        row, the first being row 1). Every task has two local labels or more, and every image once.
+        row, the first being row 1). A task names an image once.
 
     Raises
     ------
@@ -214,13 +214,6 @@ def _check_tasks(rows: pd.DataFrame) -> None:
         raise MelaError(
             f"{row['place']}: expected image {_named(row['image_id'])} once in task {_named(row['task_id'])}, "
             f"got {got}; remove one of the rows"
-        )
-    few = rows.groupby("task_id", sort=False)["local_label"].transform("nunique") < 2
-    if few.any():
-        row = rows[few].iloc[0]
-        raise MelaError(
-            f"{row['place']}: expected at least two local labels in task {_named(row['task_id'])}, got only "
-            f"{_named(row['local_label'])}; add another, or remove the task"
         )
 
 

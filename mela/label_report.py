@@ -19,10 +19,11 @@ THIN = 0.9
 
 
 def label_metrics(labeler: "LearnLabeler") -> dict[str, Any]:
-    """Shares in percent, all of them known without any truth."""
+    """Return what is known about the labels without any truth; shares are in percent."""
     quality = labeler.pair_quality_
     metrics: dict[str, Any] = {
         "tasks_clustered": 100 * float((labeler.class_labels_[labeler.task_classes_.starts[:-1]] >= 0).mean()),
+        "tasks_of_one_class": labeler.n_single_tasks_,
         "pair_precision": 100 * quality.precision,
         "pair_precision_error": 100 * quality.precision_error,
     }
@@ -81,6 +82,15 @@ def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDAr
     certainty = 100 * np.bincount(flat.labels, weights=own, minlength=n) / images
     task_classes = np.bincount(clusters[clusters < n], minlength=n)
     return pd.DataFrame({"label": np.arange(n), "images": images, "task_classes": task_classes, "certainty": certainty})
+
+
+def single_tasks(labeler: "LearnLabeler") -> str | None:
+    """Return a line about the tasks of one class, or None if there are none."""
+    count = labeler.n_single_tasks_
+    if not count:
+        return None
+    tasks = f"{count} of {len(labeler.task_classes_.starts) - 1} tasks"
+    return f"{tasks} have a single class; they are labelled, but do not tell which classes differ"
 
 
 def remark(labeler: "LearnLabeler") -> str | None:

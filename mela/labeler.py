@@ -5,7 +5,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
-from scipy.stats import binom, norm
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -40,8 +39,8 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     With ``merge=True`` task classes are merged as long as it is more probable than not that they are one class, given
     how far apart they lie, how much the samples of one differ, and which clusters met in a task
-    (`mela.merging.merge_classes`); the number of classes follows. With ``merge=False`` this is Algorithm 2 of the
-    paper: clusters are matched task by task,
+    (`mela.merging.merge_classes`). The number of classes follows, and a class may be as rare as it likes. With
+    ``merge=False`` this is Algorithm 2 of the paper: clusters are matched task by task,
 
     .. math:: v^*_j = \arg\min_v |g_v - \bar\psi_j|^2, \qquad
         g_v \leftarrow \frac{N_v g_v + I \bar\psi_j}{N_v + I} \quad (12, 13)
@@ -53,21 +52,21 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters : int, default=300
-        J, clusters that pruning starts from; without use if `merge`.
+        Pruning only: J, the clusters that it starts from.
     q : float, default=6.5
-        Standard deviations below the expected number of tasks at which a cluster goes. After merging, clusters are
-        classes and it is the exact binomial quantile of that probability which counts.
+        Pruning only: a cluster is removed if it is this many standard deviations rarer than expected. Merging has no
+        such parameter.
     merge : bool, default=True
         Merge task classes; False is the paper's algorithm.
     collisions : {"drop", "assign"}, default="drop"
         What becomes of a task two of whose classes have the same nearest centroid: left without labels (the paper), or
         labelled by the best matching of its classes with different centroids.
     guard : bool, default=True
-        Go back to an earlier pass where pruning ran away; see `mela.pruning.prune_clusters`. Without use if `merge`.
+        Pruning only: go back to an earlier pass where pruning ran away; see `mela.pruning.prune_clusters`.
     min_count : int, default=1
-        Tasks that a cluster needs in any case.
-    cumulative_counts : bool, default=False
-        Pruning only: keep counts between passes, as the authors' code does.
+        Tasks that a cluster needs. After merging, the task classes of rarer clusters go to their nearest other one.
+    cumulative_weights : bool, default=False
+        Pruning only: keep the weights of the running means between passes, as the authors' code does.
     max_passes : int, default=100
         Pruning only.
     soft : bool, default=False
@@ -93,12 +92,14 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     pruned_ : mela.pruning.Pruned or None
         Pruning only: whether it settled, and whether it ran away.
     threshold_ : float
-        Tasks below which a cluster was removed last.
+        Tasks below which a cluster was removed last; `min_count` if merged.
     consistency_ : float or None
-        Merging only: share of task classes that would reach their own cluster had they not been part of it. What is
-        far below 1 was decided on thin evidence.
+        Merging only: share of the labelled task classes that would reach their own cluster had they not been part of
+        it. A value far below 1 says that the labels rest on thin evidence.
     pair_quality_ : mela.pair_quality.PairQuality
-        How good the clusters are, judged by the tasks alone.
+        How good the final clusters are, judged by the tasks alone.
+    n_single_tasks_ : int
+        Tasks of one class. They say nothing about which classes differ, but are labelled like the others.
     task_classes_ : mela.task_samples.TaskSamples
         Which samples, tasks and local labels the task classes stand for.
     class_clusters_, class_labels_ : int64 (n_task_classes,)
@@ -145,6 +146,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     merged_: Merged | None
     pruned_: Pruned | None
     consistency_: float | None
+    n_single_tasks_: int
     space_: Space | None
     memberships_: Memberships | None
     class_weights_: csr_array
@@ -159,7 +161,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         collisions: Collisions = "drop",
         guard: bool = True,
         min_count: int = 1,
-        cumulative_counts: bool = False,
+        cumulative_weights: bool = False,
         max_passes: int = 100,
         soft: bool = False,
         random_state: Any = 0,
@@ -170,7 +172,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.collisions = collisions
         self.guard = guard
         self.min_count = min_count
-        self.cumulative_counts = cumulative_counts
+        self.cumulative_weights = cumulative_weights
         self.max_passes = max_passes
         self.soft = soft
         self.random_state = random_state
@@ -184,13 +186,13 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like (n_samples,)
             Local labels, of any kind that can be sorted.
         groups : array-like (n_samples,)
-            Task of each sample. Tasks may have different ways and shots.
+            Task of each sample. Tasks may have different ways and shots, and some may have a single class.
 
         Raises
         ------
         ValueError
-            Lengths that differ, values that are not finite, a task of one class, a parameter out of its range, fewer
-            clusters or task classes than a task has ways; for merging, task classes of one sample only.
+            Lengths differ, a value is not finite, no task has two classes, a parameter is out of its range, or there
+            are fewer clusters or task classes than a task has ways. For merging: every task class has one sample.
         """
         return self.fit_tasks(self._samples(X, y, groups, reset=True))
 
@@ -203,7 +205,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         self.n_features_in_ = samples.features.shape[1]
         classes = class_means(samples)
-        _check_ways(classes)
+        self.n_single_tasks_ = _count_single(classes)
         self.task_classes_ = samples
         if self.merge:
             self._merge(samples, classes)
@@ -216,12 +218,17 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             found, points, classes.starts, centers, self.collisions
         )
         if (self.class_labels_ < 0).all():
+            advice = "" if self.merge else "raise labeler.q, or "
             raise MelaError(
                 f"labeler: expected tasks whose classes reach different clusters, found none of {len(classes.ways)} "
-                f"({len(centers)} clusters); raise labeler.q, or set labeler.collisions to assign"
+                f"({len(centers)} clusters); {advice}set labeler.collisions to assign"
             )
-        if not self.merge:
-            self.pair_quality_ = pair_quality(found, classes.starts)
+        if self.merge:
+            # a class that is judged by a center which it helped to make looks better than it is
+            found = left_out(points, classes.sizes, self.class_labels_)
+            used = self.class_labels_ >= 0
+            self.consistency_ = float((found == self.class_labels_)[used].mean())
+        self.pair_quality_ = pair_quality(found, classes.starts)
         self.labels_ = samples.spread(self.class_labels_)
         self._weigh(samples, classes)
         return self
@@ -271,7 +278,6 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """New tasks, their class means, and the cluster of each task class, -1 where a task was dropped."""
         samples = self._samples(X, y, groups, reset=False)
         classes = class_means(samples)
-        _check_ways(classes)
         k = len(self.cluster_centers_)
         if classes.ways.max() > k:
             raise MelaError(
@@ -308,7 +314,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             n_clusters=self.n_clusters,
             q=self.q,
             min_count=self.min_count,
-            cumulative_counts=self.cumulative_counts,
+            cumulative_weights=self.cumulative_weights,
             guard=self.guard,
             max_passes=self.max_passes,
             seed=int(seed),
@@ -319,32 +325,24 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _merge(self, samples: TaskSamples, classes: ClassMeans) -> None:
         merged = merge_classes(samples, classes, seed=check_random_state(self.random_state).randint(2**31))
-        used = merged.assignments >= 0
-        own = left_out(merged, classes)
-        self.consistency_ = float((own == merged.assignments)[used].mean())
-        self.pair_quality_ = pair_quality(own, classes.starts)
-        keep, counts, self.threshold_ = self._common(merged, classes)
+        counts = np.bincount(merged.assignments[merged.assignments >= 0]).astype(np.int64)
+        keep = counts >= self.min_count
+        if keep.sum() < classes.ways.max():
+            rare = (
+                f", {keep.sum()} of them in labeler.min_count={self.min_count} tasks or more"
+                if self.min_count > 1
+                else ""
+            )
+            advice = "lower labeler.min_count, " if rare else ""
+            raise MelaError(
+                f"labeler.merge: found {len(counts)} classes{rare}, fewer than the {classes.ways.max()} ways of task "
+                f"{classes.widest}; {advice}train the embedding longer, give more samples per class, or set "
+                "labeler.merge to false"
+            )
         weights, sums = weighted_sums(merged.assignments, classes.means, classes.sizes)
         self.cluster_centers_, self.counts_ = (sums / weights[:, None])[keep], counts[keep]
         self.path_, self.chosen_pass_, self.merged_, self.pruned_ = [], None, merged, None
-        self.n_iter_ = sum(done.kept for done in merged.rounds)
-
-    def _common(self, merged: Merged, classes: ClassMeans) -> tuple[npt.NDArray[np.bool_], Ints, float]:
-        """Which merged clusters are not too rare for classes, the tasks of all, and the fewest that one needs."""
-        used = merged.assignments >= 0
-        counts = np.bincount(merged.assignments[used]).astype(np.int64)
-        n_tasks = int(used[classes.starts[:-1]].sum())
-        share = min(1.0, float(classes.ways.mean()) / len(counts))
-        threshold = float(binom.ppf(norm.cdf(-self.q), n_tasks, share))
-        keep = counts >= max(threshold, self.min_count)
-        if keep.sum() < classes.ways.max():
-            raise MelaError(
-                f"labeler.merge: found {len(counts)} classes, {keep.sum()} of them in the "
-                f"{max(threshold, self.min_count):.0f} tasks or more that a class needs, fewer than the "
-                f"{classes.ways.max()} ways of task {classes.widest}; train the embedding longer, give more samples "
-                "per class, or set labeler.merge to false"
-            )
-        return keep, counts, threshold
+        self.n_iter_, self.threshold_ = sum(done.kept for done in merged.rounds), float(self.min_count)
 
     def _transform(self, points: Floats) -> Floats:
         return self.merged_.space.transform(points) if self.merged_ else points
@@ -380,10 +378,12 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise MelaError(f"labeler.collisions: expected 'drop' or 'assign', got {self.collisions!r}")
 
 
-def _check_ways(classes: ClassMeans) -> None:
-    if classes.ways.min() < 2:
-        task = classes.task_ids[classes.starts[int(classes.ways.argmin())]]
+def _count_single(classes: ClassMeans) -> int:
+    """Return the number of tasks of one class; some other task must have two or more."""
+    single = int((classes.ways < 2).sum())
+    if single == len(classes.ways):
         raise MelaError(
-            f"task {task}: expected at least two classes, got one class; {(classes.ways < 2).sum()} of "
-            f"{len(classes.ways)} tasks have a single class, which says nothing about what differs; leave them out"
+            f"groups: expected a task of two classes or more, got {single} tasks of one class each, which do not say "
+            "what differs; give tasks with several local labels"
         )
+    return single

@@ -106,9 +106,7 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
     for own, rows in _deviations(samples, space, points):
         squares += np.bincount(rows, (own**2).sum(axis=1), minlength=len(sizes))
     precision = sizes / sizes.mean() / noise_scales(squares, freedom, points.shape[1])
-    n, n_tasks = len(sizes), len(classes.ways)
-    ways = n / n_tasks
-    rate = (ways - 1) / (ways * n_tasks)
+    n, rate = len(sizes), meeting_rate(classes)
     evidence = Evidence(points=points, weights=precision, starts=starts, between=space.between, rate=rate)
 
     first = np.arange(n) if n <= SINGLES else _fragments(points, starts, seed)
@@ -135,22 +133,35 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
     )
 
 
-def left_out(merged: Merged, classes: ClassMeans) -> Ints:
-    """The class that each task class (n,) would be nearest to had it not been part of its own.
+def meeting_rate(classes: ClassMeans) -> float:
+    """Return the share of all ordered pairs of task classes that lie in one task; see `mela.clusters.meeting_odds`."""
+    ways = classes.ways
+    return float((ways * (ways - 1)).sum()) / len(classes.sizes) ** 2
 
-    A class of one is without a center then, and its task class goes to another.
+
+def left_out(points: Floats, sizes: Ints, clusters: Ints) -> Ints:
+    """Return the cluster (n,) whose center is nearest to each task class once it is taken out of its own cluster.
+
+    A cluster of one has no center then, and its task class goes to another.
+
+    Parameters
+    ----------
+    points : float64 (n, d)
+        Task classes.
+    sizes : int64 (n,)
+        Their samples.
+    clusters : int64 (n,)
+        From 0; -1 for task classes that have none. A number that nobody has is no cluster.
     """
-    used = merged.assignments >= 0
-    weights, sums = weighted_sums(merged.assignments, merged.points, classes.sizes)
-    centers = sums / weights[:, None]
-    lengths = (centers**2).sum(axis=1)
-    found = np.empty(len(used), dtype=np.int64)
+    weights, sums = weighted_sums(clusters, points, sizes)
+    centers = sums / np.maximum(weights, 1)[:, None]
+    lengths = np.where(weights > 0, (centers**2).sum(axis=1), np.inf)
+    found = np.empty(len(points), dtype=np.int64)
     for start in range(0, len(found), BLOCK):
         rows = np.arange(start, min(start + BLOCK, len(found)))
-        points = merged.points[rows]
-        squared = lengths - 2 * points @ centers.T + (points**2).sum(axis=1)[:, None]
-        inside = np.flatnonzero(used[rows])
-        own, size = merged.assignments[rows[inside]], classes.sizes[rows[inside]]
+        squared = lengths - 2 * points[rows] @ centers.T + (points[rows] ** 2).sum(axis=1)[:, None]
+        inside = np.flatnonzero(clusters[rows] >= 0)
+        own, size = clusters[rows[inside]], sizes[rows[inside]]
         rest = weights[own] - size
         # without a point of weight w, a center of weight W lies W / (W - w) times as far away from it
         away = squared[inside, own] * (weights[own] / np.maximum(rest, 1)) ** 2

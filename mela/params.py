@@ -274,9 +274,19 @@ class LabelerParams(Block):
     q: Annotated[float, Field(ge=0)]
     min_count: Positive
     guard: bool
-    cumulative_counts: bool
+    cumulative_weights: bool
     max_passes: Positive
     seed: Seed
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_former_name(cls, content: Any) -> Any:
+        if isinstance(content, dict) and "cumulative_counts" in content:
+            raise ValueError(
+                "cumulative_counts: this key is now cumulative_weights, since counts start from 0 in every pass; "
+                "rename it"
+            )
+        return content
 
 
 class KMeansParams(Block):

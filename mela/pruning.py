@@ -49,7 +49,7 @@ class Pruned:
     ----------
     centroids : float64 (n_clusters, m)
     counts : int64 (n_clusters,)
-        Tasks matched to each cluster in the chosen pass (over all passes to it where counts are cumulative).
+        Tasks matched to each cluster in the chosen pass.
     path : list of Pass
     chosen : int
         The pass, from 0, that the clusters come from: the last one unless pruning ran away.
@@ -77,7 +77,7 @@ def prune_clusters(
     n_clusters: int,
     q: float,
     min_count: int = 1,
-    cumulative_counts: bool = False,
+    cumulative_weights: bool = False,
     guard: bool = True,
     max_passes: int = 100,
     seed: int,
@@ -105,8 +105,9 @@ def prune_clusters(
         Tolerance of the pruning in standard deviations; a smaller one removes more.
     min_count : int
         Tasks that a cluster needs whatever the threshold, which is negative when there are few tasks.
-    cumulative_counts : bool
-        Do not reset N_v and the counts between passes, as the authors' code does; the paper resets.
+    cumulative_weights : bool
+        Do not reset N_v, the weights of the running means, between passes; the paper resets them, the authors' code
+        does not. The counts that pruning looks at start from 0 in every pass in either case.
     guard : bool
         Pruning can run away: each class that loses its cluster makes the tasks that hold it collide, they are not
         counted, and more clusters fall below the threshold. True takes the last pass whose `match` is not below the
@@ -131,16 +132,17 @@ def prune_clusters(
     centroids = _initial_centroids(classes, n_clusters, generator)
     order = generator.permutation(n_tasks)
     radius = float(norms(classes.means).max())
-    weights, counts, variance = np.ones(n_clusters), np.zeros(n_clusters, dtype=np.int64), 0.0
+    weights, counts = np.ones(n_clusters), np.zeros(n_clusters, dtype=np.int64)
     path: list[Pass] = []
     best, worst, chosen, found = -np.inf, -np.inf, 0, (centroids, counts)
     for _ in range(max_passes):
-        if not cumulative_counts:
-            weights[:], counts[:], variance = 1, 0, 0.0
+        counts[:] = 0
+        if not cumulative_weights:
+            weights[:] = 1
         moving = Centroids(centroids, radius)
         matched, assignments = run_pass(classes.means, classes.sizes, classes.starts, order, moving, weights, counts)
         share = ways[matched] / len(centroids)
-        variance += float((share * (1 - share)).sum())
+        variance = float((share * (1 - share)).sum())
         threshold = float(counts.mean() - q * np.sqrt(variance))
         keep = counts >= max(threshold, min_count)
         quality = pair_quality(assignments, classes.starts)

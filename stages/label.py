@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mela import store
+from mela import label_report, store
 from mela.atomic import together
 from mela.checked import read_manifest
-from mela.label_report import clusters_table, label_metrics, merges_table, passes_table, remark, sizes_table
 from mela.output import log
 from mela.params import PARAMS, LabelerParams
 from mela.task_samples import manifest_samples
@@ -55,9 +54,9 @@ def main(
     )
     made_from = settings.model_dump(mode="json")
     largest = 100 * float(weights.max(axis=1).toarray().mean())
-    result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | label_metrics(labeler)
-    if line := remark(labeler):
-        result["remark"] = line
+    result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | label_report.label_metrics(labeler)
+    line = label_report.remark(labeler)
+    result |= {"remark": line} if line else {}
     with together():
         # labels do not say what they were made from, so that the same ones by other parameters train nothing again
         store.write_table(labels, by_image, store.LABELS, stage="label", params={})
@@ -65,14 +64,15 @@ def main(
         store.write_table(assignments, by_task, store.ASSIGNMENTS, stage="label", params=made_from)
         store.write_array(centroids, labeler.cluster_centers_[flat.order].astype(np.float32))
         store.write_json(metrics, result)
-        store.write_csv(passes, passes_table(labeler))
-        store.write_csv(merges, merges_table(labeler))
-        store.write_csv(sizes, sizes_table(labeler))
+        store.write_csv(passes, label_report.passes_table(labeler))
+        store.write_csv(merges, label_report.merges_table(labeler))
+        store.write_csv(sizes, label_report.sizes_table(labeler))
         store.write_csv(
-            clusters, clusters_table(flat, weights, by_task.loc[by_task["clustered"], "cluster"].to_numpy())
+            clusters,
+            label_report.clusters_table(flat, weights, by_task.loc[by_task["clustered"], "cluster"].to_numpy()),
         )
-    if line:
-        log.info(f"label: {line}")
+    for told in filter(None, (line, label_report.single_tasks(labeler))):
+        log.info(f"label: {told}")
     log.info("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(**result))
 
 

@@ -208,7 +208,8 @@ CASES: dict[str, Case] = {
     "classes that are too rare": (
         "label",
         params(labeler__min_count=1000),
-        "labeler.merge: found .* the 5 ways of task .*; train the embedding longer, .*",
+        "labeler.merge: found .*, 0 of them in labeler.min_count=1000 tasks or more, fewer than the 5 ways of task .*; "
+        "lower labeler.min_count, train the embedding longer, .*",
     ),
     "a training that diverges": (
         "pretrain",

@@ -26,8 +26,9 @@ def pruned() -> LearnLabeler:
 
 
 def test_metrics(merged: LearnLabeler, pruned: LearnLabeler) -> None:
-    assert set(label_metrics(merged)) == {"tasks_clustered", "pair_precision", "pair_precision_error", "consistency"}
-    assert set(label_metrics(pruned)) == {"tasks_clustered", "pair_precision", "pair_precision_error"}
+    names = {"tasks_clustered", "tasks_of_one_class", "pair_precision", "pair_precision_error"}
+    assert set(label_metrics(merged)) == {*names, "consistency"}
+    assert set(label_metrics(pruned)) == names
     assert label_metrics(merged)["consistency"] == 100 * merged.consistency_
     X, y, groups = tasks(0, distance=1.0)
     found = LearnLabeler().fit(X, y, groups)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, norm, ortho_group
+from scipy.stats import ortho_group
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
@@ -17,7 +17,10 @@ from sklearn.utils.estimator_checks import check_estimator
 from mela import labeler as module
 from mela.class_means import class_means
 from mela.global_labels import assign_tasks
+from mela.label_report import THIN
 from mela.labeler import LearnLabeler
+from mela.merging import left_out
+from mela.pair_quality import pair_quality
 from mela.pruning import prune_clusters
 from mela.scores import majority_accuracy
 from mela.task_samples import group_samples
@@ -298,19 +301,77 @@ def test_never_fewer_clusters_than_the_largest_way(seed: int, q: float, merge: b
         assert len(found.cluster_centers_) >= pd.Series(y).groupby(groups).nunique().max()
 
 
-def test_rare_clusters_go_by_the_binomial_quantile() -> None:
-    """12 classes in 300 tasks of 4, and one more that occurs twice: far too seldom for a class."""
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 1.5])
+@pytest.mark.parametrize("q", [0.0, 5.0, 6.5])
+def test_rare_classes_are_kept_whatever_q_is(exponent: float, q: float) -> None:
+    """30 classes whose frequencies fall as a power of their rank; a cut at the binomial's quantile kept 12 to 27."""
+    rng = np.random.default_rng(0)
+    centers = 6 * rng.normal(size=(30, 16))
+    share = 1 / np.arange(1, 31) ** exponent
+    truth = np.concatenate([rng.choice(30, size=5, replace=False, p=share / share.sum()) for _ in range(600)])
+    X = centers[truth].repeat(4, axis=0) + rng.normal(size=(4 * len(truth), 16))
+    y, groups = np.tile(np.arange(5), 600).repeat(4), np.arange(600).repeat(20)
+    frequencies = np.bincount(truth)
+    assert frequencies.max() > 5 * frequencies.min(), "the case should have rare classes"
+    found = LearnLabeler(q=q).fit(X, y, groups)
+    assert sorted(found.counts_.tolist()) == sorted(frequencies.tolist())
+    assert adjusted_rand_score(truth, found.class_labels_) == 1
+    assert (found.consistency_, found.threshold_) == (1, 1)
+
+
+def test_only_min_count_removes_classes_after_merging() -> None:
+    """12 classes in 300 tasks of 4, and one more that occurs twice."""
     X, y, groups, _ = drawn(5, n_tasks=300, mixed=False)
     X = X.copy()
     for task in ("t7", "t11"):
         X[(groups == task) & (y == "a")] += 60
-    found = LearnLabeler(q=6.5).fit(X, y, groups)
+    assert LearnLabeler().fit(X, y, groups).counts_.min() == 2
+    assert len(LearnLabeler(min_count=2).fit(X, y, groups).counts_) == 13
+    found = LearnLabeler(min_count=3).fit(X, y, groups)
+    assert len(found.cluster_centers_) == len(found.counts_) == 12
+    assert found.threshold_ == 3
+    assert found.counts_.min() > 3
+
+
+def test_quality_is_that_of_the_final_labels() -> None:
+    """Not of the partition before rare clusters went and tasks were assigned for the last time."""
+    X, y, groups, _ = drawn(0, distance=1.5, n_tasks=80)
+    found = LearnLabeler(min_count=4).fit(X, y, groups)
     assert found.merged_ is not None
-    assert found.merged_.assignments.max() + 1 == 13
-    assert found.threshold_ == binom.ppf(norm.cdf(-6.5), 300, 4 / 13)
-    assert len(found.cluster_centers_) == 12
-    assert found.counts_.min() > found.threshold_ > 2
-    assert LearnLabeler(q=37).fit(X, y, groups).cluster_centers_.shape == (13, 8)
+    labels, used = found.class_labels_, found.class_labels_ >= 0
+    assert (labels != found.merged_.assignments).any(), "the case should change labels at the end"
+    assert not used.all(), "the case should drop tasks"
+    points, sizes = found.merged_.points, found.task_classes_.sizes
+    own = left_out(points, sizes, labels)
+    assert found.consistency_ == (own == labels)[used].mean()
+    assert found.pair_quality_ == pair_quality(own, found.task_classes_.starts)
+    assert found.pair_quality_ != pair_quality(
+        left_out(points, sizes, found.merged_.assignments), found.task_classes_.starts
+    )
+
+
+@pytest.mark.parametrize("settings", [{}, PRUNING], ids=["merged", "pruned"])
+def test_tasks_of_one_class_and_of_one_sample_are_labelled(settings: dict[str, Any]) -> None:
+    X, y, groups, truth = drawn(1, n_tasks=100)
+    several = LearnLabeler(**settings).fit(X, y, groups)
+    assert several.n_single_tasks_ == 0
+    # of 20 tasks one class stays, of 10 more a single sample
+    number = np.array([int(group[1:]) for group in groups])
+    kept = (number >= 30) | ((number < 20) & (y == "a"))
+    kept[[np.flatnonzero(number == task)[0] for task in range(20, 30)]] = True
+    X, y, groups, truth, number = X[kept], y[kept], groups[kept], truth[kept], number[kept]
+    found = LearnLabeler(**settings).fit(X, y, groups)
+    assert found.n_single_tasks_ == 30
+    single = number < 30
+    assert (found.labels_[single] >= 0).all(), "a task of one class cannot collide"
+    used = found.labels_ >= 0
+    assert majority_accuracy(found.labels_[used], truth[used]) > 0.97
+    majority = {label: np.bincount(truth[found.labels_ == label]).argmax() for label in np.unique(found.labels_[used])}
+    assert (
+        np.mean([majority[label] == true for label, true in zip(found.labels_[single], truth[single], strict=True)])
+        > 0.9
+    )
+    np.testing.assert_array_equal(found.predict(X[single], y[single], groups[single]), found.labels_[single])
 
 
 def test_clone_pickle_and_repr() -> None:
@@ -333,7 +394,7 @@ def test_merging_warns_by_its_consistency_when_there_is_little_to_go_by() -> Non
     X, y, groups, truth = drawn(0, n_classes=40, n_tasks=30, distance=0.6)
     found = LearnLabeler(collisions="assign").fit(X, y, groups)
     assert found.consistency_ is not None
-    assert found.consistency_ < 0.8
+    assert found.consistency_ < THIN
     assert adjusted_rand_score(truth, found.labels_) < 0.5
 
 
@@ -345,7 +406,7 @@ def with_value(X: np.ndarray, row: int, value: float) -> np.ndarray:
 
 DATA = drawn(0, n_tasks=10)
 X, Y, GROUPS, _ = DATA
-ONE_CLASS = (GROUPS != "t4") | (Y == "a")
+FIRST = pd.DataFrame({"y": Y, "group": GROUPS}).groupby("group")["y"].transform("first").to_numpy() == Y
 BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
     "NaN": (
         {},
@@ -353,10 +414,10 @@ BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
         f"X: expected finite values, got NaN in row 3, column 2 (task {GROUPS[3]}, local label {Y[3]}); 1 of {len(X)}",
     ),
     "infinity": ({}, (with_value(X, 5, -np.inf), Y, GROUPS), "X: expected finite values, got infinity in row 5"),
-    "one class": (
+    "one class in every task": (
         {},
-        (X[ONE_CLASS], Y[ONE_CLASS], GROUPS[ONE_CLASS]),
-        "task t4: expected at least two classes, got one class; 1 of 10 tasks have a single class",
+        (X[FIRST], Y[FIRST], GROUPS[FIRST]),
+        "groups: expected a task of two classes or more, got 10 tasks of one class each, which do not say what differs",
     ),
     "no samples": ({}, (X[:0], Y[:0], GROUPS[:0]), "Found array with 0 sample(s)"),
     "no y": ({}, (X, None, GROUPS), "y: expected the local label of each sample, got None"),
@@ -383,12 +444,12 @@ BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
     "no class is frequent enough": (
         {"min_count": 50},
         DATA[:3],
-        "classes, 0 of them in the 50 tasks or more that a class needs, fewer than the 5 ways of task t",
+        "classes, 0 of them in labeler.min_count=50 tasks or more, fewer than the 5 ways of task t",
     ),
     "no task clustered": (
         {"merge": False, "n_clusters": 5, "q": 0.0},
         (np.ones((12, 3)), np.tile([0, 1, 2], 4), np.repeat(np.arange(4), 3)),
-        "labeler: expected tasks whose classes reach different clusters, found none of 4 (5 clusters); raise",
+        "labeler: expected tasks whose classes reach different clusters, found none of 4 (5 clusters); raise labeler.q",
     ),
 }
 
@@ -406,7 +467,5 @@ def test_predict_names_a_task_of_more_classes_than_clusters() -> None:
     found = LearnLabeler(merge=False, n_clusters=5, q=50).fit(X, Y, GROUPS)
     with pytest.raises(ValueError, match=r"^task new: expected at most 5 classes, the clusters found, got 7$"):
         found.predict(np.ones((7, 8)), list("abcdefg"), ["new"] * 7)
-    with pytest.raises(ValueError, match=r"^task new: expected at least two classes, got one class"):
-        found.predict(np.ones((3, 8)), list("aaa"), ["new"] * 3)
     with pytest.raises(ValueError, match=r"^groups: expected the task of each sample, got None"):
         found.predict(X, Y)

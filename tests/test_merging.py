@@ -13,7 +13,7 @@ from mela.class_means import ClassMeans, class_means
 from mela.clusters import Clusters, collect, cut, meeting_odds, meetings
 from mela.discriminant import discriminant_space, noise_scales
 from mela.errors import MelaError
-from mela.merging import Merged, left_out, merge_classes
+from mela.merging import Merged, left_out, meeting_rate, merge_classes
 from mela.task_samples import TaskSamples, group_samples
 
 
@@ -142,22 +142,39 @@ def test_what_was_merged_wrongly_early_is_put_right() -> None:
 
 def test_left_out_against_centers_computed_without_the_task_class() -> None:
     features, rows, starts, _ = drawn_tasks(4, n_classes=8, n_tasks=20, distance=0.4)
-    samples, classes = grouped(features, rows, starts)
-    # clusters by hand, some of one task class and some task classes in none
-    found = merge_classes(samples, classes)
-    assignments = np.random.default_rng(0).integers(-1, 9, size=len(classes.means))
-    assignments[:2] = [9, 10]
-    found = replace(found, assignments=assignments)
+    _, classes = grouped(features, rows, starts)
+    # clusters by hand, two of a single task class, one that nobody has, and some task classes in none
+    points, clusters = classes.means, np.random.default_rng(0).integers(-1, 9, size=len(classes.means))
+    clusters[clusters == 5] = 6
+    clusters[:2] = [9, 10]
     wanted = []
-    for row, point in enumerate(found.points):
+    for row, point in enumerate(points):
         distances = []
         for cluster in range(11):
-            members = np.flatnonzero((assignments == cluster) & (np.arange(len(assignments)) != row))
-            center = found.points[members].mean(axis=0) if len(members) else np.full(len(point), np.inf)
+            members = np.flatnonzero((clusters == cluster) & (np.arange(len(clusters)) != row))
+            sizes = classes.sizes[members]
+            center = (sizes @ points[members]) / sizes.sum() if len(members) else np.full(len(point), np.inf)
             distances.append(((point - center) ** 2).sum())
         wanted.append(int(np.argmin(distances)))
-    assert left_out(found, classes).tolist() == wanted
-    assert (left_out(found, classes)[:2] != [9, 10]).all()
+    found = left_out(points, classes.sizes, clusters)
+    assert found.tolist() == wanted
+    assert (found[:2] != [9, 10]).all()
+    assert 5 not in found
+
+
+def test_meetings_are_expected_by_the_pairs_of_each_task() -> None:
+    """Half of the tasks have one class, and no two classes can meet there."""
+    ways = np.array([1, 5] * 40)
+    classes = ClassMeans(
+        task_ids=np.repeat(np.arange(80), ways),
+        starts=np.concatenate([[0], np.cumsum(ways)]),
+        means=np.zeros((240, 1)),
+        sizes=np.ones(240, dtype=np.int64),
+    )
+    # of two classes in 48 of the 240 task classes each: by hand, 40 tasks with 20 ordered pairs each of 240 * 240
+    assert 48 * 48 * meeting_rate(classes) == pytest.approx(48 * 48 * 40 * 20 / 240**2)
+    even = np.arange(0, 241, 5)
+    assert meeting_rate(replace(classes, starts=even)) == pytest.approx(4 / (5 * 48))
 
 
 def test_single_samples_cannot_be_merged() -> None:

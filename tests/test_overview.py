@@ -32,7 +32,7 @@ SETTINGS = LabelerParams(
     q=5.5,
     min_count=1,
     guard=True,
-    cumulative_counts=False,
+    cumulative_weights=False,
     max_passes=100,
     seed=0,
 )

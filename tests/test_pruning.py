@@ -79,7 +79,7 @@ def algorithm_2(
     n_clusters: int,
     q: float,
     min_count: int,
-    cumulative_counts: bool,
+    cumulative_weights: bool,
     max_passes: int,
     seed: int,
 ) -> Expected:
@@ -91,11 +91,12 @@ def algorithm_2(
                 centroids.append(np.array(mean))
     order = generator.permutation(len(tasks))
 
-    samples, matches, variance, path = [1] * n_clusters, [0] * n_clusters, 0.0, []
+    samples, path = [1] * n_clusters, []
     for _ in range(max_passes):
         clusters = len(centroids)
-        if not cumulative_counts:
-            samples, matches, variance = [1] * clusters, [0] * clusters, 0.0
+        matches, variance = [0] * clusters, 0.0
+        if not cumulative_weights:
+            samples = [1] * clusters
         tasks_matched = 0
         for t in order:
             matched = [nearest(np.array(mean), centroids) for mean, _ in tasks[t]]
@@ -111,11 +112,7 @@ def algorithm_2(
         threshold = sum(matches) / clusters - q * math.sqrt(variance)
         kept = [v for v in range(clusters) if matches[v] >= threshold and matches[v] >= min_count]
         path.append((clusters, threshold, len(kept), tasks_matched / len(tasks)))
-        centroids, samples, matches = (
-            [centroids[v] for v in kept],
-            [samples[v] for v in kept],
-            [matches[v] for v in kept],
-        )
+        centroids, samples, matches = [[of[v] for v in kept] for of in (centroids, samples, matches)]
         if len(kept) < max(len(task) for task in tasks):
             raise RunawayError
         if len(kept) == clusters:
@@ -151,11 +148,11 @@ def seed_for(n_tasks: int, *, first: int, order: list[int]) -> int:
     raise AssertionError("no such seed")
 
 
-SETTINGS: dict[str, Any] = {"min_count": 1, "cumulative_counts": False, "max_passes": 100}
+SETTINGS: dict[str, Any] = {"min_count": 1, "cumulative_weights": False, "max_passes": 100}
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("cumulative_counts", [False, True], ids=["reset", "cumulative"])
+@pytest.mark.parametrize("cumulative_weights", [False, True], ids=["reset", "cumulative"])
 @pytest.mark.parametrize(
     ("ways", "values"),
     [
@@ -166,10 +163,10 @@ SETTINGS: dict[str, Any] = {"min_count": 1, "cumulative_counts": False, "max_pas
     ],
 )
 def test_equals_algorithm_2_as_plain_loops(
-    ways: tuple[int, ...], values: dict[str, Any], cumulative_counts: bool, seed: int
+    ways: tuple[int, ...], values: dict[str, Any], cumulative_weights: bool, seed: int
 ) -> None:
     tasks = random_tasks(seed, n_tasks=70, n_classes=12, noise=0.6, ways=ways)
-    values = SETTINGS | values | {"cumulative_counts": cumulative_counts, "seed": seed}
+    values = SETTINGS | values | {"cumulative_weights": cumulative_weights, "seed": seed}
     try:
         expected = algorithm_2(tasks, **values)
     except RunawayError:
@@ -254,10 +251,41 @@ def test_threshold_by_hand(q: float, min_count: int, thresholds: list[float], ke
     assert len(found.centroids) == kept[-1]
 
 
-def test_cumulative_counts_by_hand() -> None:
-    found = learn_labels(PRUNED, n_clusters=3, q=1, cumulative_counts=True, seed=seed_for_pruned())
-    assert sorted(found.counts.tolist()) == [3 + 4, 4 + 4]
-    np.testing.assert_allclose(found.path[1].threshold, 7.5 - math.sqrt(8 / 9), rtol=1e-12)
+def test_cumulative_weights_by_hand() -> None:
+    """Counts start from 0 in the second pass. Weights go on, so that its centroids are means over both passes.
+
+    Clusters 0, 100 and 200 take part in 4, 3 and 1 tasks. The third is removed, and the others take part in all.
+    """
+    moved = on_a_line((0, 100), (200, 4), (8, 100), (4, 112), size=20)
+    settings = {"n_clusters": 3, "q": 1, "seed": seed_for_pruned()}
+    reset = learn_labels(moved, **settings)
+    found = learn_labels(moved, **settings, cumulative_weights=True)
+    for one in (reset, found):
+        assert one.counts.tolist() == [4, 4]
+        assert [step.clusters for step in one.path] == [3, 2]
+        np.testing.assert_allclose([step.threshold for step in one.path], [8 / 3 - math.sqrt(8 / 9), 4])
+    low, high = 20 * (0 + 4 + 8 + 4), 20 * (100 + 100 + 112)
+    first = low / 81, (100 + high) / 61
+    again = low, high + 20 * 200
+    np.testing.assert_allclose(
+        np.sort(found.centroids[:, 0]), [(81 * first[0] + again[0]) / 161, (61 * first[1] + again[1]) / 141]
+    )
+    np.testing.assert_allclose(np.sort(reset.centroids[:, 0]), [(first[0] + again[0]) / 81, (first[1] + again[1]) / 81])
+
+
+def test_cumulative_weights_do_not_run_away() -> None:
+    """64 classes that spread over clusters; counts that went on as well would end in an error below 5 clusters."""
+    generator = np.random.default_rng(0)
+    centres = 0.55 * generator.normal(size=(64, 32))
+    true = np.concatenate([generator.choice(64, size=5, replace=False) for _ in range(3000)])
+    classes = ClassMeans(
+        task_ids=np.arange(3000).repeat(5),
+        starts=np.arange(0, 15_001, 5),
+        means=centres[true] + 0.35 * generator.normal(size=(15_000, 32)),
+        sizes=np.ones(15_000, dtype=np.int64),
+    )
+    found = learn_labels(classes, n_clusters=300, q=4.5, cumulative_weights=True, seed=0)
+    assert 50 < len(found.centroids) <= 64
 
 
 def test_a_count_at_the_threshold_stays() -> None:
@@ -368,7 +396,7 @@ def test_the_guard_leaves_alone_what_did_not_run_away(seed: int) -> None:
 @settings(deadline=None, max_examples=60)
 def test_never_fewer_clusters_than_the_largest_way(seed: int, q: float, n_clusters: int, cumulative: bool) -> None:
     classes = as_classes(random_tasks(seed, n_tasks=20, n_classes=8, noise=1.0, ways=(2, 4, 5)))
-    pruned = prune_clusters(classes, n_clusters=n_clusters, q=q, cumulative_counts=cumulative, seed=seed)
+    pruned = prune_clusters(classes, n_clusters=n_clusters, q=q, cumulative_weights=cumulative, seed=seed)
     assert len(pruned.centroids) >= classes.ways.max()
     assert all(step.clusters >= classes.ways.max() for step in pruned.path)
     assert np.isfinite(pruned.centroids).all()

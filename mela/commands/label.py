@@ -33,7 +33,7 @@ def label(
     ] = None,
     merge: Annotated[bool, typer.Option(help="Merge task classes, or prune clusters as the paper does.")] = True,
     n_clusters: Annotated[int, typer.Option(help="Pruning: clusters to start from.")] = 300,
-    q: Annotated[float, typer.Option(help="A smaller one removes more of the rare clusters.")] = 6.5,
+    q: Annotated[float, typer.Option(help="Pruning: a smaller one removes more clusters.")] = 6.5,
     collisions: Annotated[
         Literal["drop", "assign"], typer.Option(help="Tasks two of whose labels have one nearest cluster.")
     ] = "drop",
@@ -54,7 +54,7 @@ def label(
     from mela import label_inputs
     from mela.atomic import together
     from mela.global_labels import label_images
-    from mela.label_report import label_metrics, remark
+    from mela.label_report import label_metrics, remark, single_tasks
     from mela.labeler import LearnLabeler
 
     image_ids, vectors = label_inputs.read_features(features)
@@ -78,6 +78,8 @@ def label(
             **metrics
         )
     )
+    if line := single_tasks(labeler):
+        log.info(line)
     if line := remark(labeler):
         log.info(f"remark: {_renamed(line)}")
 
