@@ -1,6 +1,6 @@
 """What it makes that a student starts from the weights that its teacher started from: on validation tasks.
 
-``python -m bench.distill_seeds`` once the labels are there (``dvc --cd benchmark repro label_mela@glyphs-0``, say);
+``python -m bench.distill_seeds`` once the labels are there (``dvc --cd benchmark repro label_merged@glyphs-0``, say);
 goes on where it stopped, and writes results/distill_seeds.csv. In the benchmark a generation has its teacher's seed,
 so that it starts from the same weights and sees the same batches; here one with a seed of its own stands beside it.
 """
@@ -54,7 +54,7 @@ def _teacher(data: str, labels: str, seed: int) -> LabelLearner:
 
 def main(
     data: Annotated[list[str], typer.Option("--data", help="data sets")] = ["glyphs"],  # noqa: B006
-    labels: Annotated[str, typer.Option(help="mela | kmeans | oracle")] = "mela",
+    labels: Annotated[str, typer.Option(help="merged | kmeans | oracle")] = "merged",
     seeds: Annotated[int, typer.Option(help="teachers, each with a student of either kind")] = 5,
     out: Annotated[Path, typer.Option(help="the table")] = Path("results/distill_seeds.csv"),
 ) -> None:

@@ -1,6 +1,6 @@
 """What longer training gives methods that learn from labels, MeLa's or true ones: on validation tasks.
 
-``python -m bench.label_lengths`` once the labels are there (``dvc --cd benchmark repro label_mela@glyphs-0``, say);
+``python -m bench.label_lengths`` once the labels are there (``dvc --cd benchmark repro label_merged@glyphs-0``, say);
 goes on where it stopped, and writes results/label_lengths.csv. The budget of the benchmark is one length for all; this
 tells what it decides.
 """
@@ -42,7 +42,7 @@ class LengthTrial(LabelTrial):
 
 def main(
     data: Annotated[list[str], typer.Option("--data", help="data sets")] = ["glyphs", "cifar_fs"],  # noqa: B006
-    labels: Annotated[list[str], typer.Option("--labels", help="mela | kmeans | oracle")] = ["mela"],  # noqa: B006
+    labels: Annotated[list[str], typer.Option("--labels", help="merged | kmeans | oracle")] = ["merged"],  # noqa: B006
     methods: Annotated[list[str], typer.Option("--methods", help="that learn from labels")] = [  # noqa: B006
         "rfs",
         "rotation",

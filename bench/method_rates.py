@@ -128,7 +128,7 @@ class MethodTrial(Trial):
 def main(
     data: Annotated[str, typer.Option(help="data set")] = "glyphs",
     methods: Annotated[list[str] | None, typer.Option(help="by default all that learn from tasks; or logistic")] = None,
-    start: Annotated[str, typer.Option(help="system to go on from, such as mela-rfs")] = NOTHING,
+    start: Annotated[str, typer.Option(help="system to go on from, such as merged-rfs")] = NOTHING,
     longer: Annotated[float, typer.Option(help="share of the schedule's epochs")] = 1.0,
     adam: Annotated[list[float] | None, typer.Option(help="rates of Adam to try; by default several of both")] = None,
     scale: Annotated[list[float] | None, typer.Option(help="scales to try; by default each method's own")] = None,

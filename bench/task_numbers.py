@@ -63,7 +63,7 @@ NUMBERS = [50, 100, 200, 500, 1000, 2000, 5000]
 DATA: dict[str, dict[str, Any]] = {"glyphs": {"images_per_class": 100}, "cifar_fs": {}}
 WAYS, SHOTS = (3, 8), (1, 10)
 STYLES = {
-    "mela-rfs": {"fmt": "o-", "color": "#0b5fb4"},
+    "merged-rfs": {"fmt": "o-", "color": "#0b5fb4"},
     "oracle-rfs": {"fmt": "^--", "color": "#1b7f3b"},
     "metaoptnet_ridge": {"fmt": "v-.", "color": "#b85c00"},
     "protonet": {"fmt": "D-.", "color": "#d9a066"},
@@ -162,7 +162,7 @@ class Point:
         head = self.study.block(EvaluateParams)
         if system in METHODS:
             return own_rule(self.learned(system), images, test, head.shots)
-        labels = {"mela-rfs": self.inferred_labels, "oracle-rfs": self.true_labels}
+        labels = {"merged-rfs": self.inferred_labels, "oracle-rfs": self.true_labels}
         trained = self.pretrained(labels[system]()) if system in labels else self.initial()
         return logistic_accuracies(trained, images, test, head)
 
@@ -268,7 +268,7 @@ def table(results: Path) -> pd.DataFrame:
     parts = []
     for data, kind, number in product(DATA, KINDS, NUMBERS):
         name = f"{kind}-{number}"
-        rows = summarize_systems(read_results(results / data, name), SYSTEMS, [*SETTINGS], "mela-rfs")
+        rows = summarize_systems(read_results(results / data, name), SYSTEMS, [*SETTINGS], "merged-rfs")
         if rows.empty:
             continue
         labels = [store.read_json(path) for path in sorted((results / data / name).glob("*/labels.json"))]

@@ -29,7 +29,7 @@ class Style:
 
 
 STYLES = {
-    "mela": Style("MeLa's labels", "#0b5fb4", "o"),
+    "merged": Style("merged labels", "#0b5fb4", "o"),
     "tasks": Style("local labels", "#b85c00", "s"),
     "kmeans": Style("K-means labels", "#8a3ea8", "v"),
     "oracle": Style("true labels", "#1b7f3b", "^"),

@@ -25,6 +25,8 @@ SEES: dict[str, Sees] = {
 }
 # from which names of systems and of files are made
 NO_METHODS = ("initial", "labels", *LABELS)
+# labels on which one method alone is trained
+PRUNED, PLAIN = ("pruned_unguarded", "pruned"), "rfs"
 NAME = re.compile("[a-z][a-z0-9_]*")
 
 
@@ -36,7 +38,11 @@ class Matrix(BaseModel):
     data : list of str
         Files of ``benchmark/data``.
     seeds : list of int
-    labels : list of {"kmeans", "mela", "oracle"}
+    labels : list of {"kmeans", "merged", "oracle"}
+    inferred : list of {"merged", "pruned", "pruned_unguarded"}
+        Labels that LearnLabeler infers from the tasks; all of them are scored.
+    pruned : list of {"pruned", "pruned_unguarded"}
+        Those by the paper's pruning, on which RFS alone is trained.
     task_methods, image_methods, label_methods : list of str
         What is trained from nothing: on tasks, on images alone, and on each of the labels.
     distill_from : list of str
@@ -51,7 +57,9 @@ class Matrix(BaseModel):
 
     data: Annotated[list[str], Field(min_length=1)]
     seeds: Annotated[list[Seed], Field(min_length=1)]
-    labels: list[Literal["kmeans", "mela", "oracle"]]
+    labels: list[Literal["kmeans", "merged", "oracle"]]
+    inferred: list[Literal["merged", "pruned", "pruned_unguarded"]]
+    pruned: list[Literal["pruned", "pruned_unguarded"]]
     task_methods: list[str]
     image_methods: list[str]
     label_methods: list[str]
@@ -96,7 +104,9 @@ class Matrix(BaseModel):
         for question, pairs in (asked or {}).items():
             for pair in pairs if isinstance(pairs, list) else [pairs]:
                 if not isinstance(pair, list) or len(pair) != 2:
-                    raise ValueError(f"{question}: expected pairs such as [mela-rfs, initial], got {pair}; correct it")
+                    raise ValueError(
+                        f"{question}: expected pairs such as [merged-rfs, initial], got {pair}; correct it"
+                    )
                 first, second = pair
                 if not isinstance(first, str) or not isinstance(second, str) or first == second:
                     raise ValueError(f"{question}: expected names of two systems, got {pair}; correct it")
@@ -119,6 +129,9 @@ class Matrix(BaseModel):
         for key, sees in SEES.items():
             for name in getattr(self, key):
                 _require_method(key, name, sees)
+        for name in (*self.pruned, *({"merged"} & {*self.labels})):
+            if name not in self.inferred:
+                raise ValueError(f"inferred: expected {name}, on which methods are trained, got none; add it")
         trained = [*self.label_methods]
         for name in self.distill_from:
             if name not in trained:
@@ -131,7 +144,7 @@ class Matrix(BaseModel):
             if name not in starts:
                 raise ValueError(
                     f"tuned_from: expected <labels>-<method> of labels and label_methods, such as "
-                    f"{', '.join(starts[:3]) or 'mela-rfs'}, got {name!r}; correct it, or remove it"
+                    f"{', '.join(starts[:3]) or 'merged-rfs'}, got {name!r}; correct it, or remove it"
                 )
         files: dict[str, str] = {}
         for name in dict.fromkeys(part for system in self.systems[1:] for part in methods_of(system)):
@@ -151,6 +164,7 @@ class Matrix(BaseModel):
     def systems(self) -> list[str]:
         """All that is trained and measured, in the order of the tables: that of the lists, labels after labels."""
         found = ["initial", *self.task_methods]
+        found += [f"{labels}-{PLAIN}" for labels in self.pruned]
         for labels in self.labels:
             found += [f"{labels}-{name}" for name in self.label_methods]
             found += [f"{labels}-{name}-{DISTILL}" for name in self.distill_from]
@@ -164,7 +178,7 @@ class Matrix(BaseModel):
         if uses(system) is None:
             return "image_methods" if find_method(methods[0]).sees == "images" else "task_methods"
         if len(methods) == 1:
-            return "labels and label_methods"
+            return "pruned" if uses(system) in PRUNED else "labels and label_methods"
         if methods[-1] == DISTILL:
             return "labels and distill_from"
         return "labels, tuned_from and tuned_methods"

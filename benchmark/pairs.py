@@ -24,7 +24,7 @@ tell for large differences alone. No interval makes up for the number of pairs, 
 bold.{published}
 
 ```sh
-python -m benchmark.pairs mela-rfs-feat oracle-rfs-feat   # any two of benchmark/params.yaml, seed by seed
+python -m benchmark.pairs merged-rfs-feat oracle-rfs-feat   # any two of benchmark/params.yaml, seed by seed
 ```
 """
 OF_THE_PAPER = " *Published* are the differences of the paper's figures."
@@ -35,7 +35,7 @@ Questions = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def main(
-    first: Annotated[str, typer.Argument(help="a system, such as mela-rfs-feat")],
+    first: Annotated[str, typer.Argument(help="a system, such as merged-rfs-feat")],
     second: Annotated[str, typer.Argument(help="the one whose accuracy is taken off")],
     data: Annotated[
         list[str] | None, typer.Option(help="data sets; all of the parameters unless told otherwise")

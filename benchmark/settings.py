@@ -1,23 +1,30 @@
 """Parameters of a data set for one seed."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from ruamel.yaml import YAML
 
 from benchmark import places
-from mela.atomic import replacing
-from mela.params import BLOCKS, EXTRA_BLOCKS
+from mela.atomic import replacing, together
+from mela.params import BLOCKS, EXTRA_BLOCKS, LabelerParams
 from stages.run import run
 
 SEEDED = ("embed", "labeler", "kmeans", "pretrain", "methods", "tuning")
+# by merging, and by the paper's Algorithm 2: guarded against pruning that runs away, and to the letter
+INFERRED = {
+    "merged": {"merge": True},
+    "pruned": {"merge": False, "guard": True},
+    "pruned_unguarded": {"merge": False, "guard": False},
+}
 
 
 def main(data: Annotated[str, typer.Option()], seed: Annotated[int, typer.Option(min=0)]) -> None:
     """Read the parameters of a data set; write them with the seed of everything that is trained or inferred.
 
-    Images and tasks are drawn with the seeds that the data set has, so that all seeds meet the same.
+    Images and tasks are drawn with the seeds that the data set has, so that all seeds meet the same. The parameters of
+    each way to infer labels are written beside them.
     """
     source = places.preset(data)
     require_complete(source)
@@ -25,8 +32,15 @@ def main(data: Annotated[str, typer.Option()], seed: Annotated[int, typer.Option
     document = yaml.load(source.read_text(encoding="utf-8"))
     for block in SEEDED:
         document[block]["seed"] = seed
-    target = places.seeded(data, seed) / "params.yaml"
-    with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+    labeler = document[LabelerParams.block]
+    with together():
+        _write(yaml, places.seeded(data, seed) / "params.yaml", document)
+        for name, values in INFERRED.items():
+            _write(yaml, places.seeded(data, seed) / f"{name}.yaml", {LabelerParams.block: {**labeler, **values}})
+
+
+def _write(yaml: YAML, path: Path, document: Any) -> None:
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         yaml.dump(document, file)
 
 

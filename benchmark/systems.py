@@ -7,7 +7,13 @@ from mela.label_learner import Student
 from mela.method import find_method
 from mela.published import PUBLISHED_SHOTS, SYSTEMS
 
-LABELS = {"mela": "MeLa", "kmeans": "K-means labels", "oracle": "true labels"}
+LABELS = {
+    "kmeans": "K-means labels",
+    "pruned_unguarded": "MeLa (Algorithm 2)",
+    "pruned": "MeLa (Algorithm 2, guarded)",
+    "merged": "MeLa (merged)",
+    "oracle": "true labels",
+}
 # the method of self-distillation, which learns from another model besides
 DISTILL = "distill"
 GROUPS = {"tasks": "Local labels only", "labels": "Global labels", "images": "No labels"}
@@ -76,7 +82,7 @@ def require(system: str) -> None:
         return
     if first not in LABELS:
         if find_method(system).sees == "labels":
-            raise MelaError(f"system {system!r}: expected <labels>-{system}, such as mela-{system}")
+            raise MelaError(f"system {system!r}: expected <labels>-{system}, such as merged-{system}")
         return
     if not methods:
         raise MelaError(f"system {system!r}: expected {first}-<method>, such as {first}-rfs")

@@ -27,23 +27,26 @@ from mela.output import log
 from mela.usage import read_usage
 from stages.run import run
 
-REFERENCE = "mela-rfs"
+REFERENCE = "merged-rfs"
 SHOTS = re.compile(r"(\d+)_shot")
 NOT_MEASURED = "not measured"
 SPREAD = " ({}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{})"  # in one line of a cell
 HEADER = """# Systems side by side
 
+MeLa's labels are merged unless a row says otherwise: merging is this project's way to infer them. The paper prunes, by
+Algorithm 2, and its published figures stand beside that row.
+
 Made by `make tables` from the accuracies in `benchmark/results`; [Methods](methods.md) says what the systems are, and
 how they were trained, [What the tables show](findings.md) what follows from it. Accuracy in percent on the frozen test
 tasks of each data set (5 ways and 15 queries per class, but for data that comes as tasks, which have their own): mean
 over seeds and tasks with its 95% interval over tasks, in brackets the means of the worst and the best seed. Then the
-differences from MeLa, paired by task and by seed, in brackets the lowest and the highest of a seed: what chance in
-training makes of them, which the intervals do not cover. *Published* figures are those of the paper, with other and
-larger networks, and do not compare with ours; what does is the order. Training is the wall time of a system's last
-step, that before an interruption included; machines were busy with other work besides.
+differences from MeLa with merged labels, paired by task and by seed, in brackets the lowest and the highest of a seed:
+what chance in training makes of them, which the intervals do not cover. *Published* figures are those of the paper,
+with other and larger networks, and do not compare with ours; what does is the order. Training is the wall time of a
+system's last step, that before an interruption included; machines were busy with other work besides.
 
-In the charts thick lines are the intervals, thin ones go from the worst to the best seed, and the dotted line is MeLa;
-the scale gives every halving of the errors the same room.
+In the charts thick lines are the intervals, thin ones go from the worst to the best seed, and the dotted line is MeLa
+with merged labels; the scale gives every halving of the errors the same room.
 """
 
 CHART = "Test accuracies of all systems measured on {data}, the best on top; the same figures as in the table below"
@@ -117,7 +120,7 @@ def written(matrix: Matrix, results: Path, page: Path) -> tuple[str, list[Part]]
     accuracies = {one.data: one.accuracies for one in parts}
     lines = [HEADER, *at_a_glance(everything, shots, systems)]
     lines += two_by_two(accuracies, matrix.comparisons, shots, systems)
-    lines += inferred_labels(results, matrix.data)
+    lines += inferred_labels(results, matrix.data, matrix.inferred)
     lines += [line for one in parts for line in one.lines]
     return "\n".join(lines).rstrip() + "\n", parts
 
@@ -153,7 +156,7 @@ def shots_of(accuracies: pd.DataFrame) -> list[int]:
 def section(table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[str], results: Path) -> list[str]:
     """Lines of a data set's table."""
     published = has_published(data, shots)
-    names = [*(f"{k}-shot" for k in shots), *(f"{k}-shot - MeLa" for k in shots), "tasks", "seeds", "training"]
+    names = [*(f"{k}-shot" for k in shots), *(f"{k}-shot - merged" for k in shots), "tasks", "seeds", "training"]
     names += ["published"] if published else []
     lines = [f"| system | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for heading, inside in by_group(systems):

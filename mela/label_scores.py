@@ -7,7 +7,7 @@ from mela.scores import majority_accuracy, partition_scores
 
 
 def score_tasks(assignments: pd.DataFrame, manifest: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:
-    """Clustering accuracy over the samples of clustered tasks, and over those of all tasks, in percent.
+    """Return the share of tasks clustered and the clustering accuracy over these and over all tasks, in percent.
 
     The true class of a cluster is the most frequent one among the samples counted; an image counts once for each task
     that it occurs in. Tasks that were not clustered are scored by the nearest centroids of their classes.
@@ -23,6 +23,7 @@ def score_tasks(assignments: pd.DataFrame, manifest: pd.DataFrame, truth: pd.Dat
     """
     samples = manifest.merge(truth, on="image_id").merge(assignments, on=["task_id", "local_label"])
     return {
+        "tasks_clustered": 100 * float(assignments.groupby("task_id")["clustered"].all().mean()),
         "accuracy": _accuracy(samples[samples["clustered"]]),
         "accuracy_all_tasks": _accuracy(samples),
     }

@@ -52,12 +52,12 @@ DVC = {"dvc repro", "dvc plots diff"}
 BENCHMARK = [
     "mela data check data/raw/mine --preset benchmark/data/glyphs.yaml --write benchmark/data/mine.yaml",
     "dvc --cd benchmark repro --force images@mine",
-    "dvc --cd benchmark repro tuned@feat-mela-rfs-mine-0",
+    "dvc --cd benchmark repro tuned@feat-merged-rfs-mine-0",
     "mela predict --support data/raw/new/examples --query data/raw/new/images --model "
-    "benchmark/runs/mine/seed0/mela-rfs-feat/model.safetensors",
+    "benchmark/runs/mine/seed0/merged-rfs-feat/model.safetensors",
 ]
 # commands that tests/test_pairs.py runs
-PAIRS = {"python -m benchmark.pairs mela-rfs-feat oracle-rfs-feat"}
+PAIRS = {"python -m benchmark.pairs merged-rfs-feat oracle-rfs-feat"}
 # commands that tests/test_matrix.py runs
 MATRIX = {"python -m benchmark.matrix"}
 # commands that nothing runs, and why; tests/test_docs.py checks that they would be understood

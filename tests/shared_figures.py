@@ -111,7 +111,7 @@ def best_of(names: list[str], data: str, shot: int) -> str:
 
 def labels(data: str) -> list[dict[str, Any]]:
     """What MeLa's labels are worth, with each seed."""
-    paths = sorted(RESULTS.glob(f"{data}/seed*/labels.json"))
+    paths = sorted(RESULTS.glob(f"{data}/seed*/labels-merged.json"))
     assert paths
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
@@ -138,7 +138,7 @@ EMBED = Tried("embed_rates.csv", ["data", "optimizer", "ridge"])
 NUMBERS = Tried("task_numbers.csv", ["data", "kind", "system", "setting", "training_tasks"])
 LENGTHS = Tried("label_lengths.csv", ["data", "method", "longer"])
 VARIANTS = Tried("variants.csv", ["data", "variant"])
-STUDENTS = pd.read_csv(ROOT / "results/distill_seeds.csv").query("data == 'glyphs' and labels == 'mela'")
+STUDENTS = pd.read_csv(ROOT / "results/distill_seeds.csv").query("data == 'glyphs' and labels == 'merged'")
 
 
 def prose(page: str, heading: str) -> str:

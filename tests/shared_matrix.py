@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 SMALL: dict[str, Any] = {
     "data": ["tiny"],
     "seeds": [0],
-    "labels": ["mela", "oracle"],
+    "labels": ["merged", "oracle"],
     "task_methods": ["protonet"],
     "image_methods": [],
     "label_methods": ["rfs"],

@@ -46,31 +46,31 @@ CELLS = [
     ("settings", {}),
     ("embed", {}),
     ("extract", {}),
-    ("label_mela", {}),
+    ("label_merged", {}),
     ("label_kmeans", {}),
     ("label_oracle", {}),
     ("tasks", {"method": "protonet"}),
     ("tasks", {"method": "anil"}),
-    ("labels", {"method": "rfs", "labels": "mela"}),
+    ("labels", {"method": "rfs", "labels": "merged"}),
     ("labels", {"method": "s2m2", "labels": "oracle"}),
-    ("distill", {"former": "rfs", "labels": "mela"}),
-    ("distill", {"former": "rfs-distill", "labels": "mela"}),
-    ("tuned", {"method": "finetune", "start": "mela-rfs"}),
+    ("distill", {"former": "rfs", "labels": "merged"}),
+    ("distill", {"former": "rfs-distill", "labels": "merged"}),
+    ("tuned", {"method": "finetune", "start": "merged-rfs"}),
     ("tuned", {"method": "leo", "start": "oracle-s2m2"}),
     ("unlabeled", {"method": "moco"}),
     ("unlabeled", {"method": "cmc"}),
     ("test_initial", {}),
     ("test_tasks", {"method": "protonet"}),
     ("test_tasks", {"method": "anil"}),
-    ("test_labels", {"method": "rfs", "labels": "mela"}),
+    ("test_labels", {"method": "rfs", "labels": "merged"}),
     ("test_labels", {"method": "s2m2", "labels": "oracle"}),
-    ("test_distill", {"former": "rfs-distill", "labels": "mela"}),
-    ("test_tuned", {"method": "finetune", "start": "mela-rfs"}),
+    ("test_distill", {"former": "rfs-distill", "labels": "merged"}),
+    ("test_tuned", {"method": "finetune", "start": "merged-rfs"}),
     ("test_tuned", {"method": "leo", "start": "oracle-s2m2"}),
     ("test_unlabeled", {"method": "moco"}),
     ("test_unlabeled", {"method": "cmc"}),
 ]
-RAN = ["initial", "protonet", "anil", "mela-rfs", "oracle-s2m2", "mela-rfs-distill-distill", "mela-rfs-finetune"]
+RAN = ["initial", "protonet", "anil", "merged-rfs", "oracle-s2m2", "merged-rfs-distill-distill", "merged-rfs-finetune"]
 RAN += ["oracle-s2m2-leo", "moco", "cmc"]
 
 
@@ -117,7 +117,7 @@ def test_everything_that_was_trained_is_measured_by_every_rule(ran: Path) -> Non
     assert set(heads["head"]) == {*HEADS, "own"}
     assert set(heads["tasks"]) == {12}
     table = heads.set_index(["system", "head", "setting"])["mean"]
-    assert table["mela-rfs", "own", "5_shot"] == table["mela-rfs", "logistic", "5_shot"]
+    assert table["merged-rfs", "own", "5_shot"] == table["merged-rfs", "logistic", "5_shot"]
     own = results[(results["system"] == "protonet") & (results["setting"] == "5_shot")]
     assert table["protonet", "own", "5_shot"] == pytest.approx(own["accuracy"].mean(), abs=1e-3)
 
@@ -158,7 +158,7 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(ran)
     folder = Path("benchmark/results")
     lists = {"label_methods": ["rfs", "s2m2"], "tuned_methods": ["finetune", "leo"], "image_methods": ["moco", "cmc"]}
-    lists |= {"distill_from": ["rfs", "rfs-distill"], "tuned_from": ["mela-rfs", "oracle-s2m2"]}
+    lists |= {"distill_from": ["rfs", "rfs-distill"], "tuned_from": ["merged-rfs", "oracle-s2m2"]}
     write_matrix(Path("benchmark"), task_methods=["protonet", "maml", "anil"], **lists)
     for system in ("protonet", "maml"):
         (folder / f"tiny/seed3/{system}.json").write_text(json.dumps({"seconds": 12.3, "memory_bytes": 5}))
@@ -177,7 +177,7 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     assert re.search(r"\| MAML \| not measured \| not measured \|[ |]*\n", page), "and no time"
     assert "K-means" not in page, "the matrix has no such labels"
     assert page.index("**Local labels only**") < page.index("ProtoNet") < page.index("**Global labels**")
-    mela = summary[summary["system"] == "mela-rfs"]
+    mela = summary[summary["system"] == "merged-rfs"]
     assert (mela["difference"] == 0).all()
 
 
@@ -189,7 +189,7 @@ def test_trainings_are_not_shared_by_processes(ran: Path, monkeypatch: pytest.Mo
     folder = Path("benchmark/runs/tiny")
     data = {
         "tasks": {"method": "protonet", "train": folder / "train.parquet"},
-        "labels": {"method": "rfs", "labels": folder / "seed3/labels/mela.parquet"},
+        "labels": {"method": "rfs", "labels": folder / "seed3/labels/merged.parquet"},
         "unlabeled": {"method": "moco", "listing": folder / "listing.parquet"},
     }[script]
     with pytest.raises(MelaError, match=r"^runtime.processes: expected 1 in the benchmark, got 2; run cells"):
@@ -234,19 +234,19 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(
         method_rates.main(data="tiny", methods=["protonet"], out=out)
         method_rates.main(data="tiny", methods=["protonet"], adam=[0.001], out=out)
         monkeypatch.setattr(method_rates, "START_SEED", 3)
-        method_rates.main(data="tiny", methods=["leo"], start="mela-rfs", longer=2, adam=[0.003], out=out)
+        method_rates.main(data="tiny", methods=["leo"], start="merged-rfs", longer=2, adam=[0.003], out=out)
         method_rates.main(data="tiny", methods=["metaoptnet_ridge", "feat"], adam=[0.003], scale=[0.5, 20], out=out)
         for name in ("metaoptnet_svm", "r2d2", "frn"):
             method_rates.main(data="tiny", methods=[name], adam=[0.003], scale=[1], regularizer=[0.001, 1000], out=out)
         method_rates.main(data="tiny", methods=["frn"], adam=[0.003], scale=[1, 20], out=out)
         for asked in (["logistic"], ["finetune"]):
-            method_rates.main(data="tiny", methods=asked, start="mela-rfs", longer=0, adam=[0.003], out=out)
+            method_rates.main(data="tiny", methods=asked, start="merged-rfs", longer=0, adam=[0.003], out=out)
             method_rates.main(data="tiny", methods=asked, start="oracle-s2m2", longer=0, adam=[0.003], out=out)
     table = pd.read_csv(out)
     how = ["data", "method", "start", "longer", "optimizer", "rate", "scale", "regularizer"]
     assert table.columns[: len(how)].tolist() == how
     leo = table[table["method"] == "leo"].iloc[0, 1:7]
-    assert leo.tolist() == ["leo", "mela-rfs", 2, "adam", 0.003, "nothing"]
+    assert leo.tolist() == ["leo", "merged-rfs", 2, "adam", 0.003, "nothing"]
     rates = table.loc[table["method"] == "protonet", ["optimizer", "rate"]].to_numpy().tolist()
     assert rates == [["adam", 0.001], ["adam", 0.003], ["sgd", 0.01], ["sgd", 1e30]]
     ridge = table[table["method"] == "metaoptnet_ridge"]
@@ -264,7 +264,7 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(
     assert feat.to_numpy().tolist() == [["nothing", "nothing"]], "it has none to try"
     untrained = table[table["longer"] == 0]
     assert untrained[["method", "start"]].to_numpy().tolist() == [
-        [method, start] for method in ("finetune", "logistic") for start in ("mela-rfs", "oracle-s2m2")
+        [method, start] for method in ("finetune", "logistic") for start in ("merged-rfs", "oracle-s2m2")
     ]
     assert len(untrained[["1_shot", "5_shot"]].drop_duplicates()) == 4, "by a rule and an embedding of each"
     converged = table["5_shot"].notna()
@@ -303,7 +303,7 @@ def test_longer_trainings_are_measured_on_validation_tasks_alone(ran: Path, monk
     monkeypatch.chdir(ran)
     monkeypatch.setattr(label_trials, "START_SEED", 3)
     out = Path("label_lengths.csv")
-    asked = {"data": ["tiny"], "labels": ["mela"], "longer": [0.5, 2], "out": out}
+    asked = {"data": ["tiny"], "labels": ["merged"], "longer": [0.5, 2], "out": out}
     with without_test_tasks():
         label_lengths.main(**asked, methods=["rfs", "mixup"])
     table = pd.read_csv(out)
@@ -408,7 +408,7 @@ def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.Monke
     write("initial", **{"1_shot": 1200, "3_shot": 3})
     write("protonet", **{"1_shot": 1200})
     write("frn", **{"2_shot": 5})
-    write_matrix(Path("benchmark"), data=["odd"], labels=["mela"])
+    write_matrix(Path("benchmark"), data=["odd"], labels=["merged"])
     tables.main(page=Path("systems.md"))
     lines = Path("systems.md").read_text(encoding="utf-8").splitlines()
     assert "| system | 1-shot | 3-shot | 1-shot - MeLa | 3-shot - MeLa | tasks | seeds | training |" in lines

@@ -47,7 +47,7 @@ OF_A_METHOD = {"tasks", "tuned", "labels", "distill", "unlabeled"}
 OF_A_METHOD |= {stage for stage in STAGES if stage.startswith("test_")} - {"test_initial"}
 TRAINING_IMAGES = {"glyphs": 80 * 60, "omniglot": 1028 * 20, "cifar_fs": 64 * 600, "fc100": 60 * 600}
 TRAINING_IMAGES |= {f"{name}_resnet12": TRAINING_IMAGES[name] for name in ("cifar_fs", "fc100")}
-LABELS = {"label_mela", "label_kmeans", "label_oracle", "score_labels", "labels", "distill"}
+LABELS = {"label_merged", "label_kmeans", "label_oracle", "score_labels", "labels", "distill"}
 
 
 def script(stage: str) -> Path:
@@ -106,8 +106,8 @@ def test_the_stage_in_front_writes_the_code_of_all_scripts_and_methods() -> None
 @pytest.mark.parametrize(
     ("name", "stages"),
     [
-        ("mela.labeler.LearnLabeler", {"label_mela"}),
-        ("mela.params.LabelerParams", {"label_mela", "settings"}),
+        ("mela.labeler.LearnLabeler", {"label_merged"}),
+        ("mela.params.LabelerParams", {"label_merged", "settings"}),
         ("mela.params.TuningParams", {"tasks", "tuned", "settings"}),
         ("mela.ridge.ridge_query_losses", {"embed"}),
         ("mela.errors.MelaError", {*STAGES}),
@@ -221,15 +221,15 @@ def test_both_networks_meet_the_same_tasks(data: str) -> None:
 def test_names_of_systems() -> None:
     for system in MATRIX.systems:
         require(system)
-    assert title("mela-rfs") == "MeLa"
+    assert title("merged-rfs") == "MeLa"
     assert title("oracle-s2m2-finetune") == "true labels + S2M2 + fine-tuned"
-    assert title("mela-rfs-distill-distill") == "MeLa + distilled, generation 2"
-    assert [group(name) for name in ("initial", "maml", "mela-rfs-feat", "kmeans-rfs")] == ["Local labels only"] * 4
+    assert title("merged-rfs-distill-distill") == "MeLa + distilled, generation 2"
+    assert [group(name) for name in ("initial", "maml", "merged-rfs-feat", "kmeans-rfs")] == ["Local labels only"] * 4
     assert group("oracle-rfs") == "Global labels"
     assert group("moco") == "No labels"
 
 
-@pytest.mark.parametrize("system", ["mela", "protonets", "mela-protonets", "initial-rfs"])
+@pytest.mark.parametrize("system", ["merged", "protonets", "merged-protonets", "initial-rfs"])
 def test_systems_that_do_not_exist(system: str) -> None:
     with pytest.raises(MelaError, match="expected"):
         require(system)

@@ -32,7 +32,7 @@ SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretr
 SHORT |= {"methods.epochs": 1, "methods.milestones": [], "tuning.epochs": 1, "tuning.milestones": []}
 SHORT |= {"data.size": 16, "runtime.device": "cpu"}
 # what DVC is asked for in place of all systems
-CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-mela-mine-0", "score_labels@mine-0"]
+CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0", "score_labels@mine-0"]
 TRAIN = {"embed", "tasks", "labels", "tuned", "distill", "unlabeled"}
 DVC = [sys.executable, "-m", "dvc", "--cd", "benchmark"]
 
@@ -75,13 +75,13 @@ def test_what_a_method_has_learned_is_for_use(mine: Path) -> None:
     assert "predictions.csv: 3 images, by the rule of feat" in told
     table = pd.read_csv(mine / "predictions.csv")
     assert table.columns.tolist() == ["path", "label", "probability", "p_cups", "p_keys", "p_pens"]
-    model = mine / "benchmark/runs/mine/seed0/mela-rfs-feat/model.safetensors"
+    model = mine / "benchmark/runs/mine/seed0/merged-rfs-feat/model.safetensors"
     assert load_learned(model, torch.device("cpu")).method == "feat"
 
 
 def test_nothing_asks_for_true_classes(mine: Path) -> None:
     names = [line.split()[0] for line in ask(*DVC, "stage", "list", "--name-only", where=mine).splitlines()]
-    assert "labels@rfs-mela-mine-0" in names
+    assert "labels@rfs-merged-mine-0" in names
     assert [name for name in names if "oracle" in name] == [
         "label_oracle@mine-0",
         "label_oracle@mine-1",
@@ -129,14 +129,14 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, tmp_path
     assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
     method.write_text(text, encoding="utf-8")
     change(folder / DATA, {"pretrain.epochs": 2})
-    assert cells_due(folder) - others == {"test_labels@rfs-mela-mine-0"}
+    assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0"}
     change(folder / DATA, {"pretrain.epochs": 1, "labeler.q": 3.0})
-    assert cells_due(folder) - others == {"test_labels@rfs-mela-mine-0", "score_labels@mine-0"}
+    assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0", "score_labels@mine-0"}
     change(folder / DATA, {"labeler.q": LabelerParams.read(mine / DATA).q})
     assert cells_due(folder) == others
     with (folder / "mela/learner.py").open("a", encoding="utf-8") as file:
         file.write("# changed\n")
-    assert cells_due(folder) - others >= {"test_tasks@protonet-mine-0", "test_labels@rfs-mela-mine-0"}
+    assert cells_due(folder) - others >= {"test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0"}
     shutil.copy(mine / "mela/learner.py", folder / "mela/learner.py")
     result = folder / "benchmark/results/mine/seed0/protonet.parquet"
     for spoil in (lambda: result.write_bytes(result.read_bytes()[:-1]), result.unlink):
@@ -174,7 +174,7 @@ def test_a_clone_trains_what_is_due_alone(mine: Path, tmp_path: Path) -> None:
     """`make benchmark` where one method is new and the models of the others are not there."""
     folder = tmp_path / "clone"
     cloned(mine, folder)
-    write_matrix(folder / "benchmark", data=["mine"], labels=["mela"], task_methods=["protonet", "matchingnet"])
+    write_matrix(folder / "benchmark", data=["mine"], labels=["merged"], task_methods=["protonet", "matchingnet"])
     make = ["make", "-o", "setup", "benchmark"]
     said = ask(*make, where=folder)
     ran = set(re.findall(r"Running stage '(\S+)'", said))

@@ -15,13 +15,13 @@ from mela.comparison import summarize_systems
 @pytest.fixture
 def summary() -> pd.DataFrame:
     """Three systems; the second is best at 1-shot, and the third is not measured at 5-shot."""
-    found = results({"mela-rfs": [[60, 70], [62, 72]], "oracle-rfs": [[90, 80], [91, 81]], "moco": [[30, 40]]})
+    found = results({"merged-rfs": [[60, 70], [62, 72]], "oracle-rfs": [[90, 80], [91, 81]], "moco": [[30, 40]]})
     more = found[found["system"] != "moco"].assign(setting="5_shot", accuracy=95.0)
-    return summarize_systems(pd.concat([found, more]), MATRIX.systems, ["1_shot", "5_shot"], "mela-rfs")
+    return summarize_systems(pd.concat([found, more]), MATRIX.systems, ["1_shot", "5_shot"], "merged-rfs")
 
 
 def test_charts_have_all_systems_and_their_values(summary: pd.DataFrame) -> None:
-    panels = charts.chart(summary, {"1_shot": "1-shot", "5_shot": "5-shot"}, "mela-rfs").axes
+    panels = charts.chart(summary, {"1_shot": "1-shot", "5_shot": "5-shot"}, "merged-rfs").axes
     assert [label.get_text() for label in panels[0].get_yticklabels()] == ["MoCo", "MeLa", "true labels"]
     drawn = {kind.get_label(): kind[0].get_data() for kind in panels[0].containers}
     assert {name: (*means, *heights) for name, (means, heights) in drawn.items()} == {
@@ -35,14 +35,14 @@ def test_charts_have_all_systems_and_their_values(summary: pd.DataFrame) -> None
 
 
 def test_systems_that_the_first_panel_lacks_are_at_the_bottom(summary: pd.DataFrame) -> None:
-    figure = charts.chart(summary, {"5_shot": "5-shot", "1_shot": "1-shot"}, "mela-rfs")
+    figure = charts.chart(summary, {"5_shot": "5-shot", "1_shot": "1-shot"}, "merged-rfs")
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["MoCo", "MeLa", "true labels"]
     assert "no labels" in {text.get_text() for text in figure.legends[0].get_texts()}
 
 
 def test_kinds_of_systems_look_different() -> None:
     kinds = {
-        name: charts.style(name) for name in ("mela-rfs-feat", "feat", "initial", "kmeans-rfs", "oracle-rfs", "cmc")
+        name: charts.style(name) for name in ("merged-rfs-feat", "feat", "initial", "kmeans-rfs", "oracle-rfs", "cmc")
     }
     assert kinds["feat"] is kinds["initial"]
     assert len({kind.colour for kind in kinds.values()}) == len({kind.marker for kind in kinds.values()}) == 5
@@ -60,5 +60,5 @@ def test_ticks_of_charts_have_room() -> None:
 
 
 def test_charts_of_perfect_systems(tmp_path: Path) -> None:
-    table = summarize_systems(results({"mela-rfs": [[100, 100]]}), ["mela-rfs"], ["1_shot"], "mela-rfs")
-    charts.chart(table, {"1_shot": "1-shot"}, "mela-rfs").savefig(tmp_path / "chart.png")
+    table = summarize_systems(results({"merged-rfs": [[100, 100]]}), ["merged-rfs"], ["1_shot"], "merged-rfs")
+    charts.chart(table, {"1_shot": "1-shot"}, "merged-rfs").savefig(tmp_path / "chart.png")

@@ -45,7 +45,7 @@ FINDINGS = "docs/findings.md"
 MATRIX = Matrix.read(ROOT / "benchmark/params.yaml")
 LETTERS, PHOTOGRAPHS = ["glyphs", "omniglot"], ["cifar_fs", "fc100"]
 RIDGES = (" with a ridge of 1", " with a ridge of 50")
-UNEVEN = ("mela-rfs", "oracle-rfs", "metaoptnet_ridge", "protonet")
+UNEVEN = ("merged-rfs", "oracle-rfs", "metaoptnet_ridge", "protonet")
 ON_TASKS = MATRIX.task_methods
 ON_LOCAL_LABELS = [name for name in MATRIX.systems if not name.startswith("oracle")]
 # measured once, and in no file: with a rate that methods no longer have, or of a kind that no program measures
@@ -73,15 +73,15 @@ def seeds() -> Iterator[str]:
     assert few["cifar_fs"] == set(systems("cifar_fs")) - set(systems("fc100"))
     assert all(len(systems("cifar_fs")[name]) == 1 for name in few["cifar_fs"])
     measured = [name for name in ON_LOCAL_LABELS if name in systems("cifar_fs")]
-    assert [best_of(measured, "cifar_fs", shot) for shot in (1, 5)] == ["mela-rfs-feat", "mela-rfs-finetune"]
+    assert [best_of(measured, "cifar_fs", shot) for shot in (1, 5)] == ["merged-rfs-feat", "merged-rfs-finetune"]
     yield "goes on from MeLa's embedding: FEAT at 1-shot, fine-tuning at 5-shot."
     yield "Figures are of three seeds, but on CIFAR-FS those of the systems that FC100 does not have, which are of one,"
 
 
 def intervals() -> Iterator[str]:
-    apart = ahead("mela-rfs", "oracle-rfs", "glyphs", 1)
+    apart = ahead("merged-rfs", "oracle-rfs", "glyphs", 1)
     tuned = [f"{start}-{name}" for start in ("rfs", "s2m2") for name in MATRIX.tuned_methods]
-    rest = [difference(f"mela-{name}", f"oracle-{name}", "glyphs", 1).interval.mean for name in tuned]
+    rest = [difference(f"merged-{name}", f"oracle-{name}", "glyphs", 1).interval.mean for name in tuned]
     yield (
         f"the means of three seeds are {apart} points apart at 1-shot, and those of what goes on from the two "
         f"{min(rest):.1f} to {max(rest):.1f}."
@@ -94,7 +94,7 @@ def inferred_labels() -> Iterator[str]:
         worst = min(of["purity"] for of in labels(data))
         assert 99.98 <= worst < 99.99 if data == "cifar_fs" else worst == 100 or data == "fc100"
         for shot in (1, 5):
-            level("mela-rfs", "oracle-rfs", data, shot)
+            level("merged-rfs", "oracle-rfs", data, shot)
     wrong = [round((1 - of["purity"] / 100) * 36_000) for of in labels("fc100")]
     assert sorted(wrong) == [0, 0, 1]
     yield "no image of the glyphs and Omniglot out of place, one of 36,000 of FC100 with one seed, and at most 0.02%"
@@ -105,17 +105,18 @@ def inferred_labels() -> Iterator[str]:
         if all(name in systems(data) for name in (first, second))
         and any(holds_anew(difference(first, second, data, shot)) for shot in (1, 5))
     ]
-    assert bold == [("mela-s2m2", "omniglot")]
-    odd = [ahead("mela-s2m2", "oracle-s2m2", "omniglot", shot, sure=True).partition(" ")[0] for shot in (1, 5)]
+    assert bold == [("merged-s2m2", "omniglot")]
+    odd = [ahead("merged-s2m2", "oracle-s2m2", "omniglot", shot, sure=True).partition(" ")[0] for shot in (1, 5)]
     yield f"(Of the {len(pairs)} pairs that learn alike from either, one is, S2M2 on Omniglot by {' and '.join(odd)}:"
-    less = [points("mela-rfs", "oracle-rfs", "cifar_fs", shot) for shot in (1, 5)]
-    feat = [points("mela-rfs-feat", "oracle-rfs-feat", "cifar_fs", shot) for shot in (1, 5)]
+    less = [points("merged-rfs", "oracle-rfs", "cifar_fs", shot) for shot in (1, 5)]
+    feat = [points("merged-rfs-feat", "oracle-rfs-feat", "cifar_fs", shot) for shot in (1, 5)]
     yield (
         f"On CIFAR-FS, where it could be more, MeLa is ahead by {' and '.join(less)} points "
-        f"(± {anew('mela-rfs', 'oracle-rfs', 'cifar_fs', 1)} and {anew('mela-rfs', 'oracle-rfs', 'cifar_fs', 5)} over "
-        f"tasks and seeds), and FEAT that goes on from the two by {' and '.join(feat)} "
-        f"(± {anew('mela-rfs-feat', 'oracle-rfs-feat', 'cifar_fs', 1)} and "
-        f"{anew('mela-rfs-feat', 'oracle-rfs-feat', 'cifar_fs', 5)})."
+        f"(± {anew('merged-rfs', 'oracle-rfs', 'cifar_fs', 1)} and "
+        f"{anew('merged-rfs', 'oracle-rfs', 'cifar_fs', 5)} over tasks and seeds), and FEAT "
+        f"that goes on from the two by {' and '.join(feat)} "
+        f"(± {anew('merged-rfs-feat', 'oracle-rfs-feat', 'cifar_fs', 1)} and "
+        f"{anew('merged-rfs-feat', 'oracle-rfs-feat', 'cifar_fs', 5)})."
     )
     yield (
         f"mends a good part of it on the glyphs (FRN {mean('kmeans-rfs-frn', 'glyphs', 1)} at 1-shot), but not all "
@@ -133,10 +134,10 @@ def from_tasks_alone() -> Iterator[str]:
     ridge, local = "metaoptnet_ridge", [name for name in ON_TASKS if name in systems("fc100")]
     yield (
         f"MeLa is ahead of all that learns from the tasks alone at 5-shot, by "
-        f"{ahead('mela-rfs', ridge, 'cifar_fs', 5, sure=True)} points of MetaOptNet's ridge head and by "
-        f"{ahead('mela-rfs', 'frn', 'cifar_fs', 5, sure=True)} of FRN, and at 1-shot of ProtoNet; FEAT and FRN are "
-        f"{points('mela-rfs', 'feat', 'cifar_fs', 1, sure=False)} and "
-        f"{points('mela-rfs', 'frn', 'cifar_fs', 1, sure=False)} behind there, which is less certain, and R2-D2 and "
+        f"{ahead('merged-rfs', ridge, 'cifar_fs', 5, sure=True)} points of MetaOptNet's ridge head and by "
+        f"{ahead('merged-rfs', 'frn', 'cifar_fs', 5, sure=True)} of FRN, and at 1-shot of ProtoNet; FEAT and FRN are "
+        f"{points('merged-rfs', 'feat', 'cifar_fs', 1, sure=False)} and "
+        f"{points('merged-rfs', 'frn', 'cifar_fs', 1, sure=False)} behind there, which is less certain, and R2-D2 and "
         "the ridge head are level."
     )
     better = [
@@ -146,21 +147,21 @@ def from_tasks_alone() -> Iterator[str]:
     gains = [better[0], better[1] - better[2]]
     feat, frn = (f"{gain['1_shot']:.1f} and {gain['5_shot']:.1f}" for gain in gains)
     yield f"with those that suit CIFAR-FS FEAT has {feat} and FRN {frn} more on validation tasks, one seed.)"
-    points("mela-rfs", "protonet", "cifar_fs", 1, sure=True)
+    points("merged-rfs", "protonet", "cifar_fs", 1, sure=True)
     for name in (ridge, "r2d2"):
-        level("mela-rfs", name, "cifar_fs", 1)
-    by_feat = [ahead("mela-rfs-feat", ridge, "cifar_fs", shot, sure=True) for shot in (1, 5)]
-    by_ridge = [ahead(f"mela-rfs-{ridge}", ridge, "cifar_fs", shot, sure=True) for shot in (1, 5)]
+        level("merged-rfs", name, "cifar_fs", 1)
+    by_feat = [ahead("merged-rfs-feat", ridge, "cifar_fs", shot, sure=True) for shot in (1, 5)]
+    by_ridge = [ahead(f"merged-rfs-{ridge}", ridge, "cifar_fs", shot, sure=True) for shot in (1, 5)]
     yield (
         f"FEAT that goes on from its embedding is ahead of the ridge head by {' and '.join(by_feat)}, the ridge head "
         f"that does by {' and '.join(by_ridge)}, with chance in training counted in."
     )
     assert [best_of(local, "fc100", shot) for shot in (1, 5)] == ["r2d2", "protonet"]
     assert len(local) == 5
-    best = [ahead("mela-rfs", best_of(local, "fc100", shot), "fc100", shot, sure=True) for shot in (1, 5)]
+    best = [ahead("merged-rfs", best_of(local, "fc100", shot), "fc100", shot, sure=True) for shot in (1, 5)]
     others = {name for name in local if name not in ("feat", "frn")}
-    assert all(points("mela-rfs", name, "fc100", shot, sure=True) for name in others for shot in (1, 5))
-    assert all(points("mela-rfs", name, "fc100", shot, sure=shot == 5) for name in ("feat", "frn") for shot in (1, 5))
+    assert all(points("merged-rfs", name, "fc100", shot, sure=True) for name in others for shot in (1, 5))
+    assert all(points("merged-rfs", name, "fc100", shot, sure=shot == 5) for name in ("feat", "frn") for shot in (1, 5))
     yield (
         "MeLa is ahead of the five that are measured of those that learn from the tasks alone, by "
         f"{' and '.join(best)} points of the best of them, R2-D2 and ProtoNet, with chance in training counted in, but "
@@ -175,35 +176,35 @@ def from_tasks_alone() -> Iterator[str]:
         f"({mean(learned, 'glyphs', 1)} and {mean(ridge, 'glyphs', 1)})."
     )
     for head in (learned, ridge):
-        for other in ("mela-rfs", "oracle-rfs"):
+        for other in ("merged-rfs", "oracle-rfs"):
             points(head, other, "glyphs", 1, sure=True)
         for other in ("frn", ridge):
-            points(head, f"mela-rfs-{other}", "glyphs", 1, sure=False)
-    points(ridge, "mela-rfs-feat", "glyphs", 1, sure=True)
-    points(learned, "mela-rfs-feat", "glyphs", 1, sure=False)
+            points(head, f"merged-rfs-{other}", "glyphs", 1, sure=False)
+    points(ridge, "merged-rfs-feat", "glyphs", 1, sure=True)
+    points(learned, "merged-rfs-feat", "glyphs", 1, sure=False)
     for other in ("feat", "frn"):
-        level("mela-rfs", other, "glyphs", 1)
-    together = [*ON_TASKS, *(name for name in MATRIX.systems if name.startswith("mela-"))]
+        level("merged-rfs", other, "glyphs", 1)
+    together = [*ON_TASKS, *(name for name in MATRIX.systems if name.startswith("merged-"))]
     lowest = min(together, key=lambda name: value(name, "omniglot", 1))
     yield (
         f"close together, from {find_method(lowest).title} with {pair(lowest, 'omniglot')} up, but for the initial "
-        f"embedding; the ridge head from nothing is {ahead(ridge, 'mela-rfs', 'omniglot', 1, sure=True)} points ahead "
-        f"of MeLa at 1-shot and FEAT from nothing {ahead('feat', 'mela-rfs', 'omniglot', 1, sure=True)}, both with "
-        "chance in training counted in."
+        f"embedding; the ridge head from nothing is {ahead(ridge, 'merged-rfs', 'omniglot', 1, sure=True)} points "
+        f"ahead of MeLa at 1-shot and FEAT from nothing {ahead('feat', 'merged-rfs', 'omniglot', 1, sure=True)}, both "
+        "with chance in training counted in."
     )
-    level(ridge, "mela-rfs-feat", "omniglot", 1)
-    level(ridge, f"mela-rfs-{ridge}", "omniglot", 1)
-    after = f"mela-s2m2-{ridge}"
+    level(ridge, "merged-rfs-feat", "omniglot", 1)
+    level(ridge, f"merged-rfs-{ridge}", "omniglot", 1)
+    after = f"merged-s2m2-{ridge}"
     yield (
         f"{ahead(after, ridge, 'omniglot', 1, sure=True)} behind the ridge head that goes on after S2M2, with chance "
         f"in training counted in. That one is the best on local labels ({pair(after, 'omniglot')}), the highest of many"
     )
     assert best_of(ON_LOCAL_LABELS, "omniglot", 1) == after
-    rest = [ahead(ridge, f"mela-rfs-{ridge}", "glyphs", shot) for shot in (1, 5)]
+    rest = [ahead(ridge, f"merged-rfs-{ridge}", "glyphs", shot) for shot in (1, 5)]
     yield f"and not on the glyphs, where it has {' and '.join(rest)} less, in each seed. On Omniglot it makes"
     for shot in (1, 5):
-        assert (difference(ridge, f"mela-rfs-{ridge}", "glyphs", shot).accuracies.mean(axis=1) > 0).all()
-        assert abs(difference(ridge, f"mela-rfs-{ridge}", "omniglot", shot).interval.mean) < 0.25
+        assert (difference(ridge, f"merged-rfs-{ridge}", "glyphs", shot).accuracies.mean(axis=1) > 0).all()
+        assert abs(difference(ridge, f"merged-rfs-{ridge}", "omniglot", shot).interval.mean) < 0.25
     yield "0.2 points or less."
     weak, strong = (
         [EMBED.pair(data, *how), LENGTHS.pair(data, "rfs", 1)]
@@ -228,7 +229,7 @@ def numbers_of_tasks_of_glyphs() -> Iterator[str]:
 
     ridge = "metaoptnet_ridge"
     yield (
-        f"{span('mela-rfs', 1)} at 1-shot and {span('mela-rfs', 5)} at 5-shot, where true labels have "
+        f"{span('merged-rfs', 1)} at 1-shot and {span('merged-rfs', 5)} at 5-shot, where true labels have "
         f"{span('oracle-rfs', 1)} and {span('oracle-rfs', 5)}. It finds all"
     )
     uneven, uneven_5 = (of_numbers("glyphs", "uneven", ridge, shot, "difference") for shot in (1, 5))
@@ -254,13 +255,14 @@ def numbers_of_tasks_of_glyphs() -> Iterator[str]:
 
 def numbers_of_tasks_of_photographs() -> Iterator[str]:
     own, true = (
-        {tasks: from_even("cifar_fs", f"{name}-rfs", tasks) for tasks in (50, 500, 5000)} for name in ("mela", "oracle")
+        {tasks: from_even("cifar_fs", f"{name}-rfs", tasks) for tasks in (50, 500, 5000)}
+        for name in ("merged", "oracle")
     )
     yield (
         f"{own[50]} where they have {true[50]}, {own[500]} from 500, where they have {true[500]}, and {own[5000]} from "
         f"5,000, where they have {true[5000]}."
     )
-    few = NUMBERS.rows.loc[("cifar_fs", "even", "mela-rfs", "1_shot")]
+    few = NUMBERS.rows.loc[("cifar_fs", "even", "merged-rfs", "1_shot")]
     assert list(few["true_classes"]) == [63, 64, 64]
     yield (
         f"it finds {few['classes'][50]} classes where there are 63, which are "
@@ -310,17 +312,17 @@ def uneven_tasks_of_photographs() -> Iterator[str]:
 
 def improvements() -> Iterator[str]:
     parts = ["feat", "frn", "metaoptnet_ridge"]
-    gains = [difference(f"mela-rfs-{name}", "mela-rfs", data, 5) for name in parts for data in MATRIX.data]
+    gains = [difference(f"merged-rfs-{name}", "merged-rfs", data, 5) for name in parts for data in MATRIX.data]
     yield f"At 5-shot it is {max(gain.interval.mean for gain in gains):.1f} points at most."
-    both_ways = ["mela-rfs-feat", "mela-rfs-metaoptnet_ridge"]
-    more = [points(name, "mela-rfs", "fc100", 1, sure=False) for name in both_ways]
-    less = [points("mela-rfs", name, "fc100", 5, sure=False) for name in both_ways]
+    both_ways = ["merged-rfs-feat", "merged-rfs-metaoptnet_ridge"]
+    more = [points(name, "merged-rfs", "fc100", 1, sure=False) for name in both_ways]
+    less = [points("merged-rfs", name, "fc100", 5, sure=False) for name in both_ways]
     yield (
         f"On FC100 FEAT and the ridge head give {' and '.join(more)} points at 1-shot and take {' and '.join(less)} at "
-        f"5-shot, which is not certain, and FRN takes {points('mela-rfs', 'mela-rfs-frn', 'fc100', 5, sure=True)} at "
-        "5-shot, which is."
+        f"5-shot, which is not certain, and FRN takes "
+        f"{points('merged-rfs', 'merged-rfs-frn', 'fc100', 5, sure=True)} at 5-shot, which is."
     )
-    distilled, labels_ = "mela-rfs-distill", "mela-rfs"
+    distilled, labels_ = "merged-rfs-distill", "merged-rfs"
     assert difference(distilled, labels_, "omniglot", 1).accuracies.mean(axis=1).min() > 0
     letters = [points(distilled, labels_, "glyphs", shot) for shot in (1, 5)]
     assert difference(distilled, labels_, "cifar_fs", 1).interval.mean == pytest.approx(1, abs=0.5)
@@ -328,7 +330,7 @@ def improvements() -> Iterator[str]:
         f"and on Omniglot by {ahead(distilled, labels_, 'omniglot', 1, sure=True)} at 1-shot, in each seed and with "
         f"chance in training counted in; on the glyphs by {' and '.join(letters)}, as much as chance makes."
     )
-    again, true = "mela-rfs-distill-distill", "oracle-rfs-distill-distill"
+    again, true = "merged-rfs-distill-distill", "oracle-rfs-distill-distill"
     assert best_of(MATRIX.systems, "cifar_fs", 5) == true
     for data, shot in product(LETTERS, (1, 5)):
         level(again, distilled, data, shot)
@@ -345,28 +347,29 @@ def improvements() -> Iterator[str]:
         "(`python -m bench.distill_seeds`): five teachers have "
         f"{teachers} on average, their students {same}, and students with a seed of their own {other}."
     )
-    glyphs = [points("mela-mixup", "mela-rfs", "glyphs", shot, sure=shot == 5) for shot in (1, 5)]
-    omniglot = [points("mela-mixup", "mela-rfs", "omniglot", shot, sure=True) for shot in (1, 5)]
+    glyphs = [points("merged-mixup", "merged-rfs", "glyphs", shot, sure=shot == 5) for shot in (1, 5)]
+    omniglot = [points("merged-mixup", "merged-rfs", "omniglot", shot, sure=True) for shot in (1, 5)]
     yield (
         f"({' and '.join(glyphs)} on the glyphs, {' and '.join(omniglot)} on Omniglot, at 5-shot on both and at 1-shot "
-        f"on Omniglot with chance in training counted in; {of_one_seed('mela-mixup', 'mela-rfs')} on CIFAR-FS, one "
+        f"on Omniglot with chance in training counted in; {of_one_seed('merged-mixup', 'merged-rfs')} on CIFAR-FS, one "
         "seed)"
     )
-    turned = [points("mela-rfs", "mela-rotation", "omniglot", shot, sure=True) for shot in (1, 5)]
+    turned = [points("merged-rfs", "merged-rotation", "omniglot", shot, sure=True) for shot in (1, 5)]
     yield (
-        f"On Omniglot rotations take {' and '.join(turned)}, on CIFAR-FS {of_one_seed('mela-rfs', 'mela-rotation')} "
-        "(one seed), and on both"
+        f"On Omniglot rotations take {' and '.join(turned)}, on CIFAR-FS "
+        f"{of_one_seed('merged-rfs', 'merged-rotation')} (one seed), and on both"
     )
     yield (
         "On CIFAR-FS S2M2 with fine-tuning, the paper's MeLa (S2M2), is "
-        f"{of_one_seed('mela-s2m2-finetune', 'mela-rfs')} ahead of MeLa, and level with fine-tuning alone (one seed)."
+        f"{of_one_seed('merged-s2m2-finetune', 'merged-rfs')} ahead of MeLa, and level with fine-tuning alone "
+        "(one seed)."
     )
     for name in ("finetune", "metaoptnet_ridge"):
         for shot in (1, 5):
-            level(f"mela-s2m2-{name}", f"mela-rfs-{name}", "cifar_fs", shot)
-            assert abs(difference(f"mela-s2m2-{name}", f"mela-rfs-{name}", "cifar_fs", shot).interval.mean) < 0.4
+            level(f"merged-s2m2-{name}", f"merged-rfs-{name}", "cifar_fs", shot)
+            assert abs(difference(f"merged-s2m2-{name}", f"merged-rfs-{name}", "cifar_fs", shot).interval.mean) < 0.4
     after = [
-        difference(f"mela-rfs-{name}", f"mela-s2m2-{name}", "cifar_fs", shot).interval.mean
+        difference(f"merged-rfs-{name}", f"merged-s2m2-{name}", "cifar_fs", shot).interval.mean
         for name, shot in product(("feat", "frn", "leo"), (1, 5))
     ]
     yield (
@@ -374,18 +377,22 @@ def improvements() -> Iterator[str]:
         f"{min(after):.1f} to {max(after):.1f} points behind after S2M2."
     )
     for data in ("omniglot", "cifar_fs"):
-        assert all(0 < difference("mela-rfs", "mela-s2m2", data, shot).interval.mean < 1.1 for shot in (1, 5))
+        assert all(0 < difference("merged-rfs", "merged-s2m2", data, shot).interval.mean < 1.1 for shot in (1, 5))
     better = [
-        ahead(f"mela-s2m2-{name}", f"mela-rfs-{name}", "omniglot", 1, sure=True) for name in ("metaoptnet_ridge", "frn")
+        ahead(f"merged-s2m2-{name}", f"merged-rfs-{name}", "omniglot", 1, sure=True)
+        for name in ("metaoptnet_ridge", "frn")
     ]
     yield (
         f"after S2M2 than after plain pre-training ({' and '.join(better)} at 1-shot, with chance in training counted "
         "in)"
     )
-    by_tuning = [points("mela-rfs-finetune", "mela-rfs", "cifar_fs", shot, sure=True) for shot in (1, 5)]
-    less = [points("mela-rfs", "mela-rfs-finetune", "fc100", shot, sure=shot == 5) for shot in (1, 5)]
+    by_tuning = [points("merged-rfs-finetune", "merged-rfs", "cifar_fs", shot, sure=True) for shot in (1, 5)]
+    less = [points("merged-rfs", "merged-rfs-finetune", "fc100", shot, sure=shot == 5) for shot in (1, 5)]
     plain, rotated = (
-        [float(points(f"mela-{name}", f"mela-{name}-finetune", data, shot)) for data, shot in product(LETTERS, (1, 5))]
+        [
+            float(points(f"merged-{name}", f"merged-{name}-finetune", data, shot))
+            for data, shot in product(LETTERS, (1, 5))
+        ]
         for name in ("rfs", "s2m2")
     )
     assert all(least < most for least, most in zip(rotated, plain, strict=True))
@@ -396,19 +403,21 @@ def improvements() -> Iterator[str]:
         f"{min(plain):.1f} to {max(plain):.1f}, less after S2M2."
     )
     for shot in (1, 5):
-        level("mela-rfs-feat", "mela-rfs-finetune", "cifar_fs", shot)
-    less = [points("mela-rfs", "mela-rfs-leo", "fc100", shot, sure=True) for shot in (1, 5)]
+        level("merged-rfs-feat", "merged-rfs-finetune", "cifar_fs", shot)
+    less = [points("merged-rfs", "merged-rfs-leo", "fc100", shot, sure=True) for shot in (1, 5)]
     yield (
         "- **LEO is ahead of the logistic head on the same features on CIFAR-FS at 1-shot**, by "
-        f"{points('mela-rfs-leo', 'mela-rfs', 'cifar_fs', 1, sure=True)} points with chance in training counted in, "
-        f"level at 5-shot, **and behind on the others**, on FC100 by {' and '.join(less)}."
+        f"{points('merged-rfs-leo', 'merged-rfs', 'cifar_fs', 1, sure=True)} points with chance in training counted "
+        f"in, level at 5-shot, **and behind on the others**, on FC100 by {' and '.join(less)}."
     )
-    level("mela-rfs-leo", "mela-rfs", "cifar_fs", 5)
+    level("merged-rfs-leo", "merged-rfs", "cifar_fs", 5)
     for data, shot in product(LETTERS, (1, 5)):
-        points("mela-rfs", "mela-rfs-leo", data, shot)
+        points("merged-rfs", "merged-rfs-leo", data, shot)
     yield "Published, it is behind RFS by 0.3 and 2.0 (miniImageNet), with features of a far larger network"
-    tuned = [tried("glyphs", "finetune", start="mela-rfs", scale="10", rate=rate) for rate in (0.003, 0.0003, 0.00003)]
-    tuned.append(tried("glyphs", "finetune", start="mela-rfs", scale="10", longer=0))
+    tuned = [
+        tried("glyphs", "finetune", start="merged-rfs", scale="10", rate=rate) for rate in (0.003, 0.0003, 0.00003)
+    ]
+    tuned.append(tried("glyphs", "finetune", start="merged-rfs", scale="10", longer=0))
     by_rate = [row["1_shot"] for row in tuned]
     yield (
         f"{by_rate[0]:.1f} with the embedding's rate of the table, {by_rate[1]:.1f} with a tenth and {by_rate[2]:.1f} "
@@ -419,10 +428,10 @@ def improvements() -> Iterator[str]:
     yield f"Of the training images {learned[0]:.1f}% are right before it begins"
     yield f"Of CIFAR-FS's images {learned[1]:.1f}% are right, and much is left."
     leo, long, third, three = (
-        both(tried("glyphs", "leo", start="mela-rfs", longer=longer, rate=rate))
+        both(tried("glyphs", "leo", start="merged-rfs", longer=longer, rate=rate))
         for longer, rate in ((1, 0.003), (5, 0.003), (1, 0.001), (1, 0.01))
     )
-    logistic = both(tried("glyphs", "logistic", start="mela-rfs", longer=0, rate=0))
+    logistic = both(tried("glyphs", "logistic", start="merged-rfs", longer=0, rate=0))
     yield (
         f"it has {leo} as long as in the table and {long} when trained five times as long, where the logistic head has "
         f"{logistic}."
@@ -466,7 +475,7 @@ def as_published() -> Iterator[str]:
         f"At 0.001, chosen on validation tasks, it has {feat} with the same seed, {pair('feat', 'omniglot')} and "
         f"{pair('feat', 'glyphs')}."
     )
-    after = " / ".join(f"{one:.1f}" for one in of_seed("mela-rfs-feat", "cifar_fs", 0))
+    after = " / ".join(f"{one:.1f}" for one in of_seed("merged-rfs-feat", "cifar_fs", 0))
     yield (
         f"and {after}. Only from K-means labels, whose embedding has much to mend, is the lower rate clearly worse "
         f"({mean('kmeans-rfs-feat', 'glyphs', 1)} "
@@ -590,18 +599,18 @@ def beside_other_methods() -> Iterator[str]:
     best = [best_of(names, data, shot) for data, names in local.items() for shot in (1, 5)]
     assert best == [ridge, "frn", "r2d2", "protonet"]
     yield (
-        f"MeLa is {ahead('mela-rfs', 'frn', 'cifar_fs', 5, sure=True)} points above the best of them at 5-shot, FRN, "
+        f"MeLa is {ahead('merged-rfs', 'frn', 'cifar_fs', 5, sure=True)} points above the best of them at 5-shot, FRN, "
         "and level with the best at 1-shot, MetaOptNet's ridge head "
-        f"(+{ahead('mela-rfs', ridge, 'cifar_fs', 1, sure=False)}); FEAT that goes on from MeLa's embedding is "
-        f"{ahead('mela-rfs-feat', ridge, 'cifar_fs', 1, sure=True)} and "
-        f"{ahead('mela-rfs-feat', ridge, 'cifar_fs', 5, sure=True)} above that ridge head. On FC100 MeLa is "
-        f"{ahead('mela-rfs', 'r2d2', 'fc100', 1, sure=True)} above the best at 1-shot, R2-D2, and "
-        f"{ahead('mela-rfs', 'protonet', 'fc100', 5, sure=True)} above the best at 5-shot, ProtoNet."
+        f"(+{ahead('merged-rfs', ridge, 'cifar_fs', 1, sure=False)}); FEAT that goes on from MeLa's embedding is "
+        f"{ahead('merged-rfs-feat', ridge, 'cifar_fs', 1, sure=True)} and "
+        f"{ahead('merged-rfs-feat', ridge, 'cifar_fs', 5, sure=True)} above that ridge head. On FC100 MeLa is "
+        f"{ahead('merged-rfs', 'r2d2', 'fc100', 1, sure=True)} above the best at 1-shot, R2-D2, and "
+        f"{ahead('merged-rfs', 'protonet', 'fc100', 5, sure=True)} above the best at 5-shot, ProtoNet."
     )
-    after = f"mela-s2m2-{ridge}"
+    after = f"merged-s2m2-{ridge}"
     yield (
-        f"R2-D2 by {ahead('r2d2', 'mela-rfs', 'glyphs', 1)} points on the glyphs and MetaOptNet's ridge head by "
-        f"{ahead(ridge, 'mela-rfs', 'glyphs', 1)}, and by {ahead(ridge, 'mela-rfs', 'omniglot', 1)} on Omniglot."
+        f"R2-D2 by {ahead('r2d2', 'merged-rfs', 'glyphs', 1)} points on the glyphs and MetaOptNet's ridge head by "
+        f"{ahead(ridge, 'merged-rfs', 'glyphs', 1)}, and by {ahead(ridge, 'merged-rfs', 'omniglot', 1)} on Omniglot."
     )
     yield f"it is {ahead(after, ridge, 'omniglot', 1)} above: [the highest on local labels]"
     yield f"(docs/systems.md#omniglot), {pair(after, 'omniglot')}."
@@ -670,9 +679,9 @@ def test_a_wrong_figure_would_be_noticed() -> None:
         check(text.replace("2.8 / 0.2 points behind", "2.7 / 0.2 points behind"), longer())
     with pytest.raises(AssertionError, match="figures that no phrase has"):
         check(f"{text} Trained ten times as long it has 97.3.", longer())
-    with pytest.raises(AssertionError, match="kmeans-rfs is behind mela-rfs on glyphs, 1-shot"):
-        ahead("kmeans-rfs", "mela-rfs", "glyphs", 1)
-    with pytest.raises(AssertionError, match="mela-rfs less kmeans-rfs on glyphs, 1-shot"):
-        level("mela-rfs", "kmeans-rfs", "glyphs", 1)
-    with pytest.raises(AssertionError, match="mela-rfs less oracle-rfs on glyphs, 1-shot"):
-        ahead("mela-rfs", "oracle-rfs", "glyphs", 1, sure=True)
+    with pytest.raises(AssertionError, match="kmeans-rfs is behind merged-rfs on glyphs, 1-shot"):
+        ahead("kmeans-rfs", "merged-rfs", "glyphs", 1)
+    with pytest.raises(AssertionError, match="merged-rfs less kmeans-rfs on glyphs, 1-shot"):
+        level("merged-rfs", "kmeans-rfs", "glyphs", 1)
+    with pytest.raises(AssertionError, match="merged-rfs less oracle-rfs on glyphs, 1-shot"):
+        ahead("merged-rfs", "oracle-rfs", "glyphs", 1, sure=True)

@@ -56,7 +56,7 @@ def trainings() -> Iterator[str]:
         f"change little at 0.001 on CIFAR-FS: ProtoNet by {slower('cifar_fs', 'protonet')} points, FRN by "
         f"{slower('cifar_fs', 'frn', scale='1', regularizer='1')}, MetaOptNet's ridge head, from a scale of 10, by "
         f"{slower('cifar_fs', 'metaoptnet_ridge', scale='10', regularizer='50')}, and FEAT from MeLa's embedding on "
-        f"the glyphs by {slower('glyphs', 'feat', start='mela-rfs')}."
+        f"the glyphs by {slower('glyphs', 'feat', start='merged-rfs')}."
     )
 
 

@@ -14,7 +14,7 @@ from mela.published import SYSTEMS
 
 TITLES = {"glyphs": "glyphs", "omniglot": "Omniglot", "cifar_fs": "CIFAR-FS", "fc100": "FC100"}
 PRESETS = {"glyphs": "glyphs", "omniglot": "omniglot_cpu", "cifar_fs": "cifar_fs_cpu", "fc100": "fc100_cpu"}
-EMBEDDINGS = ["initial", "kmeans-rfs", "mela-rfs", "oracle-rfs"]
+EMBEDDINGS = ["initial", "kmeans-rfs", "merged-rfs", "oracle-rfs"]
 
 
 def shown(header: str) -> list[list[str]]:
@@ -29,7 +29,7 @@ def measured() -> Iterator[list[str]]:
             cells = [found(system, data, shot).interval for system in EMBEDDINGS]
             row = [f"{cell.mean:.1f} ± {cell.ci95:.1f}" for cell in cells]
             row[2] = f"**{row[2]}**"
-            apart = difference("mela-rfs", "oracle-rfs", data, shot)
+            apart = difference("merged-rfs", "oracle-rfs", data, shot)
             assert list(apart.seeds) == [0, 1, 2]
             assert apart.anew is not None
             less = f"{apart.interval.mean:+.1f} ± {apart.interval.ci95:.1f}"
@@ -44,7 +44,7 @@ def test_accuracies() -> None:
         assert TITLES[data] in rows[first][0]
         for shot, row in enumerate((rows[first], rows[second])):
             accuracies = [float(cell.strip("*").partition(" ±")[0]) for cell in row[4:6]]
-            assert accuracies == [SYSTEMS[system][data][shot] for system in ("mela-rfs", "oracle-rfs")]
+            assert accuracies == [SYSTEMS[system][data][shot] for system in ("merged-rfs", "oracle-rfs")]
 
 
 def span(values: Iterable[float], written: Callable[[float], str]) -> str:

@@ -17,16 +17,16 @@ def test_systems_of_several_data_sets() -> None:
         ("glyphs", "initial", 60.04, 3),
         ("glyphs", "protonet", 80, 3),
         ("glyphs", "frn", 99, 3),
-        ("glyphs", "mela-rfs", 90.03, 3),
+        ("glyphs", "merged-rfs", 90.03, 3),
         ("glyphs", "oracle-rfs", 95, 3),
-        ("cifar_fs", "mela-rfs", 50, 1),
+        ("cifar_fs", "merged-rfs", 50, 1),
         ("cifar_fs", "oracle-rfs", 55, 2),
         ("cifar_fs", "initial", 49.96, 1),
         ("omniglot", "protonet", 70.15, 1),
         ("fc100", "shot_free", 40, 1),
-        ("omniglot", "mela-rfs", 69.94, 2),
+        ("omniglot", "merged-rfs", 69.94, 2),
     )
-    assert at_a_glance(table, [1], ["initial", "protonet", "frn", "mela-rfs", "oracle-rfs"])[1:] == [
+    assert at_a_glance(table, [1], ["initial", "protonet", "frn", "merged-rfs", "oracle-rfs"])[1:] == [
         "| | glyphs 1-shot | cifar_fs 1-shot | omniglot 1-shot | seeds |",
         "|---|---|---|---|---|",
         "| **Local labels only** | | | | |",

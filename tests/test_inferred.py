@@ -11,6 +11,7 @@ from mela.errors import MelaError
 SCORED = {
     "clusters": 1028,
     "true_classes": 1030,
+    "tasks_clustered": 99.5,
     "accuracy": 99.0,
     "accuracy_all_tasks": 98.0,
     "purity": 99.984,
@@ -20,38 +21,42 @@ SCORED = {
 }
 
 
-def write(results: Path, data: str, seed: int, content: dict[str, object]) -> Path:
-    path = results / data / f"seed{seed}/labels.json"
+def write(results: Path, data: str, seed: int, content: dict[str, object], name: str = "merged") -> Path:
+    path = results / data / f"seed{seed}/labels-{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     store.write_json(path, content)
     return path
 
 
-def test_a_row_for_each_seed_in_the_order_of_the_data_sets(tmp_path: Path) -> None:
+def test_a_row_for_each_seed_in_the_order_of_the_data_sets_and_of_the_labels(tmp_path: Path) -> None:
     """Without truth there is the number of classes alone; what is not asked for is left out."""
     write(tmp_path, "omniglot", 0, SCORED)
     write(tmp_path, "omniglot", 10, SCORED | {"clusters": 5})
     write(tmp_path, "omniglot", 9, SCORED)
+    write(tmp_path, "omniglot", 0, SCORED | {"clusters": 1000, "tasks_clustered": 93.0}, "pruned")
     write(tmp_path, "mine", 1, {"clusters": 7})
     write(tmp_path, "other", 0, SCORED)
-    (text, end) = inferred_labels(tmp_path, ["mine", "glyphs", "omniglot"])
+    (text, end) = inferred_labels(tmp_path, ["mine", "glyphs", "omniglot"], ["pruned", "merged"])
     assert end == ""
-    assert text.splitlines()[-6:] == [
-        "| | seed | classes found | true classes | purity | ARI | K-means: purity | K-means: ARI |",
-        "|---|---|---|---|---|---|---|---|",
-        "| mine | 1 | 7 | - | - | - | - | - |",
-        "| omniglot | 0 | 1,028 | 1,030 | 99.98% | 0.9997 | 51.04% | 0.3350 |",
-        "| omniglot | 9 | 1,028 | 1,030 | 99.98% | 0.9997 | 51.04% | 0.3350 |",
-        "| omniglot | 10 | 5 | 1,030 | 99.98% | 0.9997 | 51.04% | 0.3350 |",
+    scores = "99.00% | 99.98% | 0.9997"
+    assert text.splitlines()[-10:] == [
+        "| | labels | seed | classes found | true classes | tasks clustered | accuracy | purity | ARI |",
+        "|---|---|---|---|---|---|---|---|---|",
+        "| mine | MeLa (merged) | 1 | 7 | - | - | - | - | - |",
+        f"| omniglot | MeLa (Algorithm 2, guarded) | 0 | 1,000 | 1,030 | 93.00% | {scores} |",
+        f"| omniglot | MeLa (merged) | 0 | 1,028 | 1,030 | 99.50% | {scores} |",
+        f"| omniglot | MeLa (merged) | 9 | 1,028 | 1,030 | 99.50% | {scores} |",
+        f"| omniglot | MeLa (merged) | 10 | 5 | 1,030 | 99.50% | {scores} |",
+        *(f"| omniglot | K-means labels | {seed} | - | - | - | - | 51.04% | 0.3350 |" for seed in (0, 9, 10)),
     ]
 
 
 def test_nothing_is_scored(tmp_path: Path) -> None:
-    assert inferred_labels(tmp_path, ["glyphs"]) == []
+    assert inferred_labels(tmp_path, ["glyphs"], ["merged"]) == []
 
 
 def test_a_score_that_is_missing_is_named(tmp_path: Path) -> None:
     without = {key: value for key, value in SCORED.items() if key != "purity"}
     path = write(tmp_path, "glyphs", 0, without)
     with pytest.raises(MelaError, match=rf"{path}: purity: field required, got none; rerun the stage"):
-        inferred_labels(tmp_path, ["glyphs"])
+        inferred_labels(tmp_path, ["glyphs"], ["merged"])

@@ -24,20 +24,20 @@ from mela.method import find_method
 def test_systems_stand_in_the_order_of_the_lists(tmp_path: Path) -> None:
     path = write_matrix(
         tmp_path,
-        labels=["oracle", "mela"],
+        labels=["oracle", "merged"],
         task_methods=["protonet", "maml"],
         image_methods=["cmc", "moco"],
         label_methods=["s2m2", "rfs"],
         distill_from=["rfs", "rfs-distill"],
         tuned_methods=["leo", "feat"],
-        tuned_from=["mela-rfs-distill", "oracle-s2m2", "mela-s2m2"],
+        tuned_from=["merged-rfs-distill", "oracle-s2m2", "merged-s2m2"],
     )
     of_oracle = ["s2m2", "rfs", "rfs-distill", "rfs-distill-distill", "s2m2-leo", "s2m2-feat"]
-    of_mela = [*of_oracle[:4], "rfs-distill-leo", "rfs-distill-feat", "s2m2-leo", "s2m2-feat"]
+    of_merged = [*of_oracle[:4], "rfs-distill-leo", "rfs-distill-feat", "s2m2-leo", "s2m2-feat"]
     assert Matrix.read(path).systems == [
         *("initial", "protonet", "maml"),
         *(f"oracle-{name}" for name in of_oracle),
-        *(f"mela-{name}" for name in of_mela),
+        *(f"merged-{name}" for name in of_merged),
         *("cmc", "moco"),
     ]
 
@@ -46,10 +46,10 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
     found = Matrix.read(ROOT / "benchmark/params.yaml")
     assert len(found.systems) == len(set(found.systems)) > 50
     assert not found.left_out, "every pair can be shown"
-    measured = tmp_path / "glyphs/seed2/mela-rfs.parquet"
+    measured = tmp_path / "glyphs/seed2/merged-rfs.parquet"
     measured.parent.mkdir(parents=True)
     measured.touch()
-    (measured.parent / "mela-rfs-heads.csv").touch()
+    (measured.parent / "merged-rfs-heads.csv").touch()
     matrix.main(params=ROOT / "benchmark/params.yaml", results=tmp_path)
     cells = len(found.systems) * len(found.data) * len(found.seeds)
     assert f"with {len(found.seeds)} seeds, of which 1 of {cells:,} are measured" in capsys.readouterr().out
@@ -65,7 +65,7 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ({"seeds": [0, "x"]}, "seeds.1: input should be a valid integer, got 'x'"),
         ({"seeds": [-1]}, "seeds.0: input should be greater than or equal to 0, got -1"),
         ({"seeds": [0, 0]}, "seeds: expected every name once, got 0 again; remove it"),
-        ({"labels": ["truth"]}, "labels.0: input should be 'kmeans', 'mela' or 'oracle', got 'truth'"),
+        ({"labels": ["truth"]}, "labels.0: input should be 'kmeans', 'merged' or 'oracle', got 'truth'"),
         (
             {"task_methods": ["protonets"]},
             "task_methods: expected methods that see tasks, anil, .*, got 'protonets'; c",
@@ -80,7 +80,10 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ({"tuned_methods": ["feet"]}, "tuned_methods: expected methods that see tasks, .*, got 'feet'; correct it"),
         ({"distill_from": ["s2m2"]}, "distill_from: expected one of rfs, got 's2m2'; correct it"),
         ({"distill_from": ["rfs-distill"]}, "distill_from: expected one of rfs, got 'rfs-distill'; correct it"),
-        ({"tuned_from": ["kmeans-rfs"]}, "tuned_from: expected <labels>-<method> .* such as mela-rfs, oracle-rfs, got"),
+        (
+            {"tuned_from": ["kmeans-rfs"]},
+            "tuned_from: expected <labels>-<method> .* such as merged-rfs, oracle-rfs, got",
+        ),
         ({"comparisons": ["frn"]}, r"comparisons: expected questions, each with .*, got \['frn'\]; correct it"),
         ({"comparisons": {"Better?": [["frm", "maml"]]}}, "comparisons: Better.: method 'frm': expected one of anil"),
         (
@@ -102,7 +105,7 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
     + [
         (
-            {"comparisons": {"?": [["frn", f"mela-{steps}"]]}},
+            {"comparisons": {"?": [["frn", f"merged-{steps}"]]}},
             rf"comparisons: .*<labels>-<.*, got '{name}' in place {at}",
         )
         for steps, name, at in [
@@ -117,7 +120,7 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
     + [
         (
             {"comparisons": {"Better?": wrong}},
-            r"comparisons: Better\?: expected pairs such as \[mela-rfs, .*; correct it",
+            r"comparisons: Better\?: expected pairs such as \[merged-rfs, .*; correct it",
         )
         for wrong in ([["frn"]], [["frn", "maml", "anil"]], ["frn"], "frn", None, 3)
     ],
@@ -140,16 +143,16 @@ def test_no_file(tmp_path: Path) -> None:
 
 
 def test_questions(tmp_path: Path) -> None:
-    asked = {"Better?": [["frn", "maml"], ["mela-rfs", "initial"]], "Nothing?": []}
+    asked = {"Better?": [["frn", "maml"], ["merged-rfs", "initial"]], "Nothing?": []}
     found = Matrix.read(write_matrix(tmp_path, comparisons=asked)).comparisons
-    assert found == {"Better?": [("frn", "maml"), ("mela-rfs", "initial")]}
+    assert found == {"Better?": [("frn", "maml"), ("merged-rfs", "initial")]}
     assert Matrix.read(write_matrix(tmp_path)).comparisons == {}
     path = write_matrix(tmp_path)
     path.write_text(path.read_text("utf-8") + "comparisons:\n", encoding="utf-8")
     assert Matrix.read(path).comparisons == {}
 
 
-@pytest.mark.parametrize("name", ["initial", "mela", "labels", "my-net", "my.net", "MyNet", "2net"])
+@pytest.mark.parametrize("name", ["initial", "merged", "labels", "my-net", "my.net", "MyNet", "2net"])
 def test_names_that_systems_cannot_have(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix, "method_names", lambda: [name])
     with pytest.raises(
@@ -167,7 +170,9 @@ def test_titles_that_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(MelaError, match=expected):
         Matrix.read(write_matrix(tmp_path, task_methods=["protonet", "maml"]))
     with pytest.raises(MelaError, match=expected):
-        Matrix.read(write_matrix(tmp_path, task_methods=["protonet"], tuned_methods=["maml"], tuned_from=["mela-rfs"]))
+        Matrix.read(
+            write_matrix(tmp_path, task_methods=["protonet"], tuned_methods=["maml"], tuned_from=["merged-rfs"])
+        )
     Matrix.read(write_matrix(tmp_path, task_methods=["protonet"]))
     monkeypatch.setattr(matrix, "title", lambda name: "MeLa" if name == "protonet" else title(name))
     with pytest.raises(MelaError, match=r"protonet: expected a title of its own, got 'MeLa' again; change its METHOD"):
@@ -189,12 +194,12 @@ def test_data_sets_are_read_as_well(tmp_path: Path) -> None:
 
 
 def test_pairs_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pairs = [["mela-rfs", "initial"], ["frn", "maml"], ["mela-rfs-feat", "feat"], ["cmc", "moco"], ["feat", "frn"]]
+    pairs = [["merged-rfs", "initial"], ["frn", "maml"], ["merged-rfs-feat", "feat"], ["cmc", "moco"], ["feat", "frn"]]
     path = write_matrix(tmp_path, comparisons={"Better?": pairs})
     matrix.main(params=path, results=tmp_path)
     found = capsys.readouterr().out
     assert (
-        "comparisons: 4 with systems that the lists do not make are left out: frn - maml, mela-rfs-feat - feat, c"
+        "comparisons: 4 with systems that the lists do not make are left out: frn - maml, merged-rfs-feat - feat, c"
         in found
     )
     assert "cmc - moco, ...\n" in found
@@ -207,9 +212,9 @@ def test_which_lists_make_a_system(tmp_path: Path) -> None:
     for system, lists in {
         "frn": "task_methods",
         "moco": "image_methods",
-        "mela-rfs": "labels and label_methods",
-        "mela-rfs-distill": "labels and distill_from",
-        "mela-rfs-distill-feat": "labels, tuned_from and tuned_methods",
+        "merged-rfs": "labels and label_methods",
+        "merged-rfs-distill": "labels and distill_from",
+        "merged-rfs-distill-feat": "labels, tuned_from and tuned_methods",
     }.items():
         assert found.lists_of(system) == lists
 

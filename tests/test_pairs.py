@@ -67,14 +67,14 @@ def test_the_table_of_pairs() -> None:
     none = {0: [62.0, 71.0, 79.9]}
     one = pd.concat([table("frn", FIRST_SEEDS), table("protonet", SECOND_SEEDS)])
     one = pd.concat([one, one.assign(setting="5_shot")])
-    other = pd.concat([table("frn", {0: [62.0, 71.0, 80.0]}), table("protonet", none), table("mela-rfs", none)])
+    other = pd.concat([table("frn", {0: [62.0, 71.0, 80.0]}), table("protonet", none), table("merged-rfs", none)])
     questions = {
         "Which?": [("frn", "protonet"), ("maml", "protonet"), ("protonet", "frn")],
         "Not measured?": [("maml", "anil")],
         "Not there?": [("tadam", "frn")],
-        "And MeLa?": [("mela-rfs", "protonet"), ("protonet", "mela-rfs")],
+        "And MeLa?": [("merged-rfs", "protonet"), ("protonet", "merged-rfs")],
     }
-    systems = ["frn", "protonet", "maml", "anil", "mela-rfs"]
+    systems = ["frn", "protonet", "maml", "anil", "merged-rfs"]
     lines = two_by_two({"glyphs": one, "cifar_fs": other}, questions, [1, 5], systems)
     assert "accuracy less the second's, 1-shot / 5-shot, paired" in lines[0]
     ahead, behind = "**+10.2 ± 1.4**", "**-10.2 ± 1.4**"
@@ -101,10 +101,10 @@ def test_the_table_of_pairs() -> None:
 
 
 def test_published_differences_are_of_one_data_set() -> None:
-    assert published("mela-rfs", "oracle-rfs") == "*-0.2 / -0.1, CIFAR-FS*"
+    assert published("merged-rfs", "oracle-rfs") == "*-0.2 / -0.1, CIFAR-FS*"
     assert published("tadam", "protonet") == "*+2.6 / +3.6, FC100*"
     assert published("tadam", "maml") == "", "never on the same"
-    assert published("mela-rfs-feat", "mela-rfs") == ""
+    assert published("merged-rfs-feat", "merged-rfs") == ""
 
 
 def test_any_two_on_the_command_line() -> None:
@@ -142,10 +142,10 @@ def test_what_the_command_line_cannot_compare(tmp_path: Path) -> None:
         pairs.main("frn", "fnr", data=["mine"], results=tmp_path)
     with pytest.raises(
         MelaError,
-        match=r"params\.yaml: expected lists that make mela-rotation-frn, which .*; add what is missing to "
+        match=r"params\.yaml: expected lists that make merged-rotation-frn, which .*; add what is missing to "
         "labels, tuned_from and tuned_methods, or name another",
     ):
-        pairs.main("frn", "mela-rotation-frn", data=["mine"], results=tmp_path)
+        pairs.main("frn", "merged-rotation-frn", data=["mine"], results=tmp_path)
 
 
 def test_one_seed_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,7 +99,7 @@ def test_the_study_from_end_to_end(
     rows = pd.read_csv(out)
     assert len(rows) == 2 * 2 * 5
     assert set(rows["tasks"]) == {9}
-    assert (rows.loc[rows["system"] == "mela-rfs", "difference"] == 0).all()
+    assert (rows.loc[rows["system"] == "merged-rfs", "difference"] == 0).all()
     assert rows["mean"].between(10, 100).all()
     assert (rows["images"] <= rows["all_images"]).all()
     assert rows.groupby("training_tasks")["all_images"].first().is_monotonic_increasing
