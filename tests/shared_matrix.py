@@ -11,6 +11,8 @@ SMALL: dict[str, Any] = {
     "data": ["tiny"],
     "seeds": [0],
     "labels": ["merged", "oracle"],
+    "inferred": ["merged"],
+    "pruned": [],
     "task_methods": ["protonet"],
     "image_methods": [],
     "label_methods": ["rfs"],

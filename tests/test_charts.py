@@ -22,21 +22,21 @@ def summary() -> pd.DataFrame:
 
 def test_charts_have_all_systems_and_their_values(summary: pd.DataFrame) -> None:
     panels = charts.chart(summary, {"1_shot": "1-shot", "5_shot": "5-shot"}, "merged-rfs").axes
-    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["MoCo", "MeLa", "true labels"]
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["MoCo", "MeLa (merged)", "true labels"]
     drawn = {kind.get_label(): kind[0].get_data() for kind in panels[0].containers}
     assert {name: (*means, *heights) for name, (means, heights) in drawn.items()} == {
-        "MeLa's labels": (66, 1),
+        "merged labels": (66, 1),
         "true labels": (85.5, 2),
         "no labels": (35, 0),
     }
-    assert [kind.get_label() for kind in panels[1].containers] == ["MeLa's labels", "true labels"]
+    assert [kind.get_label() for kind in panels[1].containers] == ["merged labels", "true labels"]
     ends = np.concatenate([lines.get_segments() for lines in panels[0].collections if lines.get_alpha()])
     assert sorted(ends[:, :, 0].tolist()) == [[35, 35], [65, 67], [85, 86]], "the worst and the best seed"
 
 
 def test_systems_that_the_first_panel_lacks_are_at_the_bottom(summary: pd.DataFrame) -> None:
     figure = charts.chart(summary, {"5_shot": "5-shot", "1_shot": "1-shot"}, "merged-rfs")
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["MoCo", "MeLa", "true labels"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["MoCo", "MeLa (merged)", "true labels"]
     assert "no labels" in {text.get_text() for text in figure.legends[0].get_texts()}
 
 

@@ -32,7 +32,7 @@ def test_systems_of_several_data_sets() -> None:
         "| **Local labels only** | | | | |",
         "| initial embedding | 60.0 ± 0.2 | **50.0 ± 0.2** |  | 3, 1, - |",
         "| ProtoNet | 80.0 ± 0.2 |  | **70.2 ± 0.2** | 3, -, 1 |",
-        "| MeLa | **90.0 ± 0.2** | **50.0 ± 0.2** | 69.9 ± 0.2 | 3, 1, 2 |",
+        "| MeLa (merged) | **90.0 ± 0.2** | **50.0 ± 0.2** | 69.9 ± 0.2 | 3, 1, 2 |",
         "| **Global labels** | | | | |",
         "| true labels | 95.0 ± 0.2 | 55.0 ± 0.2 |  | 3, 2, - |",
         "",

@@ -25,6 +25,8 @@ def test_systems_stand_in_the_order_of_the_lists(tmp_path: Path) -> None:
     path = write_matrix(
         tmp_path,
         labels=["oracle", "merged"],
+        inferred=["merged", "pruned"],
+        pruned=["pruned"],
         task_methods=["protonet", "maml"],
         image_methods=["cmc", "moco"],
         label_methods=["s2m2", "rfs"],
@@ -35,7 +37,7 @@ def test_systems_stand_in_the_order_of_the_lists(tmp_path: Path) -> None:
     of_oracle = ["s2m2", "rfs", "rfs-distill", "rfs-distill-distill", "s2m2-leo", "s2m2-feat"]
     of_merged = [*of_oracle[:4], "rfs-distill-leo", "rfs-distill-feat", "s2m2-leo", "s2m2-feat"]
     assert Matrix.read(path).systems == [
-        *("initial", "protonet", "maml"),
+        *("initial", "protonet", "maml", "pruned-rfs"),
         *(f"oracle-{name}" for name in of_oracle),
         *(f"merged-{name}" for name in of_merged),
         *("cmc", "moco"),
@@ -66,6 +68,8 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ({"seeds": [-1]}, "seeds.0: input should be greater than or equal to 0, got -1"),
         ({"seeds": [0, 0]}, "seeds: expected every name once, got 0 again; remove it"),
         ({"labels": ["truth"]}, "labels.0: input should be 'kmeans', 'merged' or 'oracle', got 'truth'"),
+        ({"inferred": []}, "inferred: expected merged, on which methods are trained, got none; add it"),
+        ({"pruned": ["pruned"]}, "inferred: expected pruned, on which methods are trained, got none; add it"),
         (
             {"task_methods": ["protonets"]},
             "task_methods: expected methods that see tasks, anil, .*, got 'protonets'; c",
@@ -174,8 +178,8 @@ def test_titles_that_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             write_matrix(tmp_path, task_methods=["protonet"], tuned_methods=["maml"], tuned_from=["merged-rfs"])
         )
     Matrix.read(write_matrix(tmp_path, task_methods=["protonet"]))
-    monkeypatch.setattr(matrix, "title", lambda name: "MeLa" if name == "protonet" else title(name))
-    with pytest.raises(MelaError, match=r"protonet: expected a title of its own, got 'MeLa' again; change its METHOD"):
+    monkeypatch.setattr(matrix, "title", lambda name: "MeLa (merged)" if name == "protonet" else title(name))
+    with pytest.raises(MelaError, match=r"protonet: .* title of its own, got 'MeLa \(merged\)' again; change"):
         Matrix.read(write_matrix(tmp_path, task_methods=["protonet"]))
 
 

@@ -60,7 +60,8 @@ ASSIGNMENTS = pd.DataFrame(
 
 def test_tasks_by_hand() -> None:
     """Clustered samples: 7 has a, a, b and 2 has b, a (3 of 5 right); with task 2, 7 also has c, b, a (4 of 8)."""
-    assert score_tasks(ASSIGNMENTS, MANIFEST, TRUTH) == pytest.approx({"accuracy": 60, "accuracy_all_tasks": 50})
+    expected = {"tasks_clustered": 200 / 3, "accuracy": 60, "accuracy_all_tasks": 50}
+    assert score_tasks(ASSIGNMENTS, MANIFEST, TRUTH) == pytest.approx(expected)
 
 
 def test_majorities_are_those_of_the_samples_counted() -> None:
