@@ -1,7 +1,7 @@
 """A module as the statements at its top: definitions, imports, and what runs whenever the module is imported."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -41,6 +41,15 @@ class Unit:
 class Module:
     """A file of this project, read but never imported.
 
+    Parameters
+    ----------
+    name, text : str
+    package : bool
+    own : collection of str
+        The packages of this project.
+    where : str
+        The file, for errors.
+
     Attributes
     ----------
     name : str
@@ -59,7 +68,7 @@ class Module:
         The statements that run whenever the module is imported and only bind what they bind on their way.
     """
 
-    def __init__(self, name: str, text: str, *, package: bool, where: str = "") -> None:
+    def __init__(self, name: str, text: str, *, package: bool, own: Collection[str] = (), where: str = "") -> None:
         self.name, self.package = name, package
         self.main: list[ast.stmt] = []
         self.imports: list[Import] = []
@@ -74,6 +83,13 @@ class Module:
             raise MelaError(f"{where or name}: this file is no valid Python: {error}; correct it") from None
         for statement in tree.body:
             self._add(statement)
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        for node in self.imports:
+            # what another package offers under a name that nobody uses is there for what its import does
+            outside = {name for name, target in self.bound(node) if target.module.split(".")[0] not in own}
+            if unused := sorted(outside - used):
+                names = [alias for alias in node.names if (alias.asname or alias.name.split(".")[0]) in unused]
+                self.always.statements.append(_import_of(node, names))
 
     def _add(self, statement: ast.stmt) -> None:
         if isinstance(statement, Import):
@@ -164,9 +180,10 @@ class Tree:
         path = self.root.joinpath(*name.split("."))
         for file, package in ((path / "__init__.py", True), (path.with_suffix(".py"), False)):
             if file.is_file():
-                return Module(name, file.read_text(encoding="utf-8"), package=package, where=str(file))
+                text = file.read_text(encoding="utf-8")
+                return Module(name, text, package=package, own=self.packages, where=str(file))
         # a folder without __init__.py is a package too
-        return Module(name, "", package=True) if path.is_dir() and name.split(".")[0] in self.packages else None
+        return Module(name, "", package=True) if path.is_dir() else None
 
 
 def is_text(statement: ast.stmt) -> bool:
@@ -206,6 +223,12 @@ def _here(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             waiting.extend(ast.iter_child_nodes(node))
+
+
+def _import_of(node: Import, aliases: list[ast.alias]) -> Import:
+    if isinstance(node, ast.Import):
+        return ast.Import(names=aliases)
+    return ast.ImportFrom(module=node.module, names=aliases, level=node.level)
 
 
 def _stored(nodes: Iterable[ast.AST]) -> Iterator[str]:
