@@ -60,6 +60,8 @@ BENCHMARK = [
 PAIRS = {"python -m benchmark.pairs merged-rfs-feat oracle-rfs-feat"}
 # commands that tests/test_matrix.py runs
 MATRIX = {"python -m benchmark.matrix"}
+# commands that tests/test_relock.py runs
+RELOCK = ["python -m stages.definitions.relock main --moved mela.output=mela.runtime.console"]
 # commands that nothing runs, and why; tests/test_docs.py checks that they would be understood
 INSTALLS = "installs packages, or takes minutes and is what runs the tests itself"
 SHELL = "changes the shell that it is typed into"

@@ -30,6 +30,7 @@ from shared_docs import (
     PAIRS,
     PROSE,
     PYTHON,
+    RELOCK,
     Block,
     all_blocks,
     blocks,
@@ -60,7 +61,7 @@ def untold(block: Block) -> str | None:
     if block.language == "python":
         return None if block.page in PYTHON else "nothing runs this Python; see tests/shared_docs.py"
     if block.language == "sh":
-        known = {*MELA, *DVC, *BENCHMARK, *PAIRS, *MATRIX, *NOT_RUN, *followed_commands()}
+        known = {*MELA, *DVC, *BENCHMARK, *PAIRS, *MATRIX, *RELOCK, *NOT_RUN, *followed_commands()}
         new = [command for command in commands(block) if command not in known]
         return f"nothing runs {new}; see tests/shared_docs.py" if new else None
     return f"nothing is known of the language {block.language!r}; see tests/shared_docs.py"
@@ -96,7 +97,7 @@ def test_a_new_block_would_be_noticed(page: str, language: str, content: str, pr
 def test_what_is_told_of_is_there() -> None:
     """No command or page is listed that the documentation has not, and every test that is named exists."""
     there = {command for block in all_blocks() if block.language == "sh" for command in commands(block)}
-    assert {*MELA, *DVC, *BENCHMARK, *PAIRS, *MATRIX, *NOT_RUN} - there == set()
+    assert {*MELA, *DVC, *BENCHMARK, *PAIRS, *MATRIX, *RELOCK, *NOT_RUN} - there == set()
     assert {page: sum(block.language == "python" for block in blocks(page)) for page in PYTHON} == PYTHON
     for page, (test, languages) in FOLLOWED.items():
         assert languages <= {block.language for block in blocks(page)}

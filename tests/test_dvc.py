@@ -76,6 +76,7 @@ def project(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
     project.run("git", "add", "--all")
     project.run("git", "commit", "--quiet", "--message", "code")
     shutil.copytree(finished, folder, dirs_exist_ok=True)
+    assert ran(project.dvc("repro", "code")) == ["code"]
     project.dvc("commit", "--force", *(stage for stage in STAGES if stage != "report"))
     assert ran(project.dvc("repro")) == ["report"]
     project.run("git", "add", "--all")
@@ -87,6 +88,15 @@ def test_a_second_run_does_nothing(project: Project) -> None:
     assert ran(project.dvc("repro")) == []
     assert project.run("git", "status", "--porcelain") == ""
     assert "up to date" in project.dvc("repro", "--allow-missing", "--dry")
+
+
+def test_a_comment_reruns_nothing(project: Project) -> None:
+    path = project.folder / "mela/errors.py"
+    path.write_text(path.read_text(encoding="utf-8") + "# a comment\n", encoding="utf-8")
+    assert ran(project.dvc("repro")) == ["code"]
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
+    assert ran(project.dvc("repro")) == []
 
 
 def test_what_is_committed_is_small(project: Project) -> None:
@@ -194,7 +204,7 @@ def test_two_runs_at_once_from_nothing(project: Project) -> None:
         for output in listed(stage, "outs", "metrics", "plots"):
             path = project.folder / output
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    for path in ("dvc.lock", ".dvc/cache"):
+    for path in ("dvc.lock", ".dvc/cache", "data/code"):
         project.run("rm", "-r", path)
     runs = [
         subprocess.Popen(
@@ -213,6 +223,6 @@ def test_two_runs_at_once_from_nothing(project: Project) -> None:
         if status:
             assert re.search(r"Unable to acquire lock|is busy, it is being blocked by", said), said
             assert "Traceback" not in said
-    assert sorted(ran("".join(said for said, _ in ended))) == sorted(STAGES)
+    assert sorted(ran("".join(said for said, _ in ended))) == sorted(["code", *STAGES])
     assert ran(project.dvc("repro")) == []
     assert project.lock() == before

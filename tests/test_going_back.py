@@ -4,7 +4,7 @@ from pathlib import Path
 
 from conftest import ROOT
 from forked_dvc import run, settle
-from test_teams_docs import cached, put_stand_in, ran
+from test_teams_docs import cached, put_stand_in, ran, without_code
 
 AFTER_LABEL = ["label", "score_labels", "pretrain", "evaluate"]
 
@@ -19,9 +19,8 @@ def test_there_and_back(tmp_path: Path) -> None:
         return run(command, clone, environment)
 
     run(f"git clone --quiet {ROOT} {clone}", tmp_path, environment)
-    lines = (clone / "dvc.yaml").read_text(encoding="utf-8").splitlines(keepends=True)
-    code = "".join(line for line in lines if not line.endswith(".py\n"))
-    (clone / "dvc.yaml").write_text(code, encoding="utf-8")
+    pipeline = (clone / "dvc.yaml").read_text(encoding="utf-8")
+    (clone / "dvc.yaml").write_text(without_code(pipeline), encoding="utf-8")
     (clone / "dvc.lock").unlink()
     do("dvc repro")
     do("git commit --quiet --all --message run")

@@ -119,7 +119,8 @@ def under_dvc(whole: tuple[Path, dict[str, float]], tmp_path_factory: pytest.Tem
         shutil.copy(ROOT / "data/raw" / name / "README.md", folder / "data/raw" / name)
     for name in ("dvc.yaml", ".dvcignore"):
         shutil.copy(ROOT / name, folder / name)
-    for command in (["init", "--quiet", "--no-scm"], ["commit", "--quiet", "--force", "images", "manifest"]):
+    finish(begin(folder, "stages.code"))
+    for command in (["init", "--quiet", "--no-scm"], ["commit", "--quiet", "--force", "code", "images", "manifest"]):
         finish(begin(folder, "dvc", *command))
     return folder
 

@@ -10,6 +10,8 @@ from stages import paths
 from stages.definitions.reaching import Code, scripts
 
 Start = tuple[str, str | None]
+# no stage depends on how its file of hashes is written
+WRITER = "stages.code"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,8 @@ class Files:
         found: dict[str, Start] = {}
         for script in (script for folder in self.folders for script in scripts(root, folder)):
             name = script.rpartition(".")[2]
+            if script == WRITER:
+                continue
             if name in found:
                 raise MelaError(f"{script}: the script {found[name][0]} has the same name; rename one of them")
             found[name] = (script, None)

@@ -29,7 +29,7 @@ class Code:
         self, root: Path, packages: tuple[str, ...] = PACKAGES, renamed: Mapping[str, str] | None = None
     ) -> None:
         self.tree = Tree(root, packages)
-        self._renamed = _renaming(renamed or {})
+        self._renamed = renaming(renamed or {})
         self._names = Names(self.tree, self._renamed)
         self._written: Callable[[Unit], Written] = cache(lambda unit: write(unit, self._names))
 
@@ -114,7 +114,7 @@ class _Walk:
         return [unit for unit in seen if unit.statements]
 
 
-def _renaming(renamed: Mapping[str, str]) -> Callable[[str], str]:
+def renaming(renamed: Mapping[str, str]) -> Callable[[str], str]:
     """Rename a dotted name by the longest of its beginnings that is renamed."""
 
     def rename(name: str) -> str:

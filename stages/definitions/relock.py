@@ -5,8 +5,10 @@ reaches are the same at that revision and now. Stages that were due at the old r
 """
 
 import hashlib
+import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +21,7 @@ import typer
 from mela.errors import MelaError
 from mela.output import ending_in_one_line, log
 from stages.definitions.files import BENCHMARK, OF_BENCHMARK, PIPELINE, Files
-from stages.definitions.reaching import Code
+from stages.definitions.reaching import PACKAGES, Code, renaming
 
 PIPELINES = {Path(): PIPELINE, BENCHMARK: OF_BENCHMARK}
 Entry = dict[str, Any]
@@ -110,6 +112,7 @@ def main(
         locks = [
             Lock(folder / "dvc.lock", Side.read(before, folder), Side.read(after, folder), files, renamed)
             for folder, files in PIPELINES.items()
+            if (folder / "dvc.lock").is_file()
         ]
         for lock in locks:
             lock.carry_over(frozenset(accept or []))
@@ -129,8 +132,9 @@ class Lock:
         self.content: dict[str, Any] = load_yaml(path)
         self.starts = files.starts(new.root)
         self.problems: dict[str, list[str]] = {}
-        self._before, self._after = Code(old.root, renamed=renamed), Code(new.root)
-        self._renamed = renamed
+        packages = (*PACKAGES, *(name.split(".")[0] for pair in renamed.items() for name in pair))
+        self._before, self._after = Code(old.root, packages, renamed), Code(new.root, packages)
+        self._former = renaming({now: before for before, now in renamed.items()})
         self._differences: dict[str, list[str]] = {}
         self.carried, self.due = 0, 0
 
@@ -180,8 +184,7 @@ class Lock:
             out = (self.new.root / self.files.out).resolve()
             file = (self.new.root / self.new.folder / dep).resolve()
             module, start = self.starts[file.relative_to(out).with_suffix("").as_posix()]
-            former = {new: old for old, new in self._renamed.items()}.get(module, module)
-            before, after = self._before.reached(former, start), self._after.reached(module, start)
+            before, after = self._before.reached(self._former(module), start), self._after.reached(module, start)
             changed = [one for one in after if after[one] != before.get(one)]
             # what is no longer reached follows from another change, unless it acts by itself
             gone = [one for one in before if one not in after and ":" in one]
@@ -193,7 +196,8 @@ class Lock:
         from dvc.utils.serialize import dump_yaml
 
         dump_yaml(self.path, self.content)
-        log.info(f"{self.path}: {self.carried:,} stages carried over, {self.due:,} left as they were")
+        due = "; the others were due and stay due" if self.due else ""
+        log.info(f"{self.path}: {self.carried:,} of {self.carried + self.due:,} stages carried over{due}")
 
 
 def _values(command: str) -> list[str]:
@@ -225,9 +229,13 @@ def _refusal(old: str, problems: Mapping[str, list[str]]) -> str:
 
 
 def _run(command: str, folder: Path) -> None:
-    ended = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S602
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    ended = subprocess.run(  # noqa: S602
+        command, shell=True, cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+    )
     if ended.returncode:
-        raise MelaError(f"{command}: this failed at the revision: {ended.stderr.strip().splitlines()[-1]}")
+        why = ended.stderr.strip().splitlines()[-1:] or [f"exit status {ended.returncode}"]
+        raise MelaError(f"{folder}: `{command}` failed: {why[0]}; correct what it says")
 
 
 @contextmanager
