@@ -19,8 +19,9 @@ from torch import nn
 
 from bench.cells import lengthened, logistic_accuracies
 from bench.trials import SEED, Optimizer, Trial, complete, means
+from bench.variants import VARIANTS
 from benchmark import places
-from mela.backbones import build_backbone
+from mela.backbones import Backbone, build_backbone
 from mela.device import choose_device
 from mela.episodes import Episodes
 from mela.learned import load_learned
@@ -55,7 +56,7 @@ class MethodTrial(Trial):
     Attributes
     ----------
     method : str
-        Or `LOGISTIC`, which trains nothing.
+        The name of a method or of one of `bench.variants.VARIANTS`; or `LOGISTIC`, which trains nothing.
     start : str
         System whose embedding it goes on from, of seed `START_SEED`; or `NOTHING`.
     longer : float
@@ -88,7 +89,7 @@ class MethodTrial(Trial):
             embedding = self.backbone(tasks) if start is None else start
             return means(logistic_accuracies(embedding, self.images, self.tasks("val"), head))
         with seeded(SEED):
-            learner: Learner = find_method(self.method).build(self.backbone(tasks)).to(device)
+            learner = untrained(self.method, self.backbone(tasks)).to(device)
         if self.scale != NOTHING:
             nn.init.constant_(getattr(learner, SCALES.get(self.method, "scale")), float(self.scale))
         if self.regularizer != NOTHING:
@@ -175,10 +176,17 @@ def own_head(name: str) -> Head:
     backbone = build_backbone(
         name="conv4", channels=1, size=28, width=1, drop_rate=0, drop_block=1, mean=[0], std=[1], seed=0
     )
-    learner = find_method(name).build(backbone).requires_grad_(requires_grad=False)
+    learner = untrained(name, backbone).requires_grad_(requires_grad=False)
     scale = getattr(learner, SCALES.get(name, "scale"), None)
     regularizer = getattr(learner, REGULARIZERS[name]).exp() if name in REGULARIZERS else learner.regularizer
     return Head(*(NOTHING if value is None else f"{float(value):g}" for value in (scale, regularizer)))
+
+
+def untrained(name: str, backbone: Backbone) -> Learner:
+    """Return a learner that is not trained yet, of a method or of a variant of one."""
+    make = VARIANTS.get(name) or find_method(name).build
+    learner: Learner = make(backbone)
+    return learner
 
 
 def _tried(own: str, values: list[float] | None) -> list[str]:

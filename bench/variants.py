@@ -11,7 +11,6 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 from torch import Tensor
 
@@ -28,25 +27,19 @@ from mela.params import EvaluateParams, MethodsParams
 from mela.seeding import seeded
 
 
-class RidgeSVM(MetaOptNetSVM):
-    """MetaOptNet's machine with a ridge on the diagonal of the Gram matrix, in training and in testing.
+def svm_with_ridge(backbone: Backbone, ridge: float) -> MetaOptNetSVM:
+    """Return MetaOptNet's machine with another ridge on the diagonal of its Gram matrix than the authors' 1.
 
-    A machine that can tell any support set apart leaves the embedding little to learn; a ridge keeps it from that, as
-    lambda does ridge regression. The authors' code has 1. Each support image has a dimension of its own besides, of the
-    square root of the ridge, which no query has.
+    Parameters
+    ----------
+    backbone : Backbone
+    ridge : float
+        0 for the machine as the paper's equations have it, which can tell any support set apart and leaves the
+        embedding little to learn.
     """
-
-    def __init__(self, backbone: Backbone, ridge: float) -> None:
-        super().__init__(backbone)
-        self.ridge = ridge
-
-    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
-        tasks, count, _ = support.shape
-        own = self.ridge**0.5 * torch.eye(count, dtype=support.dtype, device=support.device)
-        none = query.new_zeros(*query.shape[:2], count)
-        wider = torch.cat([support, own.expand(tasks, count, count)], dim=2)
-        return super().logits(wider, labels, torch.cat([query, none], dim=2), ways)
+    learner = MetaOptNetSVM(backbone)
+    learner.ridge = ridge
+    return learner
 
 
 class JointANIL(ANIL):
@@ -62,8 +55,8 @@ class JointANIL(ANIL):
 
 VARIANTS: dict[str, Callable[[Backbone], Learner]] = {
     "metaoptnet_svm": MetaOptNetSVM,
-    "metaoptnet_svm with a ridge of 1": partial(RidgeSVM, ridge=1),
-    "metaoptnet_svm with a ridge of 50": partial(RidgeSVM, ridge=50),
+    "metaoptnet_svm without a ridge": partial(svm_with_ridge, ridge=0),
+    "metaoptnet_svm with a ridge of 50": partial(svm_with_ridge, ridge=50),
     "anil": ANIL,
     "anil with joint statistics": JointANIL,
 }

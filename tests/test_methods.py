@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import Bounds, LinearConstraint, minimize
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import NearestCentroid
 from sklearn.svm import LinearSVC
@@ -13,7 +14,7 @@ from test_embedding import IMAGES, backbone, episodes, schedule
 from torch import Tensor
 from torch.nn import functional as F
 
-from bench.variants import JointANIL, RidgeSVM
+from bench.variants import JointANIL, svm_with_ridge
 from mela.backbones import Backbone, build_backbone
 from mela.errors import DivergedError, MelaError
 from mela.gradient_learner import GradientLearner, SupportBatchNorm
@@ -136,26 +137,54 @@ def test_r2d2_starts_from_a_ridge_head() -> None:
     torch.testing.assert_close(*found)
 
 
+@pytest.mark.parametrize("ridge", [0.0, MetaOptNetSVM.ridge, 50.0])
 @pytest.mark.parametrize("regularizer", [0.01, MetaOptNetSVM.regularizer, 1.0])
-def test_support_vector_machine_is_that_of_liblinear(regularizer: float) -> None:
+def test_support_vector_machine_is_that_of_liblinear(regularizer: float, ridge: float) -> None:
+    """A ridge on the Gram matrix is a dimension of its own for each support image, of the root of the ridge."""
     support, labels, query, _ = features(dtype=torch.float64)
     learner = of(MetaOptNetSVM, scale=1.0).double()
-    learner.regularizer = regularizer
+    learner.regularizer, learner.ridge = regularizer, ridge
     found = learner.logits(support, labels, query, WAYS).detach().numpy()
+    count = support.shape[1]
     for task in range(len(support)):
         machine = LinearSVC(multi_class="crammer_singer", C=regularizer, fit_intercept=False, max_iter=10**6, tol=1e-9)
-        machine.fit(support[task].numpy(), labels[task].numpy())
-        np.testing.assert_allclose(found[task], machine.decision_function(query[task].numpy()), atol=1e-4)
+        machine.fit(np.hstack([support[task].numpy(), ridge**0.5 * np.eye(count)]), labels[task].numpy())
+        asked = np.pad(query[task].numpy(), ((0, 0), (0, count)))
+        np.testing.assert_allclose(found[task], machine.decision_function(asked), atol=1e-4)
 
 
-def test_a_ridge_of_the_machine_is_on_the_diagonal_of_the_gram_matrix() -> None:
-    support, labels, query, _ = features(dtype=torch.float64)
-    learner = RidgeSVM(backbone(), ridge=2.0).double()
-    gram, targets = support @ support.mT + 2 * torch.eye(WAYS * SHOTS), one_hot(labels, WAYS, torch.float64)
-    dual = solve(gram, targets, free_variables(gram, targets, learner.regularizer), learner.regularizer)
-    torch.testing.assert_close(
-        learner.logits(support, labels, query, WAYS), learner.scale * (query @ (support.mT @ dual))
+def test_support_vector_machine_minimises_the_dual_that_the_authors_have() -> None:
+    """Their quadratic program has the Gram matrix with 1 on its diagonal; a general solver finds the same."""
+    support, labels, query, _ = features(tasks=1, dtype=torch.float64)
+    gram = support[0].numpy() @ support[0].numpy().T + np.eye(WAYS * SHOTS)
+    targets, C = one_hot(labels[0], WAYS, torch.float64).numpy(), 0.1
+
+    def objective(flat: Any) -> tuple[float, Any]:
+        A = flat.reshape(targets.shape)
+        return 0.5 * (A * (gram @ A)).sum() - (A * targets).sum(), (gram @ A - targets).ravel()
+
+    best = minimize(
+        objective,
+        np.zeros(targets.size),
+        jac=True,
+        method="trust-constr",
+        bounds=Bounds(-np.inf, C * targets.ravel()),
+        constraints=LinearConstraint(np.kron(np.eye(len(targets)), np.ones((1, WAYS))), 0, 0),
+        options={"gtol": 1e-10, "xtol": 1e-12, "barrier_tol": 1e-12, "maxiter": 2000},
     )
+    expected = query[0].numpy() @ support[0].numpy().T @ best.x.reshape(targets.shape)
+    found = of(MetaOptNetSVM, scale=1.0).double().logits(support, labels, query, WAYS)
+    np.testing.assert_allclose(found[0].detach().numpy(), expected, atol=1e-5)
+
+
+def test_variants_of_the_support_vector_machine_have_other_ridges() -> None:
+    support, labels, query, _ = features(dtype=torch.float64)
+    own = of(MetaOptNetSVM).double()
+    for ridge in (0.0, 50.0):
+        other = svm_with_ridge(backbone(), ridge).double()
+        own.ridge = ridge
+        torch.testing.assert_close(other.logits(support, labels, query, WAYS), own.logits(support, labels, query, WAYS))
+    assert MetaOptNetSVM.ridge == 1
 
 
 def test_joint_statistics_are_those_of_all_images_of_a_task() -> None:

@@ -14,21 +14,32 @@ EPSILON = 1e-5
 class MetaOptNetSVM(Learner):
     r"""Logits are :math:`s\, x W`, W being Crammer and Singer's machine on the support set (C = 0.1) and s learned.
 
-    Its dual, with K the Gram matrix of the support set and Y its one-hot labels, in :math:`B = C Y - A`:
+    Its dual, with :math:`K = X X^\top + r I` of the support set X and Y its one-hot labels, in :math:`B = C Y - A`:
 
     .. math:: \min_A \tfrac12 \langle A, K A \rangle - \langle A, Y \rangle \quad
         \text{with } B \ge 0,\ B \mathbf 1 = C \mathbf 1, \qquad W = X^\top A.
 
     It is solved by projected gradients. Where B is above 0 the solution solves a linear system, through which it is
     differentiated.
+
+    The ridge r is 1, as in the authors' code. It gives each support image a dimension of its own, in which no query
+    has a part, so the machine can no longer tell any support set apart whatever the embedding is.
+
+    Attributes
+    ----------
+    ridge : float
+        The r that is added to the diagonal of the Gram matrix, 0 or more.
     """
 
     initial_scale = 3.0
     regularizer: float = 0.1
+    ridge: float = 1.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Logits (t, q, ways); see `Learner.logits`."""
-        gram, targets = support @ support.mT, one_hot(labels, ways, support.dtype)
+        targets = one_hot(labels, ways, support.dtype)
+        gram = support @ support.mT
+        gram = gram + self.ridge * torch.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
         dual = solve(gram, targets, free_variables(gram.detach(), targets, self.regularizer), self.regularizer)
         return self.scale * (query @ (support.mT @ dual))
 
