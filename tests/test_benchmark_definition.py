@@ -1,5 +1,6 @@
 """The benchmark's own dvc.yaml held against the code, as the pipeline's is, and what each kind of method may see."""
 
+import math
 import re
 import shlex
 from itertools import product
@@ -18,12 +19,14 @@ from mela.method import find_method, method_names
 from mela.params import (
     BLOCKS,
     EXTRA_BLOCKS,
+    AugmentParams,
     DataParams,
     EmbedParams,
     EvaluateParams,
     KMeansParams,
     LabelerParams,
     MethodsParams,
+    ModelParams,
     PretrainParams,
     TaskParams,
     TuningParams,
@@ -205,11 +208,13 @@ def test_methods_on_tasks_see_as_many_images_as_both_trainings_of_mela(data: str
     path = HERE / "data" / f"{data}.yaml"
     tasks, embed, methods = TaskParams.read(path), EmbedParams.read(path), MethodsParams.read(path)
     of_a_task = tasks.ways * (tasks.shots + tasks.queries)
-    initial = embed.epochs * (embed.tasks_per_epoch or 0) * of_a_task
+    initial = embed.epochs * (embed.tasks_per_epoch or tasks.train or 0) * of_a_task
     both = initial + PretrainParams.read(path).epochs * TRAINING_IMAGES[data]
     assert methods.epochs * methods.tasks_per_epoch * of_a_task == pytest.approx(both, rel=0.03)
+    assert methods.tasks_per_epoch <= (tasks.train or math.inf), "an epoch meets no task twice"
     tuning = TuningParams.read(path)
     assert tuning.epochs * tuning.tasks_per_epoch * of_a_task == pytest.approx(both / 3, rel=0.15)
+    assert tuning.tasks_per_epoch <= (tasks.train or math.inf)
 
 
 @pytest.mark.parametrize("data", ["cifar_fs", "fc100"])
@@ -217,6 +222,13 @@ def test_both_networks_meet_the_same_tasks(data: str) -> None:
     small, large = (HERE / "data" / f"{name}.yaml" for name in (data, f"{data}_resnet12"))
     for block in (DataParams, TaskParams, EvaluateParams, LabelerParams, KMeansParams):
         assert block.read(small) == block.read(large)
+
+
+@pytest.mark.parametrize("data", ["cifar_fs", "fc100"])
+def test_the_large_network_is_trained_as_by_its_preset(data: str) -> None:
+    preset, large = ROOT / f"presets/{data}.yaml", HERE / f"data/{data}_resnet12.yaml"
+    for block in (ModelParams, AugmentParams, EmbedParams, PretrainParams):
+        assert block.read(preset) == block.read(large)
 
 
 def test_names_of_systems() -> None:

@@ -95,7 +95,7 @@ def test_download_refuses_an_unknown_data_set_in_one_line(sandbox: Path) -> None
     ("name", "source", "presets"),
     [
         ("omniglot", "omniglot", ["omniglot", "omniglot_cpu"]),
-        ("cifar100", "cifar_fs", ["cifar_fs", "cifar_fs_cpu", "fc100", "fc100_cpu"]),
+        ("cifar100", "cifar_fs", ["cifar_fs", "cifar_fs_short", "cifar_fs_cpu", "fc100", "fc100_short", "fc100_cpu"]),
     ],
 )
 def test_download_goes_where_the_presets_look(

@@ -78,6 +78,58 @@ def test_every_preset_sets_every_block_in_the_same_order() -> None:
             assert list(document[block.block]) == list(read_document(GLYPHS)[block.block])
 
 
+def steps_of_the_initial_embedding(path: Path) -> int:
+    """Tasks that an initial embedding is trained on, repetitions included; presets take one a step."""
+    embed, tasks = EmbedParams.read(path), TaskParams.read(path)
+    assert embed.tasks_per_step == 1
+    return embed.epochs * (embed.tasks_per_epoch or tasks.train or 0)
+
+
+@pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
+def test_presets_of_the_paper_have_the_schedules_of_its_authors(name: str) -> None:
+    """25 epochs over all tasks, one a step, decays at 17 and 22; then RFS's schedule for CIFAR."""
+    path = ROOT / "presets" / f"{name}.yaml"
+    embed, pretrain = EmbedParams.read(path), PretrainParams.read(path)
+    assert (embed.epochs, embed.tasks_per_epoch, embed.tasks_per_step) == (25, None, 1)
+    assert (embed.milestones, embed.decay, embed.ridge, embed.normalize) == ([17, 22], 0.1, 1e-3, False)
+    assert steps_of_the_initial_embedding(path) == 75_000
+    assert (pretrain.epochs, pretrain.milestones, pretrain.batch_size) == (90, [45, 60], 64)
+    for block in (embed, pretrain):
+        assert (block.learning_rate, block.momentum, block.weight_decay) == (0.05, 0.9, 5e-4)
+    assert (ModelParams.read(path).backbone, ModelParams.read(path).drop_block) == ("resnet12", 2)
+
+
+@pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
+def test_short_presets_differ_in_the_initial_embedding_alone_and_say_so(name: str) -> None:
+    whole, short = (ROOT / "presets" / f"{one}.yaml" for one in (name, f"{name}_short"))
+    expected = read_document(whole)
+    expected["embed"]["tasks_per_epoch"] = 1000
+    assert read_document(short) == expected
+    for path in (whole, short):
+        comment = path.read_text(encoding="utf-8").partition("\n\n")[0]
+        assert f"{steps_of_the_initial_embedding(path):,} steps" in " ".join(comment.replace("#", " ").split())
+
+
+@pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
+def test_small_presets_say_how_much_shorter_they_are(name: str) -> None:
+    whole, small = (ROOT / "presets" / f"{one}.yaml" for one in (name, f"{name}_cpu"))
+    steps = [f"{steps_of_the_initial_embedding(path):,}" for path in (small, whole)]
+    epochs = [PretrainParams.read(path).epochs for path in (small, whole)]
+    said = f"{steps[0]} steps in place of {steps[1]}, {epochs[0]} epochs in place of {epochs[1]}."
+    assert said in small.read_text(encoding="utf-8")
+
+
+def test_the_documentation_has_the_steps_of_the_presets() -> None:
+    lines = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8").splitlines()
+    (names,) = (
+        line for line in lines if line.startswith("| | glyphs | omniglot_cpu |") and line.endswith("cifar_fs |")
+    )
+    (row,) = (line for line in lines if line.startswith("| initial embedding, steps of one task |"))
+    presets = [name.strip() for name in names.split("|")[2:-1]]
+    found = [f"{steps_of_the_initial_embedding(ROOT / 'presets' / f'{name}.yaml'):,}" for name in presets]
+    assert [cell.strip() for cell in row.split("|")[2:-1]] == found
+
+
 BAD = [
     ("labeler", "clusters", 3, "labeler.clusters: unknown key; remove it or correct its name"),
     ("labler", None, {"q": 1}, "labler: unknown block; expected one of augment, data, embed,"),
