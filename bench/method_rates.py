@@ -3,8 +3,8 @@
 ``python -m bench.method_rates`` after ``dvc repro`` in benchmark/ has drawn the tasks, and trained what ``--start``
 names; goes on where it stopped, and writes results/method_rates.csv. The rates and scales that methods have in
 `mela.methods` were chosen by this table, as was what R2-D2's regularizer starts from; other regularizers are those of
-their authors. With ``--longer 0`` nothing is trained, and ``--methods logistic`` is the logistic head on what
-``--start`` names.
+their authors. `bench.chosen_rates` chooses from it the rates that data sets have of their own. With ``--longer 0``
+nothing is trained, and ``--methods logistic`` is the logistic head on what ``--start`` names.
 """
 
 import math

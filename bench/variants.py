@@ -64,7 +64,7 @@ VARIANTS: dict[str, Callable[[Backbone], Learner]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class VariantTrial(Trial):
-    """A method as the benchmark trains it, or a variant of it.
+    """A method as the benchmark trains it at the method's own learning rate, or a variant of it.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ def main(params: Path = PARAMS) -> None:
     """Print the names of the cells that are due, a line each."""
     matrix = Matrix.read(params)
     try:
-        names = _due_after_update(matrix)
+        names = _due_after_update(matrix, params)
     except DvcException as error:
         raise MelaError(
             f"{places.BENCHMARK}: expected dvc.yaml and dvc.lock that DVC can read, got {one_line(error)}; correct "
@@ -77,13 +77,13 @@ def main(params: Path = PARAMS) -> None:
         typer.echo(name)
 
 
-def _due_after_update(matrix: Matrix) -> list[str]:
+def _due_after_update(matrix: Matrix, params: Path) -> list[str]:
     """The cells that are due, after code and settings are written as they are now."""
     repo = Repo(str(places.BENCHMARK))
     code.main(benchmark=True)
     for data in matrix.data:
         for seed in matrix.seeds:
-            settings.main(data=data, seed=seed)
+            settings.main(data=data, seed=seed, matrix=params)
     return due(repo)
 
 

@@ -13,7 +13,7 @@ from mela.errors import MelaError
 from mela.label_learner import Student
 from mela.method import Sees, find_method, method_names, methods_that_see
 from mela.output import log
-from mela.params import Seed, first_problem, read_yaml
+from mela.params import RatesParams, Seed, first_problem, read_yaml
 from stages.run import run
 
 PARAMS = places.BENCHMARK / "params.yaml"
@@ -91,7 +91,10 @@ class Matrix(BaseModel):
                     f"got {name!r}; correct it, or add {name}.yaml"
                 )
         for name in matrix.data:
-            settings.require_complete(path.parent / "data" / f"{name}.yaml")
+            source = path.parent / "data" / f"{name}.yaml"
+            settings.require_complete(source)
+            for method in RatesParams.read(source).by_name:
+                _require_rated(source, method)
         return matrix
 
     @field_validator("comparisons", mode="before")
@@ -204,6 +207,15 @@ def _require_method(key: str, name: str, sees: Sees) -> None:
         raise ValueError(
             f"{key}: expected methods that learn from labels alone, got {name!r}, which learns from another model "
             "besides; name that one under distill_from"
+        )
+
+
+def _require_rated(source: Path, name: str) -> None:
+    """Raise MelaError unless a method for which a data set names a learning rate learns from tasks."""
+    if (sees := find_method(name).sees) != "tasks":
+        raise MelaError(
+            f"{source}: rates.{name}: expected methods that see tasks, {', '.join(methods_that_see('tasks'))}, got one "
+            f"that sees {sees}, which has its rate elsewhere; remove it"
         )
 
 

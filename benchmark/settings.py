@@ -8,9 +8,12 @@ from ruamel.yaml import YAML
 
 from benchmark import places
 from mela.atomic import replacing, together
-from mela.params import BLOCKS, EXTRA_BLOCKS, LabelerParams
+from mela.errors import MelaError
+from mela.params import BLOCKS, EXTRA_BLOCKS, LabelerParams, RatesParams, read_yaml
 from stages.run import run
 
+MATRIX = places.BENCHMARK / "params.yaml"
+METHODS = Path(__file__).parents[1] / "mela" / "methods"
 SEEDED = ("embed", "labeler", "kmeans", "pretrain", "methods", "tuning")
 # by merging, and by the paper's Algorithm 2: guarded against pruning that runs away, and to the letter
 INFERRED = {
@@ -20,10 +23,15 @@ INFERRED = {
 }
 
 
-def main(data: Annotated[str, typer.Option()], seed: Annotated[int, typer.Option(min=0)]) -> None:
+def main(
+    data: Annotated[str, typer.Option()],
+    seed: Annotated[int, typer.Option(min=0)],
+    matrix: Annotated[Path, typer.Option(help="which methods there are")] = MATRIX,
+) -> None:
     """Read the parameters of a data set; write them with the seed of everything that is trained or inferred.
 
-    Images and tasks are drawn with the seeds that the data set has, so that all seeds meet the same. The parameters of
+    Images and tasks are drawn with the seeds that the data set has, so that all seeds meet the same. Every method on
+    tasks gets an entry under `rates`, since DVC asks for the key on which the method's cell depends. The parameters of
     each way to infer labels are written beside them.
     """
     source = places.preset(data)
@@ -32,6 +40,8 @@ def main(data: Annotated[str, typer.Option()], seed: Annotated[int, typer.Option
     document = yaml.load(source.read_text(encoding="utf-8"))
     for block in SEEDED:
         document[block]["seed"] = seed
+    rates = RatesParams.read(source).by_name
+    document[RatesParams.block] = dict.fromkeys(read_yaml(matrix).get("task_methods") or []) | rates
     labeler = document[LabelerParams.block]
     with together():
         _write(yaml, places.seeded(data, seed) / "params.yaml", document)
@@ -48,6 +58,13 @@ def require_complete(source: Path) -> None:
     """Raise MelaError unless a data set's file has all blocks of parameters, without a mistake."""
     for needed in (*BLOCKS, *EXTRA_BLOCKS):
         needed.read(source)
+    known = sorted(path.stem for path in METHODS.glob("[!_]*.py"))
+    for name in RatesParams.read(source).by_name:
+        if name not in known:
+            raise MelaError(
+                f"{source}: rates.{name}: expected the name of a method, one of {', '.join(known)}; correct it, or "
+                "remove it"
+            )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Train one method on tasks with local labels."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from mela.learned import load_learned
 from mela.meta_training import train_on_tasks
 from mela.method import find_method
 from mela.models import configure
-from mela.params import MethodsParams, ModelParams, TuningParams
+from mela.params import MethodsParams, ModelParams, RatesParams, TuningParams
 from mela.seeding import seeded
 from stages.run import run
 
@@ -30,22 +31,26 @@ def main(
 ) -> None:
     """Read images and training tasks; write what the method learned and its curve into a folder."""
     settings = MethodsParams.read(params) if start is None else TuningParams.read(params)
+    rates = RatesParams.read(params).only(method) if start is None else RatesParams()
     with steady(images, train, *([] if start is None else [start])) as inputs:
         packed = store.open_images(images)
         tasks = Episodes(read_manifest(train))
         configuration = configure(ModelParams.read(params), packed, tasks.image_ids())
-    with prepared("methods", method, settings, params, inputs) as one:
+    with prepared("methods", method, settings, params, inputs, rates) as one:
         with seeded(settings.seed):
             backbone = build_backbone(**configuration, seed=settings.seed)
             learner = find_method(method).build(backbone).to(one.device)
         if start is not None:
             learner.backbone.load_state_dict(load_learned(start, one.device, packed).backbone.state_dict())
         share = settings.rate if isinstance(settings, TuningParams) else 1
+        schedule = own_schedule(settings, learner, share)
+        if (rate := rates.by_name.get(method)) is not None:
+            schedule = replace(schedule, learning_rate=rate, rate_name=f"rates.{method}")
         epochs = train_on_tasks(
             learner,
             packed,
             tasks,
-            one.training_by(own_schedule(settings, learner, share)),
+            one.training_by(schedule),
             tasks_per_epoch=settings.tasks_per_epoch,
             tasks_per_step=settings.tasks_per_step,
         )

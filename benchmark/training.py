@@ -17,7 +17,7 @@ from mela.errors import MelaError
 from mela.image_learner import ImageLearner
 from mela.learned import AnyLearner, save_learner
 from mela.learner import Learner
-from mela.params import AugmentParams, ModelParams, RuntimeParams
+from mela.params import AugmentParams, ModelParams, RatesParams, RuntimeParams
 from mela.training import Epoch, Schedule, Training, curve_table
 from stages.checkpoints import checkpoint
 from stages.processes import computing
@@ -68,7 +68,12 @@ def own_schedule(
 
 @contextmanager
 def prepared(
-    kind: str, method: str, settings: "MethodsParams | PretrainParams", params: Path, inputs: Mapping[str, str]
+    kind: str,
+    method: str,
+    settings: "MethodsParams | PretrainParams",
+    params: Path,
+    inputs: Mapping[str, str],
+    rates: RatesParams = RatesParams(),  # noqa: B008
 ) -> Iterator[Prepared]:
     """Whatever a training needs beside a learner, its data and its schedule.
 
@@ -82,6 +87,8 @@ def prepared(
         Of the other blocks.
     inputs : mapping of str to str
         All other files that it depends on, and their SHA-256.
+    rates : RatesParams
+        That of this method, where the data set names one.
     """
     model, augment, runtime = ModelParams.read(params), AugmentParams.read(params), RuntimeParams.read(params)
     stage = f"{kind}: {method}"
@@ -91,7 +98,7 @@ def prepared(
             # some methods draw or remember things that every process would have of its own
             raise MelaError(f"runtime.processes: expected 1 in the benchmark, got {processes}; run cells side by side")
         kept = checkpoint(
-            f"{kind}-{method}", [settings, model, augment], inputs, device, compute, runtime.checkpoint_seconds
+            f"{kind}-{method}", [settings, model, augment, rates], inputs, device, compute, runtime.checkpoint_seconds
         )
         training_by = partial(training_of, settings, augment, compute=compute, checkpoint=kept, watch=watch, name=stage)
         yield Prepared(method=method, device=device, training_by=training_by, checkpoint=kept)

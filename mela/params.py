@@ -322,6 +322,31 @@ class TuningParams(MethodsParams):
     rate: Fraction
 
 
+class RatesParams(Block):
+    """Learning rates of the benchmark's methods on tasks, by their names; null is the rate that the method itself has.
+
+    A file without this block leaves every method its own rate.
+    """
+
+    block: ClassVar[str] = "rates"
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
+    __pydantic_extra__: dict[str, Rate | None] = Field(init=False)
+
+    @classmethod
+    def read(cls, path: Path = PARAMS) -> Self:
+        """Read and check this block of a params file, which may lack it."""
+        return super().read(path) if cls.block in read_document(path) else cls()
+
+    @property
+    def by_name(self) -> dict[str, float | None]:
+        """Return the rates that the file names."""
+        return dict(self.__pydantic_extra__)
+
+    def only(self, method: str) -> Self:
+        """Return the block with the rate of one method alone, which is what a training of it depends on."""
+        return type(self).model_validate({method: self.by_name.get(method)})
+
+
 class EvaluateParams(Block):
     """Meta-test with a logistic head (Eq. 8)."""
 
@@ -371,7 +396,7 @@ BLOCKS: tuple[type[Block], ...] = (
     RuntimeParams,
 )
 # of the benchmark of methods, in no other file
-EXTRA_BLOCKS: tuple[type[Block], ...] = (MethodsParams, TuningParams)
+EXTRA_BLOCKS: tuple[type[Block], ...] = (MethodsParams, TuningParams, RatesParams)
 
 
 def check_document(path: Path) -> None:

@@ -27,8 +27,9 @@ from torch import Tensor
 
 from bench import distill_seeds, embed_rates, label_lengths, label_trials, method_rates, variants
 from bench.environment import for_clone
-from benchmark import meta_test, settings, tables, unlabeled
+from benchmark import meta_test, settings, tables, tasks, unlabeled
 from benchmark.matrix import Matrix
+from benchmark.places import CURVE, MODEL
 from mela import store
 from mela.comparison import read_heads, read_results
 from mela.errors import DivergedError, MelaError
@@ -38,6 +39,7 @@ from mela.method import find_method
 from mela.methods.moco import MoCo
 from mela.params import MethodsParams
 from stages import code
+from stages.checkpoints import checkpoint as stages_checkpoint
 
 TRAINING = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 20}
 TUNING = {"tuning.epochs": 1, "tuning.milestones": [], "tuning.tasks_per_epoch": 10}
@@ -97,6 +99,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         preset = Path("benchmark/data/tiny.yaml")
         preset.parent.mkdir(parents=True)
         shutil.copy(ROOT / "benchmark/data/glyphs.yaml", preset)
+        shutil.copy(ROOT / "benchmark/params.yaml", "benchmark/params.yaml")
         change(preset, TINY | TRAINING | TUNING)
         for stage, item in CELLS:
             run_cell(stage, item)
@@ -213,6 +216,47 @@ def test_errors_name_the_rate_of_the_method(ran: Path, monkeypatch: pytest.Monke
             params=folder / "seed3/params.yaml",
             out=Path("never"),
         )
+
+
+def test_a_data_set_may_have_a_learning_rate_of_its_own(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of the named method alone, and of its training from nothing alone."""
+    monkeypatch.chdir(ran)
+    folder, params = Path("benchmark/runs/tiny"), Path("rated.yaml")
+    shutil.copy(folder / "seed3/params.yaml", params)
+    kept: list[list[Any]] = []
+
+    def checkpoint(name: str, blocks: list[Any], *more: Any) -> Any:
+        kept.append(blocks)
+        return stages_checkpoint(name, blocks, *more)
+
+    monkeypatch.setattr("benchmark.training.checkpoint", checkpoint)
+
+    def train(method: str, out: str, start: str | None = None) -> tuple[bytes, list[float]]:
+        tasks.main(
+            method=method,
+            images=folder / "images.npy",
+            train=folder / "train.parquet",
+            params=params,
+            out=Path(out),
+            start=None if start is None else folder / "seed3" / start / MODEL,
+        )
+        return (Path(out) / MODEL).read_bytes(), pd.read_csv(Path(out) / CURVE)["learning_rate"].tolist()
+
+    before = (folder / "seed3/protonet" / MODEL).read_bytes()
+    change(params, {"rates.anil": 0.0007, "rates.finetune": 0.0007})
+    assert train("protonet", "same") == (before, [0.003, pytest.approx(0.0003)])
+    started = (folder / "seed3/mela-rfs-finetune" / MODEL).read_bytes()
+    assert train("finetune", "tuned", "mela-rfs")[0] == started, "it keeps the rate that it has anywhere"
+    change(params, {"rates.protonet": 0.0007})
+    model, rates = train("protonet", "rated")
+    assert model != before
+    assert rates == [0.0007, pytest.approx(0.00007)]
+    assert [blocks[-1].by_name for blocks in kept] == [{"protonet": None}, {}, {"protonet": 0.0007}], (
+        "a training that was interrupted does not go on at another rate"
+    )
+    change(params, {"rates.protonet": 1e30})
+    with pytest.raises(DivergedError, match=r"lower rates.protonet \(now 1e\+30\)$"):
+        train("protonet", "never")
 
 
 @contextmanager

@@ -19,14 +19,12 @@ from mela.method import find_method, method_names
 from mela.params import (
     BLOCKS,
     EXTRA_BLOCKS,
-    AugmentParams,
     DataParams,
     EmbedParams,
     EvaluateParams,
     KMeansParams,
     LabelerParams,
     MethodsParams,
-    ModelParams,
     PretrainParams,
     TaskParams,
     TuningParams,
@@ -164,8 +162,18 @@ def test_params_of_a_stage_are_blocks() -> None:
     blocks = {block.block for block in (*BLOCKS, *EXTRA_BLOCKS)}
     for stage in STAGES.values():
         for entry in stage.get("params", []):
-            (names,) = entry.values()
-            assert {name.split(".")[0] for name in names} <= blocks
+            ((file, names),) = entry.items()
+            assert {name.split(".")[0] for name in names} <= (set(PARAMS) if file == "params.yaml" else blocks)
+
+
+def test_a_method_on_tasks_depends_on_its_own_rate_alone() -> None:
+    """So that a rate that is chosen for one makes no cell of another due."""
+    named = {
+        stage: [name for entry in content.get("params", []) for names in entry.values() for name in names]
+        for stage, content in STAGES.items()
+    }
+    assert {stage for stage, names in named.items() if any(name.startswith("rates") for name in names)} == {"tasks"}
+    assert [name for name in named["tasks"] if name.startswith("rates")] == ["rates.${item.method}"]
 
 
 def test_every_method_is_in_the_matrix_and_everything_trained_is_measured() -> None:
@@ -222,13 +230,6 @@ def test_both_networks_meet_the_same_tasks(data: str) -> None:
     small, large = (HERE / "data" / f"{name}.yaml" for name in (data, f"{data}_resnet12"))
     for block in (DataParams, TaskParams, EvaluateParams, LabelerParams, KMeansParams):
         assert block.read(small) == block.read(large)
-
-
-@pytest.mark.parametrize("data", ["cifar_fs", "fc100"])
-def test_the_large_network_is_trained_as_by_its_preset(data: str) -> None:
-    preset, large = ROOT / f"presets/{data}.yaml", HERE / f"data/{data}_resnet12.yaml"
-    for block in (ModelParams, AugmentParams, EmbedParams, PretrainParams):
-        assert block.read(preset) == block.read(large)
 
 
 def test_names_of_systems() -> None:

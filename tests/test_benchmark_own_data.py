@@ -24,7 +24,7 @@ from benchmark import tables
 from benchmark.places import MODEL
 from mela.errors import MelaError
 from mela.learned import load_learned
-from mela.params import LabelerParams, MethodsParams, TaskParams, TuningParams
+from mela.params import LabelerParams, MethodsParams, RatesParams, TaskParams, TuningParams
 
 PAGE = "docs/methods.md"
 DATA = Path("benchmark/data/mine.yaml")
@@ -57,6 +57,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert methods.tasks_per_epoch == tuning.tasks_per_epoch == 26
     assert methods.epochs == pytest.approx(3 * tuning.epochs, abs=2)
     assert TaskParams.read(folder / DATA).shots == 2
+    assert set(RatesParams.read(folder / DATA).by_name.values()) == {None}, "none that was chosen on other data"
     change(folder / DATA, SHORT)
     (diff,) = (block for block in blocks(PAGE) if block.language == "diff" and "mine" in block.content)
     apply(diff.content, folder)
@@ -128,6 +129,11 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, tmp_path
     method.write_text(f"{text}# changed\n", encoding="utf-8")
     assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
     method.write_text(text, encoding="utf-8")
+    change(folder / DATA, {"rates.protonet": 0.001})
+    assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}, "a rate is that of one method"
+    change(folder / DATA, {"rates.protonet": None, "rates.feat": 0.0001})
+    assert cells_due(folder) == others
+    change(folder / DATA, {"rates.feat": None})
     change(folder / DATA, {"pretrain.epochs": 2})
     assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0"}
     change(folder / DATA, {"pretrain.epochs": 1, "labeler.q": 3.0})

@@ -67,7 +67,9 @@ def test_the_table_of_pairs() -> None:
     none = {0: [62.0, 71.0, 79.9]}
     one = pd.concat([table("frn", FIRST_SEEDS), table("protonet", SECOND_SEEDS)])
     one = pd.concat([one, one.assign(setting="5_shot")])
-    other = pd.concat([table("frn", {0: [62.0, 71.0, 80.0]}), table("protonet", none), table("pruned_unguarded-rfs", none)])
+    other = pd.concat(
+        [table("frn", {0: [62.0, 71.0, 80.0]}), table("protonet", none), table("pruned_unguarded-rfs", none)]
+    )
     questions = {
         "Which?": [("frn", "protonet"), ("maml", "protonet"), ("protonet", "frn")],
         "Not measured?": [("maml", "anil")],
@@ -116,7 +118,9 @@ def test_any_two_on_the_command_line() -> None:
     assert head == "MeLa (merged) + FEAT less true labels + FEAT, points of accuracy with 95% intervals"
     assert " ".join(columns.split()) == "data setting over tasks over tasks and seeds of each seed tasks"
     page = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition("## Two by two")[2]
-    of_glyphs = next(line for line in page.splitlines() if line.startswith("| MeLa (merged) + FEAT - true labels + FEAT |"))
+    of_glyphs = next(
+        line for line in page.splitlines() if line.startswith("| MeLa (merged) + FEAT - true labels + FEAT |")
+    )
     found = {(row.split()[0], row.split()[1]): " ".join(row.split()[2:5]) for row in rows}
     assert f"| {found['glyphs', '1_shot']} / {found['glyphs', '5_shot']} (3) |" in of_glyphs.replace("*", "").replace(
         "\N{NO-BREAK SPACE}", " "

@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 from mela.errors import MelaError
 from mela.params import (
     BLOCKS,
+    AugmentParams,
     DataParams,
     EmbedParams,
     EvaluateParams,
@@ -128,6 +129,13 @@ def test_the_documentation_has_the_steps_of_the_presets() -> None:
     presets = [name.strip() for name in names.split("|")[2:-1]]
     found = [f"{steps_of_the_initial_embedding(ROOT / 'presets' / f'{name}.yaml'):,}" for name in presets]
     assert [cell.strip() for cell in row.split("|")[2:-1]] == found
+
+
+@pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
+def test_the_benchmark_trains_the_large_network_as_the_preset_does(name: str) -> None:
+    preset, large = ROOT / f"presets/{name}.yaml", ROOT / f"benchmark/data/{name}_resnet12.yaml"
+    for block in (ModelParams, AugmentParams, EmbedParams, PretrainParams):
+        assert block.read(preset) == block.read(large)
 
 
 BAD = [

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from mela.data.inspection import Classes, Findings, Tasks
 from mela.data.source import SPLITS
 from mela.errors import MelaError
-from mela.params import EXTRA_BLOCKS, check_document
+from mela.params import EXTRA_BLOCKS, RatesParams, check_document
 
 SIDES = (28, 32, 64)
 WAYS, SHOTS, QUERIES = 5, 5, 15
@@ -177,6 +177,9 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
             document[block][name][:] = value
         else:
             document[block][name] = value
+    # of these the preset's were chosen on the validation tasks of another data set
+    for name in document.get(RatesParams.block) or {}:
+        document[RatesParams.block][name] = None
     written = io.StringIO()
     yaml.dump(document, written)
     return f"# {title}\n\n{written.getvalue()}"
