@@ -11,10 +11,11 @@ from mela.commands.export import export
 from mela.commands.predict import predict
 from mela.errors import MelaError
 from mela.output import ending_in_one_line, log, speak
+from mela.preset_folder import find_presets
 
 RUN, DATA, MODEL = "Run the pipeline", "Your own data", "Use what was learned"
 ARCHIVES = ("omniglot", "cifar100")
-PRESETS, PARAMS = Path("presets"), Path("params.yaml")
+PARAMS = Path("params.yaml")
 PAGE = "report.html"
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
@@ -58,13 +59,15 @@ def _group(
 
 
 def _complete_preset(incomplete: str) -> list[str]:
-    return sorted(path.stem for path in PRESETS.glob("*.yaml") if path.stem.startswith(incomplete))
+    return sorted(path.stem for path in find_presets().glob("*.yaml") if path.stem.startswith(incomplete))
 
 
 @app.command(rich_help_panel=RUN)
 def preset(
     name: Annotated[str, typer.Argument(help="A file of presets/, without .yaml.", autocompletion=_complete_preset)],
-    folder: Annotated[Path, typer.Option(help="Where the presets are.")] = PRESETS,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the presets are; default: presets/, or those that come with MeLa.")
+    ] = None,
     params: Annotated[Path, typer.Option(help="The file to write.")] = PARAMS,
 ) -> None:
     """Make a preset the active experiment: write it to params.yaml.
@@ -77,11 +80,11 @@ def preset(
     from mela.params import check_document
     from mela.store import write_text
 
+    folder = folder or find_presets()
     source = folder / f"{name}.yaml"
     if not source.is_file():
         names = (
-            ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
-            or f"none in {folder}/; run from the project's root"
+            ", ".join(sorted(path.stem for path in folder.glob("*.yaml"))) or f"none in {folder}/; leave out --folder"
         )
         raise MelaError(f"preset {name}: no such preset; expected one of {names}")
     check_document(source)

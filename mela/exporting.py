@@ -24,6 +24,8 @@ BATCHES = (1, 2, 7, 64)
 BATCH = {INPUT: {0: torch.export.Dim("batch", min=1)}}
 TOLERANCE = 1e-5
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+# the project is on no index: the package of its name there is somebody else's
+INSTALL = f"run `pip install -e '.[onnx]'` in a clone of the project, or `pip install {' '.join(PACKAGES)}` elsewhere"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,7 @@ def require_packages() -> None:
     """Raise MelaError unless all that is needed for ONNX is installed."""
     for name in PACKAGES:
         if find_spec(name) is None:
-            raise MelaError(f"--onnx: expected the package {name}, which is not installed; pip install mela[onnx]")
+            raise MelaError(f"--onnx: expected the package {name}, which is not installed; {INSTALL}")
 
 
 def to_torch(backbone: Backbone, channels: int, size: int) -> bytes:

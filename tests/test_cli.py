@@ -68,7 +68,7 @@ def test_preset_reads_and_writes_where_it_is_told(sandbox: Path, tmp_path: Path)
         (["nope"], "preset nope: no such preset; expected one of broken, omniglot, syntax"),
         (
             ["omniglot", "--folder", "elsewhere"],
-            "preset omniglot: no such preset; expected one of none in elsewhere/; run from the project's root",
+            "preset omniglot: no such preset; expected one of none in elsewhere/; leave out --folder",
         ),
         (["broken"], "presets/broken.yaml: labeller: unknown block; expected one of augment, "),
         (["syntax"], "presets/syntax.yaml: expected YAML, got "),

@@ -165,7 +165,7 @@ about what is new
 warning: tasks.ways: expected at most 1, the number of val classes, got 2, the fewest that tasks can have; no val \
 tasks are drawn
 
-mine/params.yaml is made for this data; `dvc repro` runs it
+mine/params.yaml is made for this data; `dvc repro` runs it in a clone of the project
 """
 
 
@@ -301,12 +301,21 @@ def test_what_cannot_be_looked_at(arguments: list[str], message: str) -> None:
 
 def test_a_preset_is_needed() -> None:
     people()
-    done = check("mine", preset="presets/glyphs.yaml")
-    assert (done.status, done.out) == (1, "")
-    assert done.err == (
-        "error: presets/glyphs.yaml: no such preset to start from; run from the project's root, or name one by "
-        "--preset\n"
-    )
+    for preset, file in (("presets/glyphs.yaml", "presets/glyphs.yaml"), ("nope", f"{ROOT}/presets/nope.yaml")):
+        done = check("mine", preset=preset)
+        assert (done.status, done.out) == (1, "")
+        assert done.err == (
+            f"error: {file}: no such preset to start from; name one of presets/, or the path of a file, by --preset\n"
+        )
+
+
+def test_a_preset_is_named_outside_of_a_clone() -> None:
+    """The folder in which this runs holds no presets; those of the installation are used."""
+    people()
+    done = check("mine", "--write", "params.yaml", preset="glyphs")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.endswith("params.yaml is made for this data; `dvc repro` runs it in a clone of the project\n")
+    assert Path("params.yaml").read_text().startswith("# Made by `mela data check mine` from the preset glyphs.\n")
 
 
 @pytest.mark.parametrize(("old", "new"), [("  rate: 0.1 ", "  rates: 0.1 "), ("  tasks_per_epoch: 150\n", "")])

@@ -310,7 +310,10 @@ def test_it_refuses_in_one_line_and_writes_nothing(run: Callable[..., str], case
 @pytest.mark.parametrize("package", exporting.PACKAGES)
 def test_a_missing_package_is_told(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    message = f"error: --onnx: expected the package {package}, which is not installed; pip install mela[onnx]\n"
+    message = (
+        f"error: --onnx: expected the package {package}, which is not installed; run `pip install -e '.[onnx]'` in a "
+        "clone of the project, or `pip install onnx onnxscript onnxruntime` elsewhere\n"
+    )
     assert run("--onnx", "psi.onnx", status=1) == message
 
 

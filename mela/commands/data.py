@@ -27,7 +27,9 @@ def check(
     write: Annotated[Path | None, typer.Option(help="Write a complete params.yaml there (- prints it).")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Look at the heads of the image files only.")] = False,
     every: Annotated[bool, typer.Option("--all", help=f"Print all errors, not the first {SHOWN}.")] = False,
-    preset: Annotated[Path, typer.Option(help="Where other parameters come from.")] = Path("presets/glyphs.yaml"),
+    preset: Annotated[
+        str, typer.Option(help="A preset by its name, or a file: where other parameters come from.")
+    ] = "glyphs",
 ) -> None:
     """Say what a folder or a table of tasks holds and all that is wrong with it, and make the parameters for it.
 
@@ -40,10 +42,12 @@ def check(
     from mela.data.layout import find_layout
     from mela.data.suggestion import changed_lines, fill_preset, is_of_benchmark, read_preset, suggest
     from mela.params import DataParams
+    from mela.preset_folder import find_preset
     from mela.store import write_text
     from mela.watching import watched
 
-    text, settings = read_preset(preset), DataParams.read(preset)
+    source = find_preset(preset)
+    text, settings = read_preset(source), DataParams.read(source)
     layout = find_layout(path, kind)
     to_stdout = write is not None and str(write) == "-"
 
@@ -66,13 +70,15 @@ def check(
             print(f"{left} more errors; --all prints them", file=told)
         raise typer.Exit(1)
     values = suggest(findings)
-    filled = fill_preset(text, values, title=f"Made by `mela data check {path.as_posix()}` from {preset.as_posix()}.")
+    named = source.as_posix() if Path(preset).suffix else f"the preset {preset}"
+    filled = fill_preset(text, values, title=f"Made by `mela data check {path.as_posix()}` from {named}.")
     if to_stdout:
         print(filled, end="")
     elif write is not None:
         write_text(write, filled)
         then = "make benchmark" if is_of_benchmark(text) else "dvc repro"
-        log.info(f"{write} is made for this data; `{then}` runs it")
+        where = "" if Path("dvc.yaml").is_file() else " in a clone of the project"
+        log.info(f"{write} is made for this data; `{then}` runs it{where}")
     else:
-        print(f"params.yaml: {preset} with these values (--write params.yaml writes it)\n")
+        print(f"params.yaml: {named} with these values (--write params.yaml writes it)\n")
         print(changed_lines(text, filled), end="")

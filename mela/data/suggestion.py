@@ -194,7 +194,9 @@ def read_preset(path: Path) -> str:
         There is none, or it is not right.
     """
     if not path.is_file():
-        raise MelaError(f"{path}: no such preset to start from; run from the project's root, or name one by --preset")
+        raise MelaError(
+            f"{path}: no such preset to start from; name one of presets/, or the path of a file, by --preset"
+        )
     check_document(path)
     text = path.read_text(encoding="utf-8")
     for block in EXTRA_BLOCKS if is_of_benchmark(text) else ():
