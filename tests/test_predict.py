@@ -111,7 +111,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "a label without images": (
         lambda: Path("support/yew").mkdir(),
         [],
-        "HERE/support: expected at least one image (.bmp .gif .jpeg .jpg .png .tif .tiff .webp) in folder 'yew', got "
+        "HERE/support: expected at least one image (.avif .*) in folder 'yew', got "
         "none; add images or remove the folder",
     ),
     "one label": (
@@ -151,8 +151,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "no query images": (
         lambda: (shutil.rmtree("query/deeper"), Path("query/a.png").unlink()),
         [],
-        "HERE/query: expected at least one image (.bmp .gif .jpeg .jpg .png .tif .tiff .webp) in folder '.', got "
-        "none; add images or remove the folder",
+        "HERE/query: expected at least one image (.avif .*) in folder '.', got none; add images or remove the folder",
     ),
     "a query whose name is no text": (
         lambda: None,

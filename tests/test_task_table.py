@@ -257,7 +257,7 @@ GOOD: dict[str, list[str]] = {
         ("path", 7, "nowhere.png", r"line 9: expected the file 'nowhere\.png' in .*, got no such file"),
         ("path", 7, "nul\0.png", r"line 9: expected the file 'nul\\x00\.png' in .*, got no such file"),
         ("path", 7, "folder.png", r"line 9: expected a file, got the folder 'folder\.png'"),
-        ("path", 7, "7.txt", r"line 9: expected the path of an image \(\.bmp .*\), got '7\.txt'"),
+        ("path", 7, "7.txt", r"line 9: expected the path of an image \(\.avif \.bmp .*\), got '7\.txt'"),
     ],
 )
 def test_bad_cell(root: Path, column: str, row: int, value: str, expected: str) -> None:

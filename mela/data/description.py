@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from mela.data.inspection import Classes, Findings, Tasks
 from mela.data.pictures import Pictures
 from mela.data.source import SPLITS
+from mela.data.tree import unused_in_words
 
 SUPPORTS = (1, 5, 10)
 USUAL_MODES = frozenset({"1", "L", "RGB"})
@@ -28,9 +29,8 @@ def describe(findings: Findings) -> Iterator[str]:
         yield from _tasks(findings.tasks)
     if findings.classes is not None:
         yield from _classes(findings.classes)
-    if findings.passed_over:
-        files = ", ".join(f"{count} {suffix}" for suffix, count in findings.passed_over.most_common())
-        yield _line("passed over", f"files that are no images: {files}")
+    for number, line in enumerate(unused_in_words(findings.unused)):
+        yield _line("not used" if number == 0 else "", line)
     if findings.warnings:
         yield ""
     yield from (f"warning: {warning}" for warning in findings.warnings)

@@ -9,15 +9,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
-from mela.data.problems import Report, refuse
-from mela.errors import MelaError, raise_if_machine
+from mela.data.kinds import is_image, is_image_name, reads_heif, suffixes, why_unused
+from mela.data.problems import AboutFile, Report, refuse
+from mela.errors import MelaError, raise_if_machine, told
 
-IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
-
-
-def is_image_name(name: str) -> bool:
-    """Whether a file of this name counts as an image: a known suffix in any case, and no leading dot."""
-    return not name.startswith(".") and Path(name).suffix.lower() in IMAGE_SUFFIXES
+Note = Callable[[str, str], object]
 
 
 def require_folder(root: Path, key: str) -> None:
@@ -48,17 +44,23 @@ def list_images(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def walk_images(root: Path, *, report: Report = refuse) -> Iterator[tuple[str, list[str]]]:
+def walk_images(
+    root: Path, *, report: Report = refuse, note: Note = lambda path, reason: None
+) -> Iterator[tuple[str, list[str]]]:
     """Yield every folder below `root` that holds images, and the sorted names of those images.
 
-    Files that are no images, and whatever starts with a dot, are passed over.
+    Files that are no images, and whatever starts with a dot, are passed over, and so is what is neither file nor
+    folder; `mela.data.tree.check_files` reports the latter.
 
     Parameters
     ----------
     root : Path
     report : callable
         Told of a folder with neither images nor folders in it, a link that leaves `root`, a link to a folder (it could
-        close a circle, or give one image two names), and a name that is not valid Unicode; these are left out.
+        close a circle, or give one image two names), a folder that may not be read, and a name that is not valid
+        Unicode; these are left out.
+    note : callable
+        Told the path of every file, and of every hidden folder, that is passed over, and why.
 
     Yields
     ------
@@ -66,43 +68,56 @@ def walk_images(root: Path, *, report: Report = refuse) -> Iterator[tuple[str, l
         Relative to `root`, with ``/``; ``""`` for `root` itself.
     names : list of str
     """
-    yield from _walk(root.resolve(), "", report)
+    yield from _walk(root.resolve(), "", report, note)
 
 
-def _walk(root: Path, folder: str, report: Report) -> Iterator[tuple[str, list[str]]]:
+def _walk(root: Path, folder: str, report: Report, note: Note) -> Iterator[tuple[str, list[str]]]:
     names, folders, left_out = [], [], False
-    with os.scandir(root / folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            path = f"{folder}/{entry.name}" if folder else entry.name
+    try:
+        with os.scandir(root / folder) as entries:
+            found = list(entries)
+    except PermissionError as error:
+        report(AboutFile(permission_problem(root, folder, error), folder))
+        return
+    for entry in found:
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        try:
             is_folder = entry.is_dir()
-            if not is_folder and not (is_image_name(entry.name) and entry.is_file()):
-                continue
-            problem = _problem(root, path, is_folder=is_folder, is_link=entry.is_symlink())
-            if problem is not None:
-                report(problem)
-                left_out = True
-            elif is_folder:
-                folders.append(path)
-            else:
-                names.append(entry.name)
+            is_file = entry.is_file()
+        except OSError:
+            # a link that leads to itself
+            is_folder = is_file = False
+        if entry.name.startswith("."):
+            note(path, "hidden folder" if is_folder else "hidden")
+            continue
+        if not is_folder and not is_file:
+            note(path, "nothing that can be read")
+            continue
+        if not is_folder and not is_image(Path(entry.path)):
+            note(path, why_unused(entry.name))
+            continue
+        problem = _problem(root, path, is_folder=is_folder, is_link=entry.is_symlink())
+        if problem is not None:
+            report(AboutFile(problem, path))
+            left_out = True
+        elif is_folder:
+            folders.append(path)
+        else:
+            names.append(entry.name)
     if names:
         yield folder, sorted(names)
     elif not folders and not left_out:
         report(
-            f"{root}: expected at least one image ({' '.join(sorted(IMAGE_SUFFIXES))}) in folder {folder or '.'!r}, "
+            f"{root}: expected at least one image ({' '.join(suffixes())}) in folder {folder or '.'!r}, "
             "got none; add images or remove the folder"
         )
     for path in sorted(folders):
-        yield from _walk(root, path, report)
+        yield from _walk(root, path, report, note)
 
 
 def _problem(root: Path, path: str, *, is_folder: bool, is_link: bool) -> str | None:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return f"{root}: expected file names in UTF-8, got {path!r}; rename it"
+    if (problem := name_problem(root, path)) is not None:
+        return problem
     if is_link and is_folder:
         return f"{root}: expected real folders, got the symbolic link {path!r}; put a copy in its place"
     if is_link and not (target := (root / path).resolve()).is_relative_to(root):
@@ -111,6 +126,20 @@ def _problem(root: Path, path: str, *, is_folder: bool, is_link: bool) -> str | 
             "put a copy in its place"
         )
     return None
+
+
+def name_problem(root: Path, path: str) -> str | None:
+    """Return what is wrong with a name that is not valid Unicode; None for every other name."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return f"{root}: expected file names in UTF-8, got {path!r}; rename it"
+    return None
+
+
+def permission_problem(root: Path, path: str, error: OSError) -> str:
+    """Return what is told of a file or a folder that may not be read."""
+    return told(type(error)(error.errno, error.strerror, str(root / path))) or str(error)
 
 
 def load_by_source(open_source: Callable[[str], Image.Image], sources: Sequence[str], index: int) -> Image.Image:
@@ -147,6 +176,7 @@ def open_image(path: Path, name: str) -> Image.Image:
     OSError, MemoryError
         The machine is at fault: rights, memory, open files, the disk.
     """
+    reads_heif()
     with _told(name, path), Image.open(path) as image:
         return _ordinary(image, name)
 
@@ -175,6 +205,7 @@ class Header:
 
 def read_header(path: Path, name: str) -> Header:
     """Read what comes before the pixels; raises like `open_image` for whatever that much tells."""
+    reads_heif()
     with _told(name, path), Image.open(path) as image:
         _require_ordinary(image, name)
         return Header(size=image.size, mode=image.mode)

@@ -9,6 +9,7 @@ from mela.data.partition import split_by_fractions
 from mela.data.problems import Report, refuse
 from mela.data.source import ImageSource
 from mela.data.tables import parse_split_table, read_text
+from mela.data.tree import check_files
 
 
 def folder(
@@ -41,6 +42,7 @@ def folder(
         Classes sorted, and images sorted by name within each.
     """
     require_folder(root, "data.root")
+    check_files(root, report=report)
     names_of = dict(sorted(walk_images(root, report=report)))
     for name in names_of.pop("", ()):
         report(

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from mela.data.files import is_image_name
 from mela.data.folder import folder
 from mela.data.layout import Layout
-from mela.data.pictures import Pictures, Progress, look_at
+from mela.data.pictures import Look, Pictures, Progress, look_at
+from mela.data.pixels import contradictions
+from mela.data.problems import AboutFile
 from mela.data.source import SPLITS
 from mela.data.task_rows import UNKNOWN
 from mela.data.task_table import natural_key, read_tasks, source_of
-from mela.errors import MelaError, told
+from mela.data.tree import Unused, unused_files
+from mela.errors import MelaError, plain, told
 from mela.sampling import pool_problems
 
 LEAST_WAYS = 2
@@ -82,10 +84,8 @@ class Findings:
     pictures : Pictures
     tasks, classes : Tasks or None, Classes or None
         The one that belongs to the layout's kind.
-    passed_over : Counter of str
-        Files that are no images, by suffix.
-    unused : int
-        Images below the root that the table does not name.
+    unused : list of Unused
+        Files that are not used, and images that the table does not name.
     errors, warnings : list of str
         One line each. The data can be used if there is no error.
     """
@@ -94,8 +94,7 @@ class Findings:
     pictures: Pictures
     tasks: Tasks | None
     classes: Classes | None
-    passed_over: Counter[str]
-    unused: int
+    unused: list[Unused]
     errors: list[str]
     warnings: list[str]
 
@@ -107,6 +106,7 @@ def inspect(
     seed: int,
     decode: bool = True,
     progress: Progress = lambda names: names,
+    known: dict[str, Look] | None = None,
 ) -> Findings:
     """Look through a data set.
 
@@ -118,21 +118,29 @@ def inspect(
     decode : bool
         Read every image whole; see `mela.data.pictures.look_at`.
     progress : callable
+    known : dict, optional
+        What was seen of images before; see `mela.data.pictures.look_at`.
     """
     errors: list[str] = []
-    tasks, classes = None, None
+    tasks, classes, rows = None, None, None
     split_of: dict[str, str] = {}
     try:
         if layout.kind == "tasks":
-            tasks, split_of = _tasks(layout, split_fractions, seed, errors)
+            rows = _rows(layout, errors)
+            tasks, split_of = _tasks(rows, layout, split_fractions, seed, errors)
         else:
             classes, split_of = _classes(layout, split_fractions, seed, errors)
     except (MelaError, OSError) as error:
         # that nothing is left follows from what was told before
         if not (errors and str(error).startswith("data: no image")):
             errors.append(told(error) or str(error))
-    pictures = look_at(layout.root, sorted(split_of), decode=decode, progress=progress)
-    passed_over, others = _other_files(layout, split_of)
+    # what was told of a file before need not be told again
+    told_of = {error.path for error in errors if isinstance(error, AboutFile)}
+    pictures = look_at(layout.root, sorted(set(split_of) - told_of), decode=decode, progress=progress, known=known)
+    if rows is not None:
+        errors += contradictions(rows, pictures.digests)
+    unused = unused_files(layout.root, split_of, table=layout.table) if layout.root.is_dir() else []
+    others = sum(file.reason == f"not in {layout.table}" for file in unused)
     warnings = _repeats(pictures, split_of) + (_thin_splits(classes) if classes else [])
     if tasks is not None and not errors:
         warnings += _thin_tasks(tasks)
@@ -143,18 +151,19 @@ def inspect(
         pictures=pictures,
         tasks=tasks,
         classes=classes,
-        passed_over=passed_over,
-        unused=others,
-        errors=[str(MelaError(error)) for error in errors + pictures.problems],
+        unused=unused,
+        errors=list(dict.fromkeys(map(_in_one_line, [*errors, *pictures.problems]))),
         warnings=warnings,
     )
 
 
+def _rows(layout: Layout, errors: list[str]) -> pd.DataFrame:
+    return read_tasks(layout.root, layout.root / layout.table if layout.table else None, report=errors.append)
+
+
 def _tasks(
-    layout: Layout, split_fractions: Sequence[float], seed: int, errors: list[str]
+    rows: pd.DataFrame, layout: Layout, split_fractions: Sequence[float], seed: int, errors: list[str]
 ) -> tuple[Tasks | None, dict[str, str]]:
-    table = layout.root / layout.table if layout.table else None
-    rows = read_tasks(layout.root, table, report=errors.append)
     if rows.empty:
         return None, {}
     splits_given = "split" in rows
@@ -214,6 +223,10 @@ def _classes(
     return classes, dict(zip(source.sources, source.splits, strict=True))
 
 
+def _in_one_line(error: str) -> str:
+    return AboutFile(plain(error), error.path) if isinstance(error, AboutFile) else plain(error)
+
+
 def _advice(problem: str) -> str:
     if problem.startswith("tasks.ways"):
         return "add classes"
@@ -255,21 +268,3 @@ def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:
             f"({split_of[second]}); accuracies then say less about what is new"
         )
     return found
-
-
-def _other_files(layout: Layout, used: dict[str, str]) -> tuple[Counter[str], int]:
-    """Files that are no images, by suffix, and the number of images that a table does not name."""
-    passed_over: Counter[str] = Counter()
-    unused = 0
-    root = layout.root.resolve()
-    for path in layout.root.rglob("*") if layout.root.is_dir() else ():
-        relative = path.relative_to(layout.root)
-        if any(part.startswith(".") for part in relative.parts) or not path.is_file():
-            continue
-        if not is_image_name(path.name):
-            if relative.as_posix() != layout.table:
-                passed_over[path.suffix.lower() or "no suffix"] += 1
-        elif layout.table and used:
-            real = path.resolve()
-            unused += not (real.is_relative_to(root) and real.relative_to(root).as_posix() in used)
-    return passed_over, unused

@@ -1,6 +1,5 @@
 """What the image files of a data set are like: sizes, kinds of pixels, repeats, and which cannot be read."""
 
-import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +9,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from mela.data.files import open_image, read_header
+from mela.data.files import Header, open_image, read_header
+from mela.data.pixels import digest
+from mela.data.problems import AboutFile
 from mela.errors import MelaError, told
 
 GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L"})
@@ -33,8 +34,10 @@ class Pictures:
         Whether some image has a pixel that is not grey; where pixels were not looked at, a mode that allows colour.
     copies : list of list of str
         Files that show the same pixels, each group sorted; empty where pixels were not looked at.
+    digests : dict of str to bytes
+        Of the pixels of every file, by its name; empty where pixels were not looked at.
     problems : list of str
-        One line for each file that cannot be read.
+        One line for each file that cannot be read, as `AboutFile` where the file is at fault, and not the machine.
     """
 
     count: int
@@ -42,10 +45,28 @@ class Pictures:
     modes: Counter[str] = field(default_factory=Counter)
     coloured: bool
     copies: list[list[str]]
+    digests: dict[str, bytes] = field(default_factory=dict)
     problems: list[str]
 
 
-def look_at(root: Path, names: Sequence[str], *, decode: bool, progress: Progress = lambda names: names) -> Pictures:
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What was seen of one file: its header and pixels, or the problem that kept it from being read."""
+
+    header: Header | None = None
+    coloured: bool = False
+    digest: bytes | None = None
+    problem: str | None = None
+
+
+def look_at(
+    root: Path,
+    names: Sequence[str],
+    *,
+    decode: bool,
+    progress: Progress = lambda names: names,
+    known: dict[str, Look] | None = None,
+) -> Pictures:
     """Open image files one after the other.
 
     Parameters
@@ -57,36 +78,43 @@ def look_at(root: Path, names: Sequence[str], *, decode: bool, progress: Progres
         Read them whole, as the stage images does; otherwise only what comes before the pixels.
     progress : callable
         Hands the names on, and shows how far that is.
+    known : dict, optional
+        What was seen of files before; these are not opened again, and the others are added.
     """
-    sizes: Counter[tuple[int, int]] = Counter()
-    modes: Counter[str] = Counter()
+    known = {} if known is None else known
+    for name in progress([name for name in names if name not in known]):
+        known[name] = _look(root / name, name, decode=decode)
+    looks = {name: known[name] for name in names}
     by_pixels: dict[bytes, list[str]] = {}
-    problems, coloured = [], False
-    for name in progress(names):
-        try:
-            with warnings.catch_warnings():
-                # told below as an error
-                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-                header = read_header(root / name, name)
-                image = open_image(root / name, name) if decode else None
-        except (MelaError, OSError) as error:
-            problems.append(told(error) or str(error))
-            continue
-        sizes[header.size] += 1
-        modes[header.mode] += 1
-        if image is None:
-            coloured = coloured or header.mode not in GREY_MODES
-        else:
-            coloured = coloured or _is_coloured(image)
-            by_pixels.setdefault(_digest(image), []).append(name)
+    for name, look in looks.items():
+        if look.digest is not None:
+            by_pixels.setdefault(look.digest, []).append(name)
+    headers = [look.header for look in looks.values() if look.header is not None]
     return Pictures(
         count=len(names),
-        sizes=sizes,
-        modes=modes,
-        coloured=coloured,
+        sizes=Counter(header.size for header in headers),
+        modes=Counter(header.mode for header in headers),
+        coloured=any(look.coloured for look in looks.values()),
         copies=sorted(sorted(group) for group in by_pixels.values() if len(group) > 1),
-        problems=problems,
+        digests={name: look.digest for name, look in looks.items() if look.digest is not None},
+        problems=[look.problem for look in looks.values() if look.problem is not None],
     )
+
+
+def _look(path: Path, name: str, *, decode: bool) -> Look:
+    try:
+        with warnings.catch_warnings():
+            # told below as an error
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            header = read_header(path, name)
+            image = open_image(path, name) if decode else None
+    except MelaError as error:
+        return Look(problem=AboutFile(str(error), name))
+    except OSError as error:
+        return Look(problem=told(error) or str(error))
+    if image is None:
+        return Look(header=header, coloured=header.mode not in GREY_MODES)
+    return Look(header=header, coloured=_is_coloured(image), digest=digest(image))
 
 
 def _is_coloured(image: Image.Image) -> bool:
@@ -94,10 +122,3 @@ def _is_coloured(image: Image.Image) -> bool:
         return False
     pixels = np.asarray(image)
     return bool((pixels[..., :1] != pixels[..., 1:]).any())
-
-
-def _digest(image: Image.Image) -> bytes:
-    """Of what an image shows: grey pixels are the same in each mode."""
-    shown = hashlib.blake2b(repr(image.size).encode(), digest_size=16)
-    shown.update(image.convert("RGB").tobytes())
-    return shown.digest()

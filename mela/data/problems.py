@@ -12,6 +12,24 @@ from mela.errors import MelaError
 Report = Callable[[str], object]
 
 
+class AboutFile(str):
+    """A problem of a single file, which can be put right by taking the file away.
+
+    Attributes
+    ----------
+    path : str
+        Below the folder of the data, with ``/``.
+    """
+
+    path: str
+
+    def __new__(cls, problem: str, path: str) -> "AboutFile":
+        """Keep the path beside the text."""
+        about = super().__new__(cls, problem)
+        about.path = path
+        return about
+
+
 def refuse(problem: str) -> NoReturn:
     """Raise MelaError."""
     raise MelaError(problem)

@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mela.data.files import IMAGE_SUFFIXES, walk_images
+from mela.data.files import walk_images
+from mela.data.kinds import HEIF_SUFFIXES, NEEDS_HEIF, is_image, is_image_name, suffixes
 from mela.data.problems import Report, refuse
 from mela.data.source import ROLES, SPLITS
 from mela.data.tables import parse_csv, read_text, require_columns
@@ -121,9 +122,8 @@ def _each(rows: pd.DataFrame, wrong: "pd.Series[bool]", *keys: str) -> Iterator[
 def _locate(root: Path, path: str, place: str) -> str:
     """The real path of an image relative to `root`, itself a real path."""
     relative = PurePosixPath(path)
-    if relative.suffix.lower() not in IMAGE_SUFFIXES:
-        suffixes = " ".join(sorted(IMAGE_SUFFIXES))
-        raise MelaError(f"{place}: expected the path of an image ({suffixes}), got {path!r}; convert the file")
+    if relative.suffix and not is_image_name(f"x{relative.suffix}"):
+        raise _no_image(path, place)
     absolute = relative.is_absolute() or PureWindowsPath(path).is_absolute()
     if absolute or ".." in relative.parts:
         raise MelaError(
@@ -144,7 +144,16 @@ def _locate(root: Path, path: str, place: str) -> str:
         )
     if not real.is_file():
         raise MelaError(f"{place}: expected a file, got the folder {path!r}; write the path of an image")
+    if not relative.suffix and not is_image(real):
+        raise _no_image(path, place)
     return real.relative_to(root).as_posix()
+
+
+def _no_image(path: str, place: str) -> MelaError:
+    why = f" ({NEEDS_HEIF})" if PurePosixPath(path).suffix.lower() in HEIF_SUFFIXES else ""
+    return MelaError(
+        f"{place}: expected the path of an image ({' '.join(suffixes())}), got {path!r}{why}; convert the file"
+    )
 
 
 def list_folders(root: Path, *, report: Report = refuse) -> pd.DataFrame:

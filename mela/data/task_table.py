@@ -16,6 +16,7 @@ from mela.data.partition import keyed_rank, split_by_fractions
 from mela.data.problems import Report, refuse
 from mela.data.source import SPLITS, ImageSource
 from mela.data.task_rows import check_tasks, list_folders, read_table
+from mela.data.tree import check_files
 from mela.errors import MelaError
 
 
@@ -62,6 +63,7 @@ def read_tasks(root: Path, table: Path | None, *, report: Report = refuse) -> pd
         Told of each problem.
     """
     require_folder(root, "data.root")
+    check_files(root, report=report)
     rows = list_folders(root, report=report) if table is None else read_table(table, root, report=report)
     check_tasks(rows, report=report)
     if "split" in rows and "train" not in set(rows["split"]) and set(SPLITS).issuperset(rows["split"]):

@@ -1,0 +1,73 @@
+"""Which files are images: their suffix says so, or their content where they have no suffix."""
+
+import warnings
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from PIL import Image
+
+IMAGE_SUFFIXES = frozenset(
+    {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".avif", ".ppm", ".pgm", ".pbm", ".pnm"}
+)
+HEIF_SUFFIXES = frozenset({".heic", ".heif"})
+ARCHIVE_SUFFIXES = frozenset({".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"})
+# as Pillow names them
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "AVIF", "PPM")
+NEEDS_HEIF = (
+    "HEIC without the package pillow-heif: run `pip install -e '.[heic]'` in the clone, or `pip install pillow-heif`"
+)
+
+
+@cache
+def reads_heif() -> bool:
+    """Return whether HEIC images can be read, which takes the package pillow-heif; tell Pillow of it."""
+    if find_spec("pillow_heif") is None:
+        return False
+    from pillow_heif import register_heif_opener
+
+    register_heif_opener()
+    return True
+
+
+def suffixes() -> list[str]:
+    """Return the suffixes of the images that can be read here, sorted."""
+    return sorted(IMAGE_SUFFIXES | (HEIF_SUFFIXES if reads_heif() else frozenset()))
+
+
+def is_image_name(name: str) -> bool:
+    """Return whether a file of this name counts as an image: a known suffix in any case, and no leading dot."""
+    suffix = Path(name).suffix.lower()
+    return not name.startswith(".") and (suffix in IMAGE_SUFFIXES or (suffix in HEIF_SUFFIXES and reads_heif()))
+
+
+def is_image(path: Path) -> bool:
+    """Return whether a file counts as an image: by its name, or by its content where its name has no suffix."""
+    return is_image_name(path.name) or (not path.suffix and not path.name.startswith(".") and _holds_image(path))
+
+
+def _holds_image(path: Path) -> bool:
+    formats = (*FORMATS, "HEIF") if reads_heif() else FORMATS
+    try:
+        with warnings.catch_warnings():
+            # an image that is too large is an image, and is refused as such
+            warnings.simplefilter("ignore")
+            with Image.open(path, formats=formats):
+                return True
+    except Image.DecompressionBombError:
+        return True
+    # given bytes of other files, decoders raise almost anything
+    except Exception:
+        return False
+
+
+def why_unused(name: str) -> str:
+    """Return why a file that `is_image` refuses is not used, in a few words."""
+    suffix = Path(name).suffix.lower()
+    if name.startswith("."):
+        return "hidden"
+    if suffix in HEIF_SUFFIXES:
+        return NEEDS_HEIF
+    if suffix in ARCHIVE_SUFFIXES:
+        return f"an archive ({suffix}), to be unpacked first"
+    return f"no image by its suffix {suffix}" if suffix else "no suffix, and no image inside"
