@@ -8,10 +8,9 @@ from mela import store
 from mela.atomic import replacing, together
 from mela.data.open import open_source
 from mela.data.packing import pack_images, shuffled_ids
-from mela.data.pixels import contradictions_of, recorded
-from mela.data.problems import refuse
+from mela.data.pixels import recorded, refuse_contradictions
+from mela.data.remarks import remarks
 from mela.data.repeats import between_splits
-from mela.data.tree import unused_files, unused_in_words
 from mela.output import log
 from mela.params import PARAMS, DataParams, TaskParams
 from mela.watching import watched
@@ -43,11 +42,9 @@ def main(
         )
     with together():
         with replacing(images) as temporary, watched("images", "images") as watch:
-            # benchmarks bring no labels of people, so their images need no look for contradictions
-            looked, recorder = recorded(source) if source.tasks is not None else (source, None)
+            looked = recorded(source)
             pack_images(temporary, looked, ids, size=data.size, channels=data.channels, watch=watch)
-            for problem in contradictions_of(source, recorder) if recorder else ():
-                refuse(problem)
+            refuse_contradictions(looked)
             repeated = between_splits(store.open_images(temporary), ids, source.splits, source.sources)
         for path, table, schema in [
             (index, rows, store.INDEX),
@@ -57,9 +54,8 @@ def main(
             store.write_table(path, table, schema, stage="images", params=made_from)
     if repeated:
         log.info(f"images: {repeated}")
-    if data.name in ("folder", "tasks"):
-        for line in unused_in_words(unused_files(Path(data.root), set(source.sources), table=data.table)):
-            log.info(f"images: not used: {line}")
+    for line in remarks(source, data.root, data.table):
+        log.info(f"images: {line}")
     counts = ", ".join(_counts(source.splits))
     log.info(f"images: {len(source)} of {data.size} x {data.size} x {data.channels}, {counts}")
 

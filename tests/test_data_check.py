@@ -107,10 +107,8 @@ images (--as classes overrules)
   tasks        6, ways (local labels of a task): 2
   labels       4 different names, such as 'l1', 'l0', 'l2'; images of a label: 4
   roles        not given; tasks.shots images of each label become support, the others query
-  splits       drawn: 4 train, 1 val, 1 test
+  splits       drawn: 3 train, 1 val, 2 test
   allows       tasks with enough support images of each label: 6 for 1-shot, 0 for 5-shot, 0 for 10-shot
-
-warning: test tasks: found 1 (tasks that share images stay in one split); accuracy is measured from 2 on
 
 params.yaml: {preset} with these values (--write params.yaml writes it)
 
@@ -129,14 +127,14 @@ embed:
   tasks_per_epoch: null      # null: all
   milestones: [19]           # the learning rate is multiplied by `decay` after these epochs
 labeler:
-  n_clusters: 8              # pruning: J, clusters to start from
+  n_clusters: 6              # pruning: J, clusters to start from
 kmeans:
   n_clusters: 4              # the paper gives it the true number of classes
 pretrain:
   epochs: 40
   milestones: [24, 32]
 evaluate:
-  shots: [1]
+  shots: [1, 2]
 """
 
 

@@ -275,6 +275,31 @@ def test_a_repeat_under_one_label_is_no_contradiction(mine: Path, capsys: pytest
     assert "images: 26 of" in told_by_the_stage(capsys)
 
 
+def test_what_moved_since_the_last_run_is_told(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "another split" not in told_by_the_stage(capsys)
+    assert "  moved " not in check("mine").out
+    index = store.read_table(paths.INDEX, store.INDEX)
+    before = dict(zip(index["source"].str.partition("/")[0], index["split"], strict=True))
+    other = {"val": "test", "test": "val"}
+    after = {name: other[split] for name, split in sorted(before.items()) if split in other}
+    (mine / "splits.csv").write_text("task,split\n" + "".join(f"{n},{s}\n" for n, s in after.items()))
+    named = ", ".join(f"{name!r} from {before[name]} to {after[name]}" for name in after)
+    line = f"2 of 4 are in another split than in the last run: {named}"
+    done = check("mine")
+    assert f"  moved        {line}" in done.out.splitlines()
+    assert "drawn, 2 of them pinned by splits.csv: " in done.out
+    assert "not used" not in done.out
+    assert f"images: {line}" in told_by_the_stage(capsys).splitlines()
+    assert "another split" not in told_by_the_stage(capsys)
+    assert "  moved " not in check("mine").out
+    # another folder of data is another matter, and so is a note that is damaged
+    shutil.copytree(mine, "others")
+    (mine / "splits.csv").unlink()
+    assert "  moved " in check("mine").out
+    Path(".checkpoints/splits.json").write_text("{}")
+    assert "  moved " not in check("mine").out
+
+
 def test_a_contradiction_leaves_what_was_there(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told_by_the_stage(capsys)
     before = {path: path.read_bytes() for path in Path("data").rglob("*") if path.is_file()}

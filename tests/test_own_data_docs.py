@@ -58,11 +58,12 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, content in FILES:
         table = folder / name
         rows = list(csv.DictReader(content.splitlines()))
-        paths = (
-            [row["path"] for row in rows]
-            if "path" in rows[0]
-            else [f"{r['class']}/{i}.png" for r in rows for i in range(6)]
-        )
+        if "path" in rows[0]:
+            paths = [row["path"] for row in rows]
+        elif "task" in rows[0]:
+            paths = [f"{row['task']}/{label}/{i}.png" for row in rows for label in ("cup", "key") for i in range(4)]
+        else:
+            paths = [f"{row['class']}/{i}.png" for row in rows for i in range(6)]
         for path in paths:
             draw(int(rng.integers(6)), table.parent / path, rng)
         table.write_text(content, encoding="utf-8")
@@ -94,7 +95,11 @@ def run(command: str, folder: Path, *, succeeds: bool = True) -> str:
 
 def test_the_text_speaks_of_commands_and_files() -> None:
     assert len(COMMANDS) == 10
-    assert [name for name, _ in FILES] == ["data/raw/leaves/tasks.csv", "data/raw/animals/splits.csv"]
+    assert [name for name, _ in FILES] == [
+        "data/raw/mine/splits.csv",
+        "data/raw/leaves/tasks.csv",
+        "data/raw/animals/splits.csv",
+    ]
     assert {kind for kind, _ in BLOCKS} == {"sh", "csv"}
     assert len(BLOCKS) == 7 + len(FILES)
 
@@ -102,6 +107,7 @@ def test_the_text_speaks_of_commands_and_files() -> None:
 def test_every_command_of_the_text_works(clone: Path) -> None:
     said = {command: run(command, clone) for command in COMMANDS}
     assert "data/raw/mine: taken for tasks with labels of their own" in said["mela data check data/raw/mine"]
+    assert "drawn, 2 of them pinned by splits.csv" in said["mela data check data/raw/mine"]
     assert "data/raw/leaves: taken for tasks" in said["mela data check data/raw/leaves"]
     assert "data/raw/animals: taken for classes" in said["mela data check data/raw/animals"]
     assert "splits given" in said["mela data check data/raw/animals"]

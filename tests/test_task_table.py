@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from mela.data.source import ImageSource
-from mela.data.task_table import natural_key, tasks
+from mela.data.task_table import natural_key, task_number, task_numbers, tasks
 from mela.errors import MelaError
 
 FRACTIONS = (0.5, 0.25, 0.25)
@@ -69,18 +69,19 @@ def test_given_roles_and_splits(root: Path) -> None:
     readable = (
         table_of(source).assign(path=lambda t: [source.sources[i] for i in t["image_id"]]).drop(columns="image_id")
     )
+    t2, t10 = task_number("t2"), task_number("t10")
     assert readable[["task_id", "local_label", "path", "role"]].to_numpy().tolist() == [
-        [0, 0, "10.png", "support"],
-        [0, 0, "9.png", "query"],
-        [0, 1, "7.png", "support"],
-        [0, 1, "8.png", "query"],
-        [0, 2, "11.png", "support"],
-        [0, 2, "12.png", "query"],
-        [1, 0, "5.png", "support"],
-        [1, 0, "4.png", "support"],
-        [1, 0, "1.png", "query"],
-        [1, 1, "2.png", "support"],
-        [1, 1, "3.png", "query"],
+        [t2, 0, "10.png", "support"],
+        [t2, 0, "9.png", "query"],
+        [t2, 1, "7.png", "support"],
+        [t2, 1, "8.png", "query"],
+        [t2, 2, "11.png", "support"],
+        [t2, 2, "12.png", "query"],
+        [t10, 0, "5.png", "support"],
+        [t10, 0, "4.png", "support"],
+        [t10, 0, "1.png", "query"],
+        [t10, 1, "2.png", "support"],
+        [t10, 1, "3.png", "query"],
     ]
     assert [str(table_of(source)[column].dtype) for column in ("task_id", "image_id", "local_label")] == ["int64"] * 3
 
@@ -94,7 +95,7 @@ def test_parquet_with_integers_reads_like_csv(root: Path) -> None:
     pd.testing.assert_frame_equal(table_of(from_csv), table_of(from_parquet))
     assert from_csv.sources == from_parquet.sources
     assert from_csv.splits == from_parquet.splits
-    first = {from_csv.sources[i] for i in table_of(from_csv).query("task_id == 0")["image_id"]}
+    first = {from_csv.sources[i] for i in table_of(from_csv).query(f"task_id == {task_number('3')}")["image_id"]}
     assert first == {"4.png", "5.png", "6.png", "7.png"}
 
 
@@ -108,8 +109,8 @@ def test_ways_and_shots_may_differ(root: Path) -> None:
     numbers = iter(range(20))
     rows = [(task, label, f"{next(numbers)}.png") for (task, label), size in sizes.items() for _ in range(size)]
     table = table_of(read(root, rows, "task_id,local_label,path", shots=3))
-    support = table.query("role == 'support'").groupby(["task_id", "local_label"]).size().tolist()
-    query = table.query("role == 'query'").groupby(["task_id", "local_label"]).size().tolist()
+    support = table.query("role == 'support'").groupby(["task_id", "local_label"], sort=False).size().tolist()
+    query = table.query("role == 'query'").groupby(["task_id", "local_label"], sort=False).size().tolist()
     assert support == [1, 3, 2, 3, 1]
     assert query == [1, 2, 1, 1, 1]
 
@@ -119,7 +120,7 @@ def test_drawn_roles_depend_on_the_task_and_the_seed_only(root: Path) -> None:
     columns = "task_id,local_label,path"
 
     def first_task(source: ImageSource) -> list[tuple[str, str]]:
-        table = table_of(source).query("task_id == 0")
+        table = table_of(source).query(f"task_id == {task_number('t0')}")
         return [(source.sources[i], role) for i, role in zip(table["image_id"], table["role"], strict=True)]
 
     whole = first_task(read(root, rows, columns, shots=2))
@@ -154,7 +155,9 @@ def test_tasks_that_share_images_stay_in_one_split(root: Path) -> None:
     for seed in range(8):
         source = read(root, simple_tasks(5, groups), "task_id,local_label,path", seed=seed)
         table = table_of(source).assign(split=[source.splits[i] for i in table_of(source)["image_id"]])
-        split_of = table.groupby("task_id")["split"].agg(lambda splits: "|".join(sorted(set(splits)))).tolist()
+        split_of = (
+            table.groupby("task_id", sort=False)["split"].agg(lambda splits: "|".join(sorted(set(splits)))).tolist()
+        )
         assert split_of[0] == split_of[2] == split_of[3] == "train"
         assert sorted((split_of[1], split_of[4])) == ["test", "val"]
         seen.add(split_of[1])
@@ -181,7 +184,7 @@ def test_folders_of_tasks(tmp_path: Path) -> None:
     assert len(source) == 7
     assert set(source.splits) == {"train"}
     table = table_of(source)
-    assert {source.sources[i] for i in table.query("task_id == 0")["image_id"]} == {
+    assert {source.sources[i] for i in table.query(f"task_id == {task_number('t2')}")["image_id"]} == {
         "t2/a/0.png",
         "t2/a/1.png",
         "t2/b/0.png",
@@ -342,6 +345,100 @@ def test_bad_shots_and_root(root: Path) -> None:
         tasks(root, table=None, shots=0, split_fractions=FRACTIONS, seed=0)
     with pytest.raises(MelaError, match=r"data\.root: expected a folder at .*0\.png, got a file"):
         tasks(root / "0.png", table=None, shots=1, split_fractions=FRACTIONS, seed=0)
+
+
+def test_a_task_has_a_number_of_its_own() -> None:
+    assert task_number("anna") == task_number("anna") != task_number("ben")
+    numbers = task_numbers(f"t{n}" for n in range(5000))
+    assert len(set(numbers.values())) == 5000
+    assert all(0 <= number < 2**53 for number in numbers.values())
+    assert {name: numbers[name] for name in ("t7", "t70")} == {name: task_number(name) for name in ("t7", "t70")}
+
+
+def test_names_whose_numbers_are_the_same_get_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = task_number
+    monkeypatch.setattr("mela.data.task_table.task_number", lambda name, attempt=0: plain(name, attempt) % 7)
+    numbers = task_numbers(["a", "b", "c", "d", "e", "f"])
+    assert len(set(numbers.values())) == 6
+    assert numbers["a"] == plain("a") % 7
+
+
+def people_in(folder: Path, names: Sequence[str]) -> Path:
+    for number, name in enumerate(names):
+        for k in range(4):
+            save(folder / name / "xy"[k // 2] / f"{k}.png", (4 * number + k) % 256)
+    return folder
+
+
+def known(folder: Path) -> dict[str, tuple[str, int]]:
+    """Split and number of each task."""
+    source = tasks(folder, table=None, shots=1, split_fractions=(0.64, 0.16, 0.2), seed=0)
+    assert source.split_of_names is not None
+    rows = table_of(source).assign(name=lambda t: [source.sources[i].split("/")[0] for i in t["image_id"]])
+    numbers = dict(zip(rows["name"], rows["task_id"].tolist(), strict=True))
+    return {name: (split, numbers[name]) for name, split in source.split_of_names.items()}
+
+
+def test_one_more_person_leaves_the_others_where_they_were(tmp_path: Path) -> None:
+    """The rule may move two others at most; of these it moves none."""
+    folder = people_in(tmp_path / "people", [f"person {n}" for n in range(60)])
+    before = known(folder)
+    people_in(folder, ["aaron"])
+    after = known(folder)
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"aaron"}
+
+
+def test_pins_overrule_the_draw_and_leave_the_others(tmp_path: Path) -> None:
+    folder = people_in(tmp_path / "people", [f"p{n}" for n in range(12)])
+    before = known(folder)
+    (folder / "splits.csv").write_text("task,split,note\np3,test,x\np4,train,\np5,val,\n", encoding="utf-8")
+    after = known(folder)
+    assert [after[name][0] for name in ("p3", "p4", "p5")] == ["test", "train", "val"]
+    assert {n: after[n] for n in after if n not in ("p3", "p4", "p5")} == {
+        n: before[n] for n in before if n not in ("p3", "p4", "p5")
+    }
+
+
+def test_a_pin_holds_for_tasks_that_share_images(tmp_path: Path) -> None:
+    folder = people_in(tmp_path / "people", [f"p{n}" for n in range(6)])
+    (folder / "p1/x/shared.png").symlink_to("../../p0/x/0.png")
+    for split in ("train", "val", "test"):
+        (folder / "splits.csv").write_text(f"task,split\np1,{split}\n", encoding="utf-8")
+        assert known(folder)["p0"][0] == known(folder)["p1"][0] == split
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("p0,dev", r"splits\.csv, line 2: expected the split train or val or test, got 'dev'; correct it"),
+        ("p9,val", r"splits\.csv, line 2: expected the name of a task, got 'p9'; correct it, or remove the row"),
+        ("p0,val\np0,val", r"splits\.csv, line 3: expected every task once, got 'p0' again; remove the row"),
+        ("p0,test\np1,val\np2,val\np3,val", r"splits\.csv: expected tasks in the split 'train', got none; pin fewer"),
+        (
+            "p3,val\np2,test",
+            r"splits\.csv: expected one split for tasks that share images, got test for 'p2' and val for 'p3' "
+            r"\(both belong with 'p1'\); pin them to the same split",
+        ),
+    ],
+)
+def test_bad_pins(tmp_path: Path, lines: str, expected: str) -> None:
+    folder = people_in(tmp_path / "people", [f"p{n}" for n in range(4)])
+    # p2 and p3 share no image, but both do with p1
+    (folder / "p1/x/shared.png").symlink_to("../../p2/x/0.png")
+    (folder / "p1/y/shared.png").symlink_to("../../p3/x/0.png")
+    (folder / "splits.csv").write_text(f"task,split\n{lines}\n", encoding="utf-8")
+    with pytest.raises(MelaError, match=expected):
+        known(folder)
+
+
+def test_a_table_of_pins_needs_its_columns(tmp_path: Path) -> None:
+    folder = people_in(tmp_path / "people", ["a", "b"])
+    (folder / "splits.csv").write_text("name,split\na,val\n", encoding="utf-8")
+    with pytest.raises(
+        MelaError, match=r"splits\.csv: expected the column 'task', got 'name', 'split'; add the column"
+    ):
+        known(folder)
 
 
 def test_natural_order() -> None:

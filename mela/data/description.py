@@ -29,6 +29,7 @@ def describe(findings: Findings) -> Iterator[str]:
         yield from _tasks(findings.tasks)
     if findings.classes is not None:
         yield from _classes(findings.classes)
+    yield from (_line("moved", line) for line in findings.moved)
     for number, line in enumerate(unused_in_words(findings.unused)):
         yield _line("not used" if number == 0 else "", line)
     if findings.warnings:
@@ -80,7 +81,8 @@ def _tasks(tasks: Tasks) -> Iterator[str]:
     counts = Counter(table["split"])
     if set(counts) <= set(SPLITS):
         named = ", ".join(f"{counts[split]} {split}" for split in SPLITS)
-        yield _line("splits", f"{'given' if tasks.splits_given else 'drawn'}: {named}")
+        drawn = f"drawn, {tasks.pinned} of them pinned by splits.csv" if tasks.pinned else "drawn"
+        yield _line("splits", f"{'given' if tasks.splits_given else drawn}: {named}")
     enough = ", ".join(f"{int((table['support'] >= k).sum())} for {k}-shot" for k in SUPPORTS)
     yield _line("allows", f"tasks with enough support images of each label: {enough}")
 

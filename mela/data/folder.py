@@ -66,4 +66,5 @@ def folder(
         sources=sources,
         load=partial(load_by_source, partial(open_below, root), sources),
         classes=[label for label, _ in used],
+        split_of_names={label: split_of[label] for label, _ in used},
     )

@@ -13,6 +13,7 @@ import pandas as pd
 from mela.data.folder import folder
 from mela.data.layout import Layout
 from mela.data.pictures import Look, Pictures, Progress, look_at
+from mela.data.pins import moves
 from mela.data.pixels import contradictions
 from mela.data.problems import AboutFile
 from mela.data.source import SPLITS
@@ -44,6 +45,8 @@ class Tasks:
     label_names : Counter of str
         Tasks that use each local label.
     splits_given : bool
+    pinned : int
+        Tasks whose splits the table of pins gives.
     """
 
     table: pd.DataFrame
@@ -52,6 +55,7 @@ class Tasks:
     query: tuple[int, int] | None
     label_names: Counter[str]
     splits_given: bool
+    pinned: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +90,8 @@ class Findings:
         The one that belongs to the layout's kind.
     unused : list of Unused
         Files that are not used, and images that the table does not name.
+    moved : list of str
+        A line if some tasks or classes are in another split than in the last run.
     errors, warnings : list of str
         One line each. The data can be used if there is no error.
     """
@@ -95,6 +101,7 @@ class Findings:
     tasks: Tasks | None
     classes: Classes | None
     unused: list[Unused]
+    moved: list[str]
     errors: list[str]
     warnings: list[str]
 
@@ -139,7 +146,8 @@ def inspect(
     pictures = look_at(layout.root, sorted(set(split_of) - told_of), decode=decode, progress=progress, known=known)
     if rows is not None:
         errors += contradictions(rows, pictures.digests)
-    unused = unused_files(layout.root, split_of, table=layout.table) if layout.root.is_dir() else []
+    pins = layout.kind == "tasks" and layout.table is None
+    unused = unused_files(layout.root, split_of, table=layout.table, pins=pins) if layout.root.is_dir() else []
     others = sum(file.reason == f"not in {layout.table}" for file in unused)
     warnings = _repeats(pictures, split_of) + (_thin_splits(classes) if classes else [])
     if tasks is not None and not errors:
@@ -152,6 +160,7 @@ def inspect(
         tasks=tasks,
         classes=classes,
         unused=unused,
+        moved=list(moves(str(layout.root), _split_of_names(tasks, classes))) if not errors else [],
         errors=list(dict.fromkeys(map(_in_one_line, [*errors, *pictures.problems]))),
         warnings=warnings,
     )
@@ -201,6 +210,7 @@ def _tasks(
         query=query,
         label_names=names,
         splits_given=splits_given,
+        pinned=int(rows.dropna(subset="pinned")["task_id"].nunique()) if "pinned" in rows else 0,
     )
     return tasks, usable
 
@@ -221,6 +231,12 @@ def _classes(
     for problem in pool_problems(classes.sizes("train"), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split="train"):
         errors.append(f"{problem}, the fewest that tasks can have; {_advice(problem)}")
     return classes, dict(zip(source.sources, source.splits, strict=True))
+
+
+def _split_of_names(tasks: Tasks | None, classes: Classes | None) -> dict[str, str]:
+    if tasks is not None:
+        return dict(zip(tasks.table["task_id"], tasks.table["split"], strict=True))
+    return dict(zip(classes.table["class"], classes.table["split"], strict=True)) if classes is not None else {}
 
 
 def _in_one_line(error: str) -> str:

@@ -1,10 +1,14 @@
 """Seeded choices that depend on names alone, neither on the order of files nor on the version of a library."""
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 
 from mela.data.source import SPLITS
 from mela.errors import MelaError
+
+# share of all tasks from which on tasks that belong together are for training
+LARGE = 0.1
 
 
 def keyed_rank(*names: str, seed: int) -> str:
@@ -16,16 +20,22 @@ def keyed_rank(*names: str, seed: int) -> str:
 
 
 def split_by_fractions(sizes: Mapping[str, int], fractions: Sequence[float], *, seed: int) -> dict[str, str]:
-    """Distribute items over train, val and test.
+    """Distribute items over train, val and test so that an item's split follows from its name.
 
-    Larger items go first, equal ones in the order of `keyed_rank`, each to the split that lacks most of its share. The
-    last items are kept for splits that would stay empty although their fraction is not zero; where there are fewer
-    items than such splits, train comes first.
+    The seed and an item's name give it a place from 0 to 1, whatever the other items are. Below the first fraction it
+    belongs to train, above that to val, and beyond the second one to test. Only where these numbers of items stray far
+    from the fractions are the borders between the splits moved, to the next item: each split has at least half of its
+    share, val and test together and test among them have their whole shares up to two items each, and no split whose
+    fraction is not zero is empty unless there are too few items, where train comes before test, and test before val.
+
+    So an item that is added or removed moves none of the others as long as the borders stay, and at most one item
+    across each of the two borders otherwise. Renaming an item is to remove one and to add another.
 
     Parameters
     ----------
     sizes : mapping from str to int
-        Size of every item: 1, or for instance the number of tasks that must stay together.
+        Size of every item: 1, or for instance the number of tasks that must stay together. Items of several tasks that
+        hold more than a tenth of all are for train, as long as others are left for the other splits.
     fractions : sequence of float, length 3
         Shares of train, val and test, which sum to 1.
     seed : int
@@ -41,21 +51,54 @@ def split_by_fractions(sizes: Mapping[str, int], fractions: Sequence[float], *, 
             "data.split_fractions: expected three numbers (train above 0, val, test) that sum to 1, "
             f"got {list(fractions)}; correct them"
         )
+    train, val, test = fractions
     total = sum(sizes.values())
-    lacking: dict[str, float] = {
-        split: fraction * total for split, fraction in zip(SPLITS, fractions, strict=True) if fraction > 0
+    place = {item: _place(item, seed) for item in sizes}
+    large = {item for item, size in sizes.items() if size > 1 and size > LARGE * total}
+    # from test to train: large items come last, the largest at the very end
+    ordered = sorted(sizes, key=lambda item: (sizes[item] if item in large else 0, -place[item], item))
+    small = [place[item] for item in sizes if item not in large]
+    splits = (val > 0) + (test > 0)
+    beyond = sum(at >= train for at in small)
+    outside = _bounded(beyond, len(ordered), val + test, least=min(len(ordered) - 1, splits), whole=2 * splits)
+    if splits == 2:
+        beyond = sum(at >= train + val for at in small)
+        tested = _bounded(beyond, outside, test / (val + test), least=min(outside, 1), whole=2)
+    else:
+        tested = outside if test > 0 else 0
+    return {
+        item: "test" if rank < tested else "val" if rank < outside else "train" for rank, item in enumerate(ordered)
     }
-    empty = set(lacking)
-    split_of: dict[str, str] = {}
-    ordered = sorted(sizes, key=lambda item: (-sizes[item], keyed_rank("split", item, seed=seed)))
-    for i, item in enumerate(ordered):
-        left = len(ordered) - i
-        if left < len(empty) and "train" in empty:
-            split = "train"
-        else:
-            open_to = [split for split in lacking if split in empty or left > len(empty)]
-            split = max(open_to, key=lacking.__getitem__)
-        lacking[split] -= sizes[item]
-        empty.discard(split)
-        split_of[item] = split
-    return split_of
+
+
+def _place(item: str, seed: int) -> float:
+    return int(keyed_rank("split", item, seed=seed)[:13], 16) / 16**13
+
+
+def _bounded(count: int, items: int, share: float, *, least: int, whole: int) -> int:
+    """Return how many of some items are beyond a border: `count`, within what `split_by_fractions` allows.
+
+    One item more, on whichever side, makes the result larger by 0 or by 1, since that is so for `count` and for both
+    bounds; this is why at most one other item crosses the border.
+
+    Parameters
+    ----------
+    count : int
+        Items whose place is beyond the border.
+    items : int
+        On both sides.
+    share : float
+        Of the items beyond the border.
+    least : int
+        That have to be beyond it.
+    whole : int
+        Up to how many items beyond the border have to be as many as their share says.
+    """
+    lower = max(_up(share * items / 2), min(whole, math.floor(share * items + 0.5)), least)
+    upper = max(items - _up((1 - share) * items / 2), least)
+    return min(max(count, lower), upper)
+
+
+def _up(value: float) -> int:
+    """Round up, but not for the last digit's sake."""
+    return math.ceil(value - 1e-9)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 from PIL import Image
 
+from mela.data.problems import refuse
 from mela.data.source import ImageSource
 
 
@@ -37,18 +38,18 @@ class Recorder:
         return image
 
 
-def recorded(source: ImageSource) -> tuple[ImageSource, Recorder]:
-    """Return the same source with a `Recorder` for its images, and that recorder."""
-    recorder = Recorder(source.load)
-    return replace(source, load=recorder), recorder
+def recorded(source: ImageSource) -> ImageSource:
+    """Return the same source with a `Recorder` of its images; a benchmark, which has no labels of people, as it is."""
+    return source if source.tasks is None else replace(source, load=Recorder(source.load))
 
 
-def contradictions_of(source: ImageSource, recorder: Recorder) -> Iterator[str]:
-    """Yield the `contradictions` of a source of tasks whose images have all been loaded."""
-    if source.tasks is not None:
+def refuse_contradictions(source: ImageSource) -> None:
+    """Raise MelaError if the images of a `recorded` source, which have all been loaded, contradict each other."""
+    if source.tasks is not None and isinstance(source.load, Recorder):
         names = dict(enumerate(source.sources))
         rows = source.tasks.assign(image=source.tasks["image_id"].map(names))
-        yield from contradictions(rows, {names[index]: found for index, found in recorder.digests.items()})
+        for problem in contradictions(rows, {names[index]: found for index, found in source.load.digests.items()}):
+            refuse(problem)
 
 
 def contradictions(rows: pd.DataFrame, digests: Mapping[str, bytes]) -> Iterator[str]:

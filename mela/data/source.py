@@ -1,6 +1,6 @@
 """What every data source hands over, whatever it reads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -32,10 +32,12 @@ class ImageSource:
     classes : sequence of str, length n_images, or None
         The true global class, unique over all splits; None where nobody knows it.
     tasks : DataFrame or None
-        For data that comes as tasks: one row per (task, image) with columns ``task_id`` (int, numbered from 0
-        over all splits), ``image_id`` (int), ``local_label`` (int, from 0 within each task), ``role``
+        For data that comes as tasks: one row per (task, image) with columns ``task_id`` (int),
+        ``image_id`` (int), ``local_label`` (int, from 0 within each task), ``role``
         (``"support"`` or ``"query"``). All images of a task lie in one split, which is the task's.
         None where tasks are drawn from `classes`.
+    split_of_names : mapping from str to str, or None
+        The split of every task or class by its name, for the user's own data.
     """
 
     splits: Sequence[str]
@@ -43,6 +45,7 @@ class ImageSource:
     load: Callable[[int], Image.Image]
     classes: Sequence[str] | None = None
     tasks: pd.DataFrame | None = None
+    split_of_names: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         if not len(self.splits) == len(self.sources) or (

@@ -1,8 +1,9 @@
 """Data that comes as tasks: each with labels of its own, and no class that holds beyond it."""
 
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mela.data.files import load_by_source, open_below, require_folder
 from mela.data.partition import keyed_rank, split_by_fractions
+from mela.data.pins import PINS, read_pins
 from mela.data.problems import Report, refuse
 from mela.data.source import SPLITS, ImageSource
 from mela.data.task_rows import check_tasks, list_folders, read_table
@@ -31,21 +33,25 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
         CSV or Parquet file with the columns ``task_id``, ``local_label`` (text or integers), ``path`` (relative to
         `root`, with ``/``), and perhaps ``role`` (support or query) and ``split`` (train, val or test); other columns
         are ignored. A file that several tasks name is one image.
-        Without a table, tasks are folders: ``root/<task>/<local label>/<image>``.
+        Without a table, tasks are folders: ``root/<task>/<local label>/<image>``. There, a file ``splits.csv`` with the
+        columns ``task`` and ``split`` may pin some of them; the others have the splits that they have without it.
     shots : int
         Where roles are not given: how many images of each local label become support (at most all but one); the
         others become query. Which, depends on the seed and the names within the task only.
     split_fractions : sequence of float, length 3
-        Where splits are not given: the shares of train, val and test, by which the tasks are split. Tasks that share
-        images, even by way of other tasks, stay together; if that connects all of them, all are train.
+        Where splits are not given: the shares of train, val and test, by which the tasks are split. A task's split
+        follows from its name (see `mela.data.partition.split_by_fractions`). Tasks that share images, even by way of
+        other tasks, stay together, by the name that is the first in natural order; if that connects all of them, all
+        are train.
     seed : int
 
     Returns
     -------
     ImageSource
-        Without classes. Images are sorted by path. Tasks are numbered in natural order of ``task_id`` ("t2" before
-        "t10"), local labels likewise within each task. Rows are sorted by task, local label, and support before query;
-        below that, they keep the table's order where roles are given, and are shuffled where they are drawn.
+        Without classes. Images are sorted by path. A task's number follows from its name (see `task_number`). Local
+        labels are numbered from 0 in natural order ("t2" before "t10") within each task. Rows are sorted by the tasks'
+        names in that order, local label, and support before query; below that, they keep the table's order where
+        roles are given, and are shuffled where they are drawn.
     """
     if shots < 1:
         raise MelaError(f"tasks.shots: expected at least 1, got {shots}; set tasks.shots")
@@ -68,6 +74,9 @@ def read_tasks(root: Path, table: Path | None, *, report: Report = refuse) -> pd
     check_tasks(rows, report=report)
     if "split" in rows and "train" not in set(rows["split"]) and set(SPLITS).issuperset(rows["split"]):
         report(f"{table}: expected tasks in the split 'train', got none; add them")
+    if table is None and (pins := root / PINS).exists():
+        rows = rows.assign(pinned=rows["task_id"].map(read_pins(pins, set(rows["task_id"]), report=report)))
+        _check_pins(rows, pins, report)
     return rows
 
 
@@ -77,6 +86,10 @@ def source_of(
     """The source of rows that are right; parameters and result as `tasks` has them."""
     if "split" not in rows:
         rows = rows.assign(split=_draw_splits(rows, split_fractions, seed=seed))
+        if "train" not in set(rows["split"]):
+            raise MelaError(
+                f"{root / PINS}: expected tasks in the split 'train', got none; pin fewer of them elsewhere"
+            )
     rows = _number_tasks(rows)
     rows = _order_by_role(rows) if "role" in rows else _draw_roles(rows, shots, seed=seed)
     sources = sorted(rows["image"].unique())
@@ -94,19 +107,44 @@ def source_of(
                 "role": rows["role"].to_numpy(),
             }
         ),
+        split_of_names=dict(zip(rows["task_id"], rows["split"], strict=True)),
     )
 
 
 def _number_tasks(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the numbers ``task`` and ``label`` (within its task)."""
+    """Add the numbers ``task`` and ``label`` (within its task), and ``order``, the rank of the task's name."""
     pairs = sorted(
         set(zip(rows["task_id"], rows["local_label"], strict=True)),
         key=lambda pair: (natural_key(pair[0]), natural_key(pair[1])),
     )
     numbered = pd.DataFrame(pairs, columns=["task_id", "local_label"])
-    numbered["task"] = pd.factorize(numbered["task_id"])[0].astype(np.int64)
+    numbers = task_numbers(numbered["task_id"].unique())
+    numbered["order"] = pd.factorize(numbered["task_id"])[0]
+    numbered["task"] = numbered["task_id"].map(numbers).astype(np.int64)
     numbered["label"] = numbered.groupby("task").cumcount().astype(np.int64)
     return rows.merge(numbered, on=["task_id", "local_label"], how="left", validate="many_to_one")
+
+
+def task_number(name: str, attempt: int = 0) -> int:
+    """Return the number of a task, which follows from its name alone: 52 bits, so that it is exact in any software."""
+    return int(hashlib.sha256("\0".join(("task", name, *["again"] * attempt)).encode()).hexdigest()[:13], 16)
+
+
+def task_numbers(names: Iterable[str]) -> dict[str, int]:
+    """Return a number for each name, all different.
+
+    Where two names have the same number, as one in 100 million pairs of 10,000 tasks each would, the later one takes
+    its next number.
+    """
+    taken: set[int] = set()
+    numbers: dict[str, int] = {}
+    for name in names:
+        attempt = 0
+        while (number := task_number(name, attempt)) in taken:
+            attempt += 1
+        taken.add(number)
+        numbers[name] = number
+    return numbers
 
 
 def natural_key(text: str) -> tuple[list[tuple[int, str]], str]:
@@ -118,18 +156,42 @@ def natural_key(text: str) -> tuple[list[tuple[int, str]], str]:
 
 
 def _draw_splits(rows: pd.DataFrame, fractions: Sequence[float], *, seed: int) -> "pd.Series[str]":
-    """Split of each row's task; tasks that a chain of shared images connects share it."""
+    """Split of each row's task, pinned or drawn; tasks that a chain of shared images connects share it."""
+    group = _groups(rows)
+    split_of = split_by_fractions(Counter(group), fractions, seed=seed)
+    found = group.map(split_of)
+    if "pinned" in rows:
+        found = _pins(rows, group).groupby(group).transform("first").fillna(found)
+    return rows["task_id"].map(found)
+
+
+def _groups(rows: pd.DataFrame) -> "pd.Series[str]":
+    """For each task the first one, in natural order, of those that a chain of shared images connects with it."""
     task, names = pd.factorize(rows["task_id"])
     image, images = pd.factorize(rows["image"])
     size = len(names) + len(images)
     edges = coo_array((np.ones(len(rows), dtype=np.int8), (task, len(names) + image)), shape=(size, size))
     component = connected_components(edges, directed=False)[1][: len(names)]
-    # A component is known by its first task in natural order, however the table is ordered.
     members = pd.DataFrame({"name": names, "component": component}).sort_values("name", key=_natural_ranks)
-    group = members.groupby("component")["name"].transform("first")
-    split_of = split_by_fractions(Counter(group), fractions, seed=seed)
-    split_of_task = dict(zip(members["name"], group.map(split_of), strict=True))
-    return rows["task_id"].map(split_of_task)
+    return pd.Series(members.groupby("component")["name"].transform("first").to_numpy(), index=members["name"])
+
+
+def _pins(rows: pd.DataFrame, group: "pd.Series[str]") -> "pd.Series[str]":
+    """The split to which each task is pinned, in the order of `group`; missing where it is not."""
+    return rows.drop_duplicates("task_id").set_index("task_id")["pinned"].reindex(group.index)
+
+
+def _check_pins(rows: pd.DataFrame, table: Path, report: Report) -> None:
+    group = _groups(rows)
+    pins = _pins(rows, group).dropna()
+    leader = group[pins.index]
+    for name, members in pins.groupby(leader):
+        one, *others = members.index[members.ne(members.iloc[0]) | (np.arange(len(members)) == 0)]
+        if others:
+            report(
+                f"{table}: expected one split for tasks that share images, got {members[one]} for {one!r} and "
+                f"{members[others[0]]} for {others[0]!r} (both belong with {name!r}); pin them to the same split"
+            )
 
 
 def _natural_ranks(names: "pd.Series[str]") -> "pd.Series[int]":
@@ -138,13 +200,13 @@ def _natural_ranks(names: "pd.Series[str]") -> "pd.Series[int]":
 
 
 def _order_by_role(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(later=rows["role"] == "query").sort_values(["task", "label", "later"], kind="stable")
+    return rows.assign(later=rows["role"] == "query").sort_values(["order", "label", "later"], kind="stable")
 
 
 def _draw_roles(rows: pd.DataFrame, shots: int, *, seed: int) -> pd.DataFrame:
     names = zip(rows["task_id"], rows["local_label"], rows["image"], strict=True)
     ranked = rows.assign(rank=[keyed_rank("role", *row, seed=seed) for row in names])
-    ranked = ranked.sort_values(["task", "label", "rank"], kind="stable")
+    ranked = ranked.sort_values(["order", "label", "rank"], kind="stable")
     groups = ranked.groupby(["task", "label"])["image"]
     is_support = groups.cumcount() < np.minimum(shots, groups.transform("size") - 1)
     return ranked.assign(role=np.where(is_support, "support", "query"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mela.data.files import name_problem, permission_problem, walk_images
+from mela.data.pins import PINS
 from mela.data.problems import AboutFile, Report, refuse
 
 SPECIAL = {
@@ -72,7 +73,7 @@ def _problem(root: Path, path: str) -> str | None:
     return None
 
 
-def unused_files(root: Path, used: Collection[str], *, table: str | None) -> list[Unused]:
+def unused_files(root: Path, used: Collection[str], *, table: str | None, pins: bool = False) -> list[Unused]:
     """Return the files below a folder that are not used.
 
     Parameters
@@ -82,12 +83,14 @@ def unused_files(root: Path, used: Collection[str], *, table: str | None) -> lis
         Images that are used, by their real path below `root`; where it is empty, only files that are no images count.
     table : str or None
         Name of the table that says which images are used; it is itself in use.
+    pins : bool
+        Whether a table of the splits of tasks is in use as well, if it is there.
     """
     found: list[Unused] = []
     real = root.resolve()
 
     def note(path: str, reason: str) -> None:
-        if path != table:
+        if path != table and not (pins and path == PINS):
             found.append(Unused(path=path, reason=reason))
 
     for folder, names in walk_images(root, report=lambda problem: None, note=note):

@@ -1,0 +1,31 @@
+"""What the stage images has to say about the user's own data."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from mela.data.pins import keep_splits, moves
+from mela.data.source import ImageSource
+from mela.data.tree import unused_files, unused_in_words
+
+
+def remarks(source: ImageSource, root: str, table: str | None) -> Iterator[str]:
+    """Yield what is not used and what has moved to another split, and remember the splits for the next run.
+
+    Parameters
+    ----------
+    source : ImageSource
+    root : str
+        Folder of the data.
+    table : str or None
+        Name of the table in it that is in use.
+    """
+    if source.split_of_names is None:
+        return
+    pins = source.tasks is not None and not table
+    for line in unused_in_words(unused_files(Path(root), set(source.sources), table=table, pins=pins)):
+        yield f"not used: {line}"
+    yield from moves(root, source.split_of_names)
+    # where nothing can be written, the next run has nothing to tell
+    with suppress(OSError):
+        keep_splits(root, source.split_of_names)
