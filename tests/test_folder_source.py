@@ -68,7 +68,12 @@ def test_split_table_chooses_the_classes(tmp_path: Path) -> None:
     ("content", "expected"),
     [
         ("", r"splits\.csv: expected the column 'split', got no header"),
-        ("split;class\n", r"expected the column 'split', got 'split;class'"),
+        (
+            "split:class\n",
+            r"expected the columns 'split', 'class', separated by commas, semicolons or tabs, got only 'split:class'",
+        ),
+        ("split;class\ntrain;a;b\n", r"line 2: expected 2 cells .*, got 3; .* quote cells that hold a semicolon"),
+        ('split\tclass\ntrain\t"a\n', r"line 2: expected tab-separated values"),
         ("split,class,split\n", r"expected every column once"),
         ("split,class\ntrain,a\n\nholdout,b\n", r"line 4: expected the split train or val or test, got 'holdout'"),
         ("split,class\ntrain,a\ntrain, \n", r"line 3: expected a class, got an empty cell"),

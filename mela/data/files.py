@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
-from mela.data.kinds import is_image, is_image_name, reads_heif, suffixes, why_unused
+from mela.data.kinds import ARCHIVE_SUFFIXES, is_image, is_image_name, reads_heif, suffixes, unpack_it, why_unused
 from mela.data.problems import AboutFile, Report, refuse
 from mela.errors import MelaError, raise_if_machine, told
 
@@ -19,6 +19,8 @@ Note = Callable[[str, str], object]
 def require_folder(root: Path, key: str) -> None:
     """Raise MelaError unless `root`, the value of the parameter `key`, is a folder."""
     if not root.is_dir():
+        if root.is_file() and root.suffix.lower() in ARCHIVE_SUFFIXES:
+            raise MelaError(f"{key}: expected a folder, got the archive {root}; {unpack_it(root)}")
         got = "a file" if root.is_file() else "nothing"
         raise MelaError(f"{key}: expected a folder at {root}, got {got}; set {key} to the folder of images")
 

@@ -61,6 +61,13 @@ def _holds_image(path: Path) -> bool:
         return False
 
 
+def unpack_it(archive: Path) -> str:
+    """Return what to do about an archive that is given in place of a folder."""
+    folder = archive.with_suffix("")
+    command = f", for instance by `unzip {archive} -d {folder}`," if archive.suffix.lower() == ".zip" else ""
+    return f"unpack it{command} and name the folder"
+
+
 def why_unused(name: str) -> str:
     """Return why a file that `is_image` refuses is not used, in a few words."""
     suffix = Path(name).suffix.lower()

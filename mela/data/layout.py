@@ -1,8 +1,7 @@
 """What kind of data lies at a path, judged by its folders and tables before anything else is read."""
 
-import csv
-import io
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mela.data.files import walk_images
-from mela.data.tables import read_text
+from mela.data.kinds import ARCHIVE_SUFFIXES, unpack_it
+from mela.data.tables import find_separator, read_header, read_text
 from mela.errors import MelaError
 
 Kind = Literal["tasks", "classes"]
@@ -57,6 +57,8 @@ def find_layout(path: Path, kind: Kind | None = None) -> Layout:
         Nothing is there, a file that is no table, or several tables of one kind.
     """
     if path.is_file():
+        if path.suffix.lower() in ARCHIVE_SUFFIXES:
+            raise MelaError(f"{path}: expected a folder of images, got an archive; {unpack_it(path)}")
         if path.suffix.lower() not in SUFFIXES:
             raise MelaError(
                 f"{path}: expected a folder of images, or a table ({' or '.join(SUFFIXES)}), got another file; "
@@ -105,18 +107,19 @@ def _by_folders(root: Path) -> Layout:
 
 
 def _is_task_table(path: Path) -> bool:
-    return path.stem.lower() == "tasks" or {"task_id", "local_label"} <= set(_header(path))
+    return path.stem.lower() == "tasks" or {"task_id", "local_label"} <= set(_header(path, ("task_id", "local_label")))
 
 
 def _is_split_table(path: Path) -> bool:
-    return path.suffix.lower() == ".csv" and {"split", "class"} <= set(_header(path))
+    return path.suffix.lower() == ".csv" and {"split", "class"} <= set(_header(path, ("split", "class")))
 
 
-def _header(path: Path) -> list[str]:
-    """Names of a table's columns; none where it cannot be read."""
+def _header(path: Path, wanted: Collection[str]) -> list[str]:
+    """Names of a table's columns, separated so that the wanted ones are found; none where it cannot be read."""
     try:
         if path.suffix.lower() == ".parquet":
             return list(pq.read_schema(path).names)
-        return next(csv.reader(io.StringIO(read_text(path, "data.table"), newline="")), [])
-    except (MelaError, OSError, pa.ArrowException, UnicodeDecodeError, csv.Error):
+        text = read_text(path, "data.table")
+        return read_header(text, find_separator(text, wanted))
+    except (MelaError, OSError, pa.ArrowException, UnicodeDecodeError):
         return []

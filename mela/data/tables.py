@@ -3,7 +3,7 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
@@ -11,6 +11,8 @@ from pathlib import Path
 from mela.data.problems import Report, refuse, stop_at
 from mela.data.source import SPLITS
 from mela.errors import MelaError
+
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +35,10 @@ def read_text(path: Path, key: str) -> str:
 
 
 def parse_csv(text: str, *, where: str, required: Sequence[str], report: Report = refuse) -> TextTable:
-    """Parse comma-separated values without guessing types: every cell stays text.
+    """Parse separated values without guessing types: every cell stays text.
 
-    Blank lines are passed over; columns beyond the required ones are kept.
+    Cells are separated by commas, or by semicolons, tabs or bars if the header shows it. Blank lines are passed over;
+    columns beyond the required ones are kept.
 
     Parameters
     ----------
@@ -52,7 +55,8 @@ def parse_csv(text: str, *, where: str, required: Sequence[str], report: Report 
     MelaError
         For a missing or repeated column, a row of another length than the header, and bad quoting.
     """
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    separator = find_separator(text, required)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
     rows, lines, before = [], [], 0
     try:
         for cells in reader:
@@ -61,18 +65,38 @@ def parse_csv(text: str, *, where: str, required: Sequence[str], report: Report 
                 lines.append(before + 1)
             before = reader.line_num
     except csv.Error as error:
-        raise MelaError(f"{where}, line {before + 1}: expected comma-separated values, got {error}; fix it") from error
+        kind = f"{SEPARATORS[separator]}-separated values"
+        raise MelaError(f"{where}, line {before + 1}: expected {kind}, got {error}; fix it") from error
     header, rows, lines = (rows[0], rows[1:], lines[1:]) if rows else ([], [], [])
+    if len(header) == 1 < len(required):
+        raise MelaError(
+            f"{where}: expected the columns {', '.join(map(repr, required))}, separated by commas, semicolons or tabs, "
+            f"got only {header[0]!r}; separate them by commas"
+        )
     require_columns(header, where=where, required=required, report=report)
     fitting = [len(cells) == len(header) for cells in rows]
     for line, cells, fits in zip(lines, rows, fitting, strict=True):
         if not fits:
             report(
                 f"{where}, line {line}: expected {len(header)} cells as in the header, got {len(cells)}; "
-                "complete the row, or quote cells that hold a comma"
+                f"complete the row, or quote cells that hold a {SEPARATORS[separator]}"
             )
     rows, lines = list(compress(rows, fitting)), list(compress(lines, fitting))
     return TextTable(columns={name: [cells[i] for cells in rows] for i, name in enumerate(header)}, lines=lines)
+
+
+def read_header(text: str, separator: str) -> list[str]:
+    """Return the cells of the first row that is not blank; none where it cannot be read."""
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
+        return next((cells for cells in reader if cells), [])
+    except csv.Error:
+        return []
+
+
+def find_separator(text: str, wanted: Collection[str]) -> str:
+    """Return the separator by which the header has all wanted columns; a comma where no separator has them."""
+    return next((mark for mark in SEPARATORS if set(wanted) <= set(read_header(text, mark))), ",")
 
 
 def require_columns(header: Sequence[str], *, where: str, required: Sequence[str], report: Report = refuse) -> None:
