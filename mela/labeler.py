@@ -105,6 +105,8 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     class_clusters_, class_labels_ : int64 (n_task_classes,)
         Nearest cluster of each task class, and the same with -1 where the task was not clustered.
     space_ : mela.discriminant.Space or None
+    class_size_ : float
+        Samples of a task class, on average.
     memberships_ : mela.memberships.Memberships or None
         `soft` only: the model behind the weights; None where no task class has two samples, and all weights are 1.
     class_weights_ : scipy.sparse.csr_array (n_task_classes, n_clusters)
@@ -206,7 +208,7 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = samples.features.shape[1]
         classes = class_means(samples)
         self.n_single_tasks_ = _count_single(classes)
-        self.task_classes_ = samples
+        self.task_classes_, self.class_size_ = samples, float(classes.sizes.mean())
         if self.merge:
             self._merge(samples, classes)
         else:
@@ -264,13 +266,12 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 "predict_proba: expected a fit with soft=True to some task classes of two or more samples, which say "
                 "how much samples of one class differ, got none; fit again"
             )
-        mean_size = float(self.task_classes_.sizes.mean())
         if y is None and groups is None:
             X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-            return self.memberships_.of_samples(self.space_.transform(X.astype(np.float64)), 1 / mean_size)
+            return self.memberships_.of_samples(self.space_.transform(X.astype(np.float64)), 1 / self.class_size_)
         samples, classes, found = self._assigned(X, y, groups)
         weights = self.memberships_.of_tasks(
-            self.space_.transform(classes.means), classes.sizes / mean_size, found, classes.starts, members=False
+            self.space_.transform(classes.means), classes.sizes / self.class_size_, found, classes.starts, members=False
         )
         return weights[samples.spread(np.arange(len(found)))].toarray()
 
