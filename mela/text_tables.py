@@ -42,9 +42,8 @@ def harmless_table(table: pd.DataFrame) -> pd.DataFrame:
 
 def write_text_csv(path: Path, table: pd.DataFrame) -> None:
     """Write a table that holds text of users; text is quoted, and numbers have six digits."""
-    rounded = table.assign(
-        **{name: table[name].map(lambda value: float(f"{value:.6g}")) for name in table.select_dtypes("floating")}
-    )
+    numbers = [name for name in table.columns if pd.api.types.is_float_dtype(table[name])]
+    rounded = table.assign(**{name: table[name].map(lambda value: float(f"{value:.6g}")) for name in numbers})
     with replacing(path) as temporary:
         # pandas would quote the numbers as well if they had a format
         harmless_table(rounded).to_csv(temporary, index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)

@@ -23,17 +23,19 @@ def main(
     assignments: Path = paths.ASSIGNMENTS,
     soft_labels: Path = paths.SOFT_LABELS,
     centroids: Path = paths.CENTROIDS,
+    fitted: Path = paths.LABELER,
     metrics: Path = paths.LABEL_METRICS,
     passes: Path = paths.PASSES,
     merges: Path = paths.MERGES,
     sizes: Path = paths.SIZES,
     clusters: Path = paths.CLUSTERS,
 ) -> None:
-    """Read features and training tasks; write labels of images and task classes, centroids, metrics and plot points."""
+    """Read features and training tasks; write labels, the fitted labeler, centroids, metrics and plot points."""
     settings = LabelerParams.read(params)
     # takes a second, which a wrong parameter need not wait for
     from mela.global_labels import image_weights, label_images, weights_table
     from mela.labeler import LearnLabeler
+    from mela.labeler_files import save_labeler
 
     known_images, vectors = store.read_features(features)
     samples = manifest_samples(read_manifest(train), known_images, vectors)
@@ -62,15 +64,17 @@ def main(
         store.write_table(labels, by_image, store.LABELS, stage="label", params={})
         store.write_table(soft_labels, by_weight, store.SOFT_LABELS, stage="label", params={})
         store.write_table(assignments, by_task, store.ASSIGNMENTS, stage="label", params=made_from)
+        save_labeler(fitted, labeler, flat.order)
         store.write_array(centroids, labeler.cluster_centers_[flat.order].astype(np.float32))
         store.write_json(metrics, result)
-        store.write_csv(passes, label_report.passes_table(labeler))
-        store.write_csv(merges, label_report.merges_table(labeler))
-        store.write_csv(sizes, label_report.sizes_table(labeler))
-        store.write_csv(
-            clusters,
-            label_report.clusters_table(flat, weights, by_task.loc[by_task["clustered"], "cluster"].to_numpy()),
-        )
+        for path, table in (
+            (passes, label_report.passes_table),
+            (merges, label_report.merges_table),
+            (sizes, label_report.sizes_table),
+        ):
+            store.write_csv(path, table(labeler))
+        own = by_task["cluster"][by_task["clustered"]].to_numpy()
+        store.write_csv(clusters, label_report.clusters_table(flat, weights, own))
     for told in filter(None, (line, label_report.single_tasks(labeler))):
         log.info(f"label: {told}")
     log.info("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(**result))

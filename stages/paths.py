@@ -20,6 +20,7 @@ SOFT_LABELS = LABELS / "mela_soft.parquet"
 ORACLE_LABELS = LABELS / "oracle.parquet"
 ASSIGNMENTS = LABELS / "mela_tasks.parquet"
 CENTROIDS = Path("models/centroids.npy")
+LABELER = Path("models/labeler")
 INITIAL = Path("models/initial.safetensors")
 FINAL = Path("models/final.safetensors")
 RESULTS = Path("results")

@@ -29,7 +29,7 @@ FOLLOWED = {
     "docs/commands.md": ("tests/test_docs.py", {"console"}),
 }
 # pages whose Python tests/test_docs_examples.py runs, with the number of blocks
-PYTHON = {"README.md": 2, "docs/labels.md": 1}
+PYTHON = {"README.md": 2, "docs/faq.md": 1, "docs/labels.md": 1}
 # languages of which tests/test_docs.py checks the content
 CHECKED = {"yaml", "mermaid", "bibtex"}
 # nothing that could be run
