@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from mela.errors import MelaError
-from mela.label_inputs import read_features
+from mela.label_inputs import Features, read_features
 
 ORDER = "image_id is the row of data/images/images.npy"
 
@@ -29,13 +29,7 @@ def given_features(path: Path, image_ids: npt.NDArray[np.int64], n_images: int) 
     MelaError
         There is no such file, it cannot be read, its ids are no integers, or an image lacks features.
     """
-    if not path.is_file():
-        raise MelaError(f"extract.features: expected the file {path}, found none; put it there, or correct the name")
-    known, features = read_features(path)
-    if path.suffix.lower() == ".npy" and len(features) != n_images:
-        raise MelaError(f"{path}: expected {n_images} rows, one for each packed image, got {len(features)}; {ORDER}")
-    if not pd.api.types.is_integer_dtype(known):
-        raise MelaError(f"{path}: image_id: expected integers, got {known[0]!r}; {ORDER}")
+    known, features = _read(path, n_images)
     rows = known.get_indexer(pd.Index(image_ids))
     if (rows < 0).any():
         missing = image_ids[rows < 0]
@@ -44,3 +38,23 @@ def given_features(path: Path, image_ids: npt.NDArray[np.int64], n_images: int) 
             f"{missing[0]} ({len(missing)} lack them); {ORDER}"
         )
     return np.asarray(features[rows], dtype=np.float32)
+
+
+def features_that_are_given(
+    path: Path, image_ids: npt.NDArray[np.int64], n_images: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Return those of the ids that have features, and their features; errors are those of `given_features`."""
+    known, features = _read(path, n_images)
+    rows = known.get_indexer(pd.Index(image_ids))
+    return image_ids[rows >= 0], np.asarray(features[rows[rows >= 0]], dtype=np.float32)
+
+
+def _read(path: Path, n_images: int) -> tuple[pd.Index, Features]:
+    if not path.is_file():
+        raise MelaError(f"extract.features: expected the file {path}, found none; put it there, or correct the name")
+    known, features = read_features(path)
+    if path.suffix.lower() == ".npy" and len(features) != n_images:
+        raise MelaError(f"{path}: expected {n_images} rows, one for each packed image, got {len(features)}; {ORDER}")
+    if not pd.api.types.is_integer_dtype(known):
+        raise MelaError(f"{path}: image_id: expected integers, got {known[0]!r}; {ORDER}")
+    return known, features

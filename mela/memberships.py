@@ -1,7 +1,7 @@
 """How much each task class belongs to each cluster: the posterior of its class, given where all others went."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -149,6 +149,25 @@ class Memberships:
         """Posterior of the clusters for points (n, d) by themselves, each of the same weight: float64 (n, k)."""
         posterior: Floats = softmax(self._log_odds(points, np.full(len(points), weight)), axis=1)
         return posterior
+
+    def log_odds_or_none(self, points: Floats, weights: Floats) -> Floats:
+        r"""Return the log odds of the clusters, and in the last column of none of them: float64 (n, k + 1).
+
+        The points are task classes that the clusters were not made of. A class that no cluster stands for has the
+        prior's mean 0 and variance b, so that the task class is expected at :math:`\mathcal N(0, 1 / w + b)`. One more
+        task class after n in k clusters is of a new class in proportion to gamma times the ratio of what
+        `mela.class_sizes.log_number` gives for k + 1 and for k classes of n + 1 task classes.
+
+        Gamma is at most 1 here. A larger one says that classes are about equally frequent, which makes it all but
+        impossible that one of them was never met in many tasks. The tasks that were fitted can say this of their own
+        classes, but not of those of other people.
+        """
+        model = replace(self, gamma=min(self.gamma, 1.0))
+        found, n = int((self.counts > 0).sum()), int(self.counts.sum()) + 1
+        ratio = float(log_number(found + 1, n, model.gamma) - log_number(found, n, model.gamma))
+        variance = 1 / weights[:, None] + self.between
+        none = np.log(model.gamma) + ratio - (points**2 / variance + np.log(variance)).sum(axis=1) / 2
+        return np.hstack([model._log_odds(points, weights), none[:, None]])
 
     def _log_odds(self, points: Floats, weights: Floats) -> Floats:
         precision = self.weights[:, None] + 1 / self.between

@@ -5,11 +5,13 @@ from pathlib import Path
 from mela import store
 from mela.atomic import together
 from mela.checked import read_labels
+from mela.names import IMAGE_NAMES
 from mela.output import log
 from mela.overview import accuracy_table, overview, sweep_row
 from mela.params import PARAMS, DataParams, LabelerParams, ReportParams, parameters_text
 from mela.run_metrics import Evaluation, LabelMetrics, PretrainMetrics, Scores, read_metrics
 from mela.summary import markdown
+from mela.text_tables import read_text_csv
 from mela.usage import kept
 from stages import paths
 from stages.run import run
@@ -29,6 +31,8 @@ def main(
     sizes: Path = paths.SIZES,
     clusters: Path = paths.CLUSTERS,
     purities: Path = paths.PURITIES,
+    listing: Path = paths.LISTING,
+    image_names: Path = paths.IMAGE_NAMES,
     points: Path = paths.MAP,
     embed_curve: Path = paths.EMBED_CURVE,
     pretrain_curve: Path = paths.PRETRAIN_CURVE,
@@ -42,25 +46,21 @@ def main(
     settings = ReportParams.read(params)
     # takes a second, which a wrong parameter need not wait for
     from mela.figures import save_figures
-    from mela.page.content import STAGES, Run, page_content, run_figures
+    from mela.page.content import STAGES, TABLES, Run, page_content, run_figures
     from mela.page.render import render
 
+    tables = {"passes": passes, "merges": merges, "sizes": sizes, "clusters": clusters, "purities": purities}
+    tables |= {"points": points, "embed_curve": embed_curve, "pretrain_curve": pretrain_curve, "listing": listing}
     found = Run(
         label=read_metrics(label, LabelMetrics),
         scores=read_metrics(scores, Scores),
         pretrain=read_metrics(pretrain, PretrainMetrics),
         evaluation=read_metrics(evaluate, Evaluation),
-        passes=store.read_csv(passes, store.PASSES),
-        merges=store.read_csv(merges, store.MERGES),
-        sizes=store.read_csv(sizes, store.SIZES),
-        clusters=store.read_csv(clusters, store.CLUSTERS),
-        purities=store.read_csv(purities, store.PURITIES),
-        points=store.read_csv(points, store.POINTS),
-        embed_curve=store.read_csv(embed_curve, store.CURVE),
-        pretrain_curve=store.read_csv(pretrain_curve, store.CURVE),
         labels=read_labels(labels),
         weights=store.read_table(weights, store.SOFT_LABELS),
+        files=store.read_table(image_names, IMAGE_NAMES),
         images=store.open_images(images),
+        **{name: read_text_csv(path, TABLES[name]) for name, path in tables.items()},
     )
     data, usage = DataParams.read(params).name, kept(STAGES) if settings.usage else {}
     outcome = (found.label, found.scores, found.evaluation)

@@ -8,6 +8,7 @@ from mela.atomic import together
 from mela.checked import read_assignments, read_labels, read_manifest, read_truth, require_known
 from mela.label_scores import score_clusters, score_images, score_tasks
 from mela.output import log
+from mela.text_tables import write_text_csv
 from stages import paths
 from stages.run import run
 
@@ -32,7 +33,7 @@ def main(
     if known.empty:
         with together():
             store.write_json(metrics, clusters)
-            store.write_csv(purities, score_clusters(inferred, known))
+            write_text_csv(purities, score_clusters(inferred, known))
         log.info("score_labels: this data has no ground truth; scoring is left out")
         return
     result: dict[str, Any] = (
@@ -44,7 +45,7 @@ def main(
     )
     with together():
         store.write_json(metrics, result)
-        store.write_csv(purities, score_clusters(inferred, known))
+        write_text_csv(purities, score_clusters(inferred, known))
     found, true = result["clusters"], result["true_classes"]
     log.info(f"score_labels: {found} clusters for {true} classes, accuracy {result['accuracy']:.1f}%")
 

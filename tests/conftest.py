@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from shared_people import draw_people
 
 from mela.output import speak
 
@@ -46,12 +47,25 @@ TINY = {
     "report.usage": False,
     "runtime.device": "cpu",
 }
+OF_PEOPLE = {
+    "data.name": "tasks",
+    "data.root": "mine",
+    "tasks.shots": 2,
+    "embed.tasks_per_epoch": None,
+    "embed.epochs": 12,
+    "embed.milestones": [8],
+    "labeler.n_clusters": 12,
+    "kmeans.n_clusters": 6,
+    "evaluate.shots": [1],
+}
 STAGES = [
     "images",
+    "names",
     "manifest",
     "embed",
     "extract",
     "label",
+    "assign",
     "label_kmeans",
     "label_oracle",
     "score_labels",
@@ -112,6 +126,27 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         change(Path("params.yaml"), TINY)
         run_stages()
     return folder
+
+
+@pytest.fixture(scope="session")
+def of_people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which all stages have run on what people have sorted, to be copied or read."""
+    folder = tmp_path_factory.mktemp("people")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        draw_people(folder / "mine")
+        shutil.copy(ROOT / "presets/glyphs.yaml", "params.yaml")
+        change(Path("params.yaml"), TINY | OF_PEOPLE)
+        run_stages()
+    return folder
+
+
+@pytest.fixture
+def people_copied(of_people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that folder, as the current directory."""
+    shutil.copytree(of_people, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    return tmp_path / "copy"
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ PACKAGE_DATA = {
     "mela/data/benchmarks.py": ["mela/data/splits"],
     "mela/page/render.py": ["mela/page/page.css", "mela/page/page.html", "mela/page/page.js"],
 }
-MAY_SEE_SOURCES = {"images", "manifest"}
+MAY_SEE_SOURCES = {"images", "manifest", "names"}
 
 
 def imported_modules(path: Path) -> set[Path]:

@@ -33,8 +33,9 @@ class ImageSource:
         The true global class, unique over all splits; None where nobody knows it.
     tasks : DataFrame or None
         For data that comes as tasks: one row per (task, image) with columns ``task_id`` (int),
-        ``image_id`` (int), ``local_label`` (int, from 0 within each task), ``role``
-        (``"support"`` or ``"query"``). All images of a task lie in one split, which is the task's.
+        ``image_id`` (int), ``local_label`` (int, from 0 within each task), ``role`` (``"support"`` or
+        ``"query"``); beside them ``task`` and ``label``, the names of both as people wrote them. All
+        images of a task lie in one split, which is the task's.
         None where tasks are drawn from `classes`.
     split_of_names : mapping from str to str, or None
         The split of every task or class by its name, for the user's own data.

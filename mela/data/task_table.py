@@ -105,6 +105,8 @@ def source_of(
                 "image_id": rows["image"].map(numbers).to_numpy(dtype=np.int64),
                 "local_label": rows["label"].to_numpy(),
                 "role": rows["role"].to_numpy(),
+                "task": rows["task_id"].to_numpy(),
+                "label": rows["local_label"].to_numpy(),
             }
         ),
         split_of_names=dict(zip(rows["task_id"], rows["split"], strict=True)),

@@ -10,9 +10,11 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from mela import figures
+from mela import figures, store
 from mela.facts import commit, hardware, versions
+from mela.names import LISTING
 from mela.output import duration
+from mela.page.named import held_out_counts, names_of_classes, readable
 from mela.page.sheets import choose_images, sheet
 from mela.page.svg import inline
 from mela.params import ReportParams
@@ -25,6 +27,18 @@ PASSES = ("pass", "clusters", "threshold", "kept", "tasks_clustered", "precision
 LABELS = ("label", "label_kmeans", "label_oracle", "score_labels")
 STAGES = ("images", "manifest", "embed", "extract", *LABELS, "pretrain", "evaluate", "map")
 SHOTS = {"1_shot": "one_shot", "5_shot": "five_shot"}
+# what is read of the tables of a run
+TABLES = {
+    "passes": store.PASSES,
+    "merges": store.MERGES,
+    "sizes": store.SIZES,
+    "clusters": store.CLUSTERS,
+    "purities": store.PURITIES,
+    "points": store.POINTS,
+    "embed_curve": store.CURVE,
+    "pretrain_curve": store.CURVE,
+    "listing": LISTING,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +51,12 @@ class Run:
         Metrics of ``label``, ``score_labels``, ``pretrain`` and ``evaluate``.
     passes, merges, sizes, clusters, purities, points, embed_curve, pretrain_curve : DataFrame
         Plot points that the stages wrote; purities has no rows where there is no truth.
+    listing : DataFrame
+        All labels of all people (`mela.names.LISTING`).
     labels, weights : DataFrame
         Columns image_id and label, and image_id, label and weight.
+    files : DataFrame
+        Columns image_id and path; no rows where the tasks were drawn.
     images : uint8 (N, h, w, c)
         All packed images.
     """
@@ -55,8 +73,10 @@ class Run:
     points: pd.DataFrame
     embed_curve: pd.DataFrame
     pretrain_curve: pd.DataFrame
+    listing: pd.DataFrame
     labels: pd.DataFrame
     weights: pd.DataFrame
+    files: pd.DataFrame
     images: npt.NDArray[np.uint8]
 
 
@@ -109,6 +129,8 @@ def page_content(
         "doubts": run.label.get("remark"),
         "clusters": doubtful_clusters(run, settings),
         "n_clusters": len(run.clusters),
+        "named": len(run.files) > 0,
+        "held_out": held_out_counts(run.listing),
         "truth": len(run.purities) > 0,
         "passes": run.passes[list(PASSES)].to_dict("records"),
         "map_labels": on_map,
@@ -162,7 +184,7 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
     -------
     list of dict
         The columns of both tables, where there is no truth without those of the second, ``sheet``, a contact sheet, and
-        ``on_map``.
+        ``on_map``; where people wrote names, ``names`` of the class and the ``files`` of the sheet, else None.
     """
     shown = by_doubt(run.clusters).head(settings.sheets)
     if len(run.purities):
@@ -170,12 +192,15 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
     own = run.labels[run.labels["label"].isin(shown["label"])].merge(run.weights, on=["image_id", "label"], how="left")
     groups = {int(str(label)): group for label, group in own.fillna({"weight": 0.0}).groupby("label")}
     on_map = set(run.points["label"])
+    files = dict(zip(run.files["image_id"], run.files["path"], strict=True))
+    names = names_of_classes(run.listing) if files else {}
     records = [{str(key): value for key, value in row.items()} for row in shown.to_dict("records")]
     for record in records:
         label = int(record["label"])
         generator = np.random.default_rng([settings.seed, label])
         chosen = choose_images(groups[label], settings.images, generator)
-        record |= {"sheet": sheet(run.images[chosen]), "on_map": label in on_map}
+        record |= {"sheet": sheet(run.images[chosen]), "on_map": label in on_map, "names": names.get(label)}
+        record["files"] = [readable(files[image], letters=None) for image in chosen.tolist()] if files else None
     return records
 
 

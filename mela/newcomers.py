@@ -1,0 +1,98 @@
+"""Tasks that the labeler was not fitted to: to which of its classes their labels belong, or to none of these."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
+
+from mela.class_means import ClassMeans, class_means
+from mela.labeler import LearnLabeler
+from mela.task_samples import TaskSamples
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NONE = -1
+BLOCK = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """Where the labels of new tasks belong.
+
+    Attributes
+    ----------
+    clusters : int64 (n_task_classes,)
+        -1 for none of the clusters.
+    certainty : float64 (n_task_classes,)
+        Probability of that, given where the other labels of the task belong; NaN where no model gives one.
+    """
+
+    clusters: Ints
+    certainty: Floats
+
+
+def place(labeler: LearnLabeler, samples: TaskSamples) -> Placed:
+    """Place the labels of tasks among the classes of a fitted labeler.
+
+    In each task, labels get the clusters that are jointly most probable, all different, where any label may be none of
+    the clusters (`mela.memberships.Memberships.log_odds_or_none`). So no task is dropped, unlike in `predict`.
+
+    A labeler without the model behind soft labels cannot tell what is none of its clusters. Then the clusters are those
+    of `predict`, and -1 stands for tasks whose labels collide.
+
+    Parameters
+    ----------
+    labeler : LearnLabeler
+        Fitted with ``soft=True``, or read by `mela.labeler_files.load_labeler`.
+    samples : TaskSamples
+        Of tasks of any number of ways and shots.
+    """
+    model, space = labeler.memberships_, labeler.space_
+    classes = class_means(samples)
+    if model is None or space is None:
+        features = samples.features[samples.index]
+        found = labeler.predict(features, samples.local_labels[samples.classes], samples.task_ids[samples.classes])
+        return Placed(clusters=found[samples.first], certainty=np.full(len(classes.sizes), np.nan))
+    clusters = np.full(len(classes.sizes), NONE, dtype=np.int64)
+    certainty = np.empty(len(classes.sizes))
+    for tasks, rows in _blocks(classes):
+        points, weights = space.transform(classes.means[rows]), classes.sizes[rows] / labeler.class_size_
+        odds = model.log_odds_or_none(points, weights)
+        for task in tasks:
+            own = slice(classes.starts[task], classes.starts[task + 1])
+            clusters[own], certainty[own] = _place_task(odds[own.start - rows.start : own.stop - rows.start])
+    return Placed(clusters=clusters, certainty=certainty)
+
+
+def _blocks(classes: ClassMeans) -> Iterator[tuple[range, slice]]:
+    """Yield some tasks at a time, and their rows: about a thousand, or those of one task."""
+    starts, first = classes.starts, 0
+    while first < len(starts) - 1:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + BLOCK, side="right")) - 1)
+        yield range(first, last), slice(int(starts[first]), int(starts[last]))
+        first = last
+
+
+def _place_task(odds: Floats) -> tuple[Ints, Floats]:
+    """Return the most probable clusters of a task's labels, whose log odds (ways, k + 1) are given, and how certain."""
+    ways, k = len(odds), odds.shape[1] - 1
+    # none of the clusters may be taken by several labels, so each has a column of its own for it
+    none = np.full((ways, ways), -np.inf)
+    np.fill_diagonal(none, odds[:, k])
+    lowest = min(float(odds.min()), 0.0)
+    reach = float(odds.max()) - lowest + 1
+    allowed = np.hstack([odds[:, :k], none])
+    # a price that no matching pays, where infinity would be refused
+    chosen = linear_sum_assignment(np.where(np.isfinite(allowed), allowed, lowest - ways * reach), maximize=True)[1]
+    rows = np.arange(ways)
+    taken = np.minimum(chosen, k)
+    possible = odds.copy()
+    used = taken[taken < k]
+    possible[:, used] = -np.inf
+    possible[rows, taken] = odds[rows, taken]
+    certainty: Floats = np.exp(odds[rows, taken] - logsumexp(possible, axis=1))
+    return np.where(taken < k, taken, NONE).astype(np.int64), certainty

@@ -1,0 +1,66 @@
+"""List all labels of all people; those of held-out tasks are assigned to the classes that training tasks share."""
+
+from pathlib import Path
+
+import numpy as np
+
+from mela import store
+from mela.checked import read_assignments, read_manifest
+from mela.extraction import feature_batches
+from mela.given_features import features_that_are_given
+from mela.labeler_files import load_labeler
+from mela.listing import listing
+from mela.models import load_model
+from mela.names import TASK_NAMES
+from mela.output import log
+from mela.params import PARAMS, ExtractParams, RuntimeParams
+from mela.task_samples import manifest_samples
+from mela.text_tables import write_text_csv
+from stages import paths
+from stages.processes import computing, run_shared
+
+
+def main(
+    params: Path = PARAMS,
+    images: Path = paths.IMAGES,
+    train: Path = paths.TRAIN,
+    val: Path = paths.VAL,
+    test: Path = paths.TEST,
+    features: Path = paths.FEATURES,
+    given: Path = paths.GIVEN_FEATURES,
+    model: Path = paths.INITIAL,
+    fitted: Path = paths.LABELER,
+    assignments: Path = paths.ASSIGNMENTS,
+    task_names: Path = paths.TASK_NAMES,
+    labels: Path = paths.LISTING,
+) -> None:
+    """Read the fitted labeler, tasks, and images of held-out tasks that have names; write the table of labels."""
+    settings, names = ExtractParams.read(params), store.read_table(task_names, TASK_NAMES)
+    # drawn tasks are no people's, and their test classes are others than those of training
+    held_out = {"val": read_manifest(val), "test": read_manifest(test)} if len(names) else {}
+    known = np.unique(np.concatenate([[], *(manifest["image_id"] for manifest in held_out.values())])).astype(np.int64)
+    parts = [np.empty((0, 0), dtype=np.float32)]
+    with computing("assign", "images", RuntimeParams.read(params)) as (device, compute, watch):
+        if len(known) and settings.features != "none":
+            known, found = features_that_are_given(given / settings.features, known, len(store.open_images(images)))
+            parts = [found]
+        elif len(known):
+            packed = store.open_images(images)
+            backbone = load_model(model, device, packed)
+            parts = [found for _, found in feature_batches(backbone, packed, known, team=compute.team, watch=watch)]
+        if not compute.team.leads:
+            return
+    manifest = read_manifest(train)
+    samples = manifest_samples(manifest, *store.read_features(features))
+    tasks = read_assignments(assignments, manifest)
+    table = listing(load_labeler(fitted), samples, tasks, held_out, names, known, np.concatenate(parts))
+    write_text_csv(labels, table)
+    new = table[table["assigned"]]
+    log.info(
+        f"assign: {len(table)} labels, {len(new)} of them of held-out tasks, {(~new['clustered']).sum()} of these none "
+        "of the classes"
+    )
+
+
+if __name__ == "__main__":
+    run_shared(main)

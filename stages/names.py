@@ -1,0 +1,40 @@
+"""Keep what people called their tasks, labels and images, for those who read the results."""
+
+from pathlib import Path
+
+from mela import store
+from mela.atomic import together
+from mela.data.open import open_source
+from mela.names import IMAGE_NAMES, TASK_NAMES, names_of_labels, no_names
+from mela.output import log
+from mela.params import PARAMS, DataParams, TaskParams
+from stages import paths
+from stages.run import run
+
+
+def main(
+    params: Path = PARAMS,
+    index: Path = paths.INDEX,
+    tasks: Path = paths.TASKS,
+    task_names: Path = paths.TASK_NAMES,
+    image_names: Path = paths.IMAGE_NAMES,
+) -> None:
+    """Read the raw tasks and the numbers that images gave them; write names, or none where tasks are drawn."""
+    data, shots = DataParams.read(params), TaskParams.read(params).shots
+    given = store.read_table(tasks, store.TASKS)
+    labels, images = no_names()
+    # the names of benchmark classes, and of the files in their folders, are the truth, and stay where they are
+    if data.name == "tasks":
+        source = open_source(data, shots=shots)
+        assert source.tasks is not None
+        labels = names_of_labels(source.tasks, given)
+        images = store.read_table(index, store.INDEX).rename(columns={"source": "path"})
+    made_from = data.model_dump(mode="json", exclude={"root"})
+    with together():
+        store.write_table(task_names, labels, TASK_NAMES, stage="names", params=made_from)
+        store.write_table(image_names, images, IMAGE_NAMES, stage="names", params=made_from)
+    log.info(f"names: {labels['task'].nunique()} tasks, {len(labels)} labels, {len(images)} images have names")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,60 @@
+"""Photographs that people sorted each for themselves, under names of all kinds."""
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+LONG = "x" * 200
+# what people call the same thing; some names are hostile to spreadsheets, pages or terminals
+WORDS = [
+    ["pilz", "mushroom", "=1+1"],
+    ["baum", "tree", '"><img src=x onerror=alert(2)>'],
+    ["katze", "cat", "<script>alert(1)<"],
+    ["hund", "\U0001f436", "\u202egnp.dog"],
+    ["boot", "-1", LONG],
+    ["ball", "two\nlines", "@SUM(A1)"],
+]
+HOSTILE = [
+    "=1+1",
+    "@SUM(A1)",
+    "<script>alert(1)<",
+    '"><img src=x onerror=alert(2)>',
+    "\u202egnp.dog",
+    "two\nlines",
+    LONG,
+]
+PEOPLE = ["anna", "ben", "=HYPERLINK(1)", "carla & <b>co", *(f"person {number}" for number in range(4, 26))]
+
+
+def draw_people(root: Path) -> None:
+    """Write ``root/<person>/<label>/<image>``: three of the six things each, four small images of each."""
+    rng = np.random.default_rng(0)
+    for number, person in enumerate(PEOPLE):
+        for kind in rng.permutation(6)[:3].tolist():
+            # every name occurs, and the first people have those that tests ask for
+            label = WORDS[kind][number % 3]
+            for drawing in range(4):
+                path = root / person / label / f"{drawing}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _draw(kind, rng).save(path)
+
+
+def _draw(kind: int, rng: np.random.Generator) -> Image.Image:
+    image = Image.new("L", (24, 24), int(rng.integers(0, 50)))
+    pen, (x, y) = ImageDraw.Draw(image), rng.integers(-2, 3, 2).tolist()
+    bright, width = int(rng.integers(180, 255)), int(rng.integers(2, 4))
+    low, high, middle = (5 + x, 5 + y), (19 + x, 19 + y), (12 + x, 12 + y)
+    if kind == 0:
+        pen.ellipse((*low, *high), outline=bright, width=width)
+    elif kind == 1:
+        pen.line((low[0], middle[1], high[0], middle[1]), fill=bright, width=width)
+    elif kind == 2:
+        pen.line((*low, *high), fill=bright, width=width)
+    elif kind == 3:
+        pen.rectangle((*low, *high), fill=bright)
+    elif kind == 4:
+        pen.polygon([(middle[0], low[1]), high, (low[0], high[1])], fill=bright)
+    else:
+        pen.line((middle[0], low[1], middle[0], high[1]), fill=bright, width=width)
+    return image

@@ -1,0 +1,142 @@
+"""New tasks among fitted classes: against brute force and by hand, and where it is known which classes are new."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from mela import newcomers
+from mela.class_sizes import log_number
+from mela.labeler import LearnLabeler
+from mela.memberships import Memberships
+from mela.newcomers import NONE, Placed, place
+from mela.task_samples import TaskSamples, group_samples
+
+
+@pytest.mark.parametrize("gamma", [0.3, 40.0])
+def test_the_odds_of_no_cluster_by_hand(gamma: float) -> None:
+    rng = np.random.default_rng(0)
+    between, weights = np.array([6.0, 2.0]), rng.choice([0.5, 1.0, 1.5], size=30)
+    points, clusters = rng.normal(size=(30, 2)) * 2, rng.integers(0, 4, size=30)
+    model = Memberships.of(points, weights, clusters, 4, between, gamma)
+    new, own = rng.normal(size=(5, 2)) * 3, np.array([1.0, 0.5, 2.0, 1.0, 1.0])
+    found = model.log_odds_or_none(new, own)
+    # not more than 1: a larger gamma would rule new classes out
+    used = min(gamma, 1.0)
+    for a in range(5):
+        expected = []
+        for v in range(4):
+            members = clusters == v
+            precision = weights[members].sum() + 1 / between
+            mean = (weights[members, None] * points[members]).sum(axis=0) / precision
+            scale = np.sqrt(1 / own[a] + 1 / precision)
+            expected.append(np.log(members.sum() + used) + norm.logpdf(new[a], mean, scale).sum())
+        prior = np.log(used) + log_number(5, 31, used) - log_number(4, 31, used)
+        expected.append(prior + norm.logpdf(new[a], 0, np.sqrt(1 / own[a] + between)).sum())
+        np.testing.assert_allclose(found[a] - found[a, 0], np.array(expected) - expected[0], rtol=1e-9, atol=1e-9)
+
+
+@given(seed=st.integers(0, 2**32 - 1), ways=st.integers(1, 4), k=st.integers(1, 4))
+@settings(deadline=None, max_examples=60)
+def test_labels_of_a_task_go_where_they_are_jointly_most_probable(seed: int, ways: int, k: int) -> None:
+    odds = np.random.default_rng(seed).normal(size=(ways, k + 1)) * 5
+    clusters, certainty = newcomers._place_task(odds)
+    choices = [
+        choice
+        for choice in product(range(k + 1), repeat=ways)
+        if len({column for column in choice if column < k}) + choice.count(k) == ways
+    ]
+    best = max(choices, key=lambda choice: sum(odds[row, column] for row, column in enumerate(choice)))
+    assert clusters.tolist() == [NONE if column == k else column for column in best]
+    for row in range(ways):
+        others = {column for other, column in enumerate(best) if other != row and column < k}
+        allowed = [column for column in range(k + 1) if column not in others]
+        assert certainty[row] == pytest.approx(np.exp(odds[row, best[row]] - logsumexp(odds[row, allowed])))
+
+
+def draw(
+    rng: np.random.Generator, centers: np.ndarray, pool: np.ndarray, n_tasks: int, ways: int = 4
+) -> tuple[TaskSamples, np.ndarray]:
+    """Tasks of five samples a class, and the true class of each task class."""
+    truth = np.concatenate([rng.choice(pool, size=ways, replace=False) for _ in range(n_tasks)])
+    X = centers[truth].repeat(5, axis=0) + rng.normal(size=(5 * len(truth), centers.shape[1]))
+    y, groups = np.tile(np.arange(ways), n_tasks).repeat(5), np.arange(n_tasks).repeat(5 * ways)
+    return group_samples(X, np.arange(len(X)), groups, y), truth
+
+
+@pytest.mark.parametrize("n_tasks", [60, 600])
+def test_new_classes_are_none_of_the_known_ones(n_tasks: int) -> None:
+    """Of 30 classes, 10 are in no task of the fit; after 600 tasks the fitted gamma alone would rule them out."""
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(30, 16)) * 1.2
+    train, truth = draw(rng, centers, np.arange(20), n_tasks)
+    labeler = LearnLabeler(soft=True).fit_tasks(train)
+    assert labeler.memberships_ is not None
+    assert labeler.memberships_.gamma > 1
+    class_of = np.array([np.bincount(truth[labeler.class_labels_ == v]).argmax() for v in range(20)])
+    for pool in (np.arange(20), np.arange(30), np.arange(20, 30)):
+        samples, true = draw(rng, centers, pool, 100)
+        found = place(labeler, samples)
+        known = true < 20
+        right = np.where(found.clusters >= 0, class_of[found.clusters] == true, ~known)
+        assert right[known].mean() >= 0.99 if known.any() else True
+        assert right[~known].mean() >= 0.95 if (~known).any() else True
+        # how sure it is is about how often it is right
+        assert found.certainty.mean() == pytest.approx(right.mean(), abs=0.03)
+
+
+def test_without_new_classes_it_is_what_predict_says() -> None:
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(20, 16)) * 1.5
+    labeler = LearnLabeler(soft=True).fit_tasks(draw(rng, centers, np.arange(20), 200)[0])
+    samples, _ = draw(rng, centers, np.arange(20), 100)
+    X, y, groups = samples.features, samples.local_labels[samples.classes], samples.task_ids[samples.classes]
+    assert place(labeler, samples).clusters[samples.classes].tolist() == labeler.predict(X, y, groups).tolist()
+
+
+def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    centers = rng.normal(size=(12, 6)) * 2
+    labeler = LearnLabeler(soft=True).fit_tasks(draw(rng, centers, np.arange(10), 60)[0])
+    samples, _ = draw(rng, centers, np.arange(12), 50)
+
+    def placed(block: int) -> Placed:
+        monkeypatch.setattr(newcomers, "BLOCK", block)
+        return place(labeler, samples)
+
+    whole = placed(10_000)
+    for block in (1, 9):
+        assert placed(block).clusters.tolist() == whole.clusters.tolist()
+        np.testing.assert_allclose(placed(block).certainty, whole.certainty, rtol=1e-9)
+
+
+def test_tasks_of_any_ways_are_placed() -> None:
+    """One label alone, and more labels than there are clusters."""
+    rng = np.random.default_rng(2)
+    centers = rng.normal(size=(5, 6)) * 3
+    labeler = LearnLabeler(soft=True).fit_tasks(draw(rng, centers, np.arange(5), 60)[0])
+    alone = draw(rng, centers, np.arange(5), 3, ways=1)[0]
+    assert (place(labeler, alone).clusters >= 0).all()
+    crowd = np.concatenate([centers, centers[:2] + 0.1]).repeat(5, axis=0)
+    samples = group_samples(
+        crowd + rng.normal(size=crowd.shape) / 5, np.arange(35), np.zeros(35), np.arange(7).repeat(5)
+    )
+    found = place(labeler, samples).clusters
+    used = found[found >= 0].tolist()
+    assert sorted(used) == list(range(5))
+
+
+def test_without_a_model_it_is_what_predict_says() -> None:
+    rng = np.random.default_rng(3)
+    centers = rng.normal(size=(6, 4)) * 4
+    labeler = LearnLabeler(n_clusters=24, merge=False).fit_tasks(draw(rng, centers, np.arange(6), 60)[0])
+    samples, _ = draw(rng, centers, np.arange(6), 20)
+    X, y, groups = samples.features, samples.local_labels[samples.classes], samples.task_ids[samples.classes]
+    labeler.space_ = labeler.memberships_ = None
+    found = place(labeler, samples)
+    assert found.clusters[samples.classes].tolist() == labeler.predict(X, y, groups).tolist()
+    assert np.isnan(found.certainty).all()
