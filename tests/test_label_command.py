@@ -156,6 +156,21 @@ def test_ids_and_labels_keep_their_kind(folder: Path) -> None:
     assert clusters["local_label"].dtype == np.int64
 
 
+def test_no_name_is_a_formula(folder: Path) -> None:
+    tasks = pd.read_parquet("tasks.parquet")
+    tasks["task_id"] = [f"=person({number})" for number in tasks["task_id"]]
+    tasks["local_label"] = [f"@label\r{number}" for number in tasks["local_label"]]
+    tasks.to_parquet("tasks.parquet")
+    done = mela("features.npy", "tasks.parquet", "--out", "x.csv")
+    assert done.returncode == 0, done.stderr
+    clusters = pd.read_csv("x_tasks.csv")
+    assert clusters["task_id"].str.startswith("'=person(").all()
+    assert set(clusters["local_label"]) == {f"'@label\r{number}" for number in range(3)}
+    assert clusters["cluster"].dtype == np.int64
+    mela("features.npy", "tasks.parquet", "--out", "x.parquet")
+    assert pd.read_parquet("x_tasks.parquet")["task_id"].str.startswith("=person(").all()
+
+
 def test_text_and_integers_are_matched_as_text(folder: Path) -> None:
     """Such as ids that are integers to csv and text to whoever wrote the features."""
     features = pd.read_parquet("features.parquet")

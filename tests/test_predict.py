@@ -97,6 +97,17 @@ def test_long_lists_are_short_in_print_and_whole_in_the_file(
     assert len(pd.read_csv("predictions.csv")) == 30
 
 
+@pytest.mark.usefixtures("folders")
+def test_no_name_is_a_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(f"support/{LABELS[0]}").rename("support/=1+1")
+    Path("query").rename("=query")
+    assert run(monkeypatch, "--support", "support", "--query", "=query", "--device", "cpu") == 0
+    table = pd.read_csv("predictions.csv")
+    assert table["path"].str.startswith("'=query/").all()
+    assert "'=1+1" in set(table["label"])
+    assert table["probability"].between(0, 1).all()
+
+
 def only_one_label() -> None:
     for label in LABELS[1:]:
         shutil.rmtree(f"support/{label}")

@@ -92,9 +92,10 @@ def _renamed(message: str) -> str:
 
 def _write(path: Path, table: "pd.DataFrame") -> None:
     from mela.atomic import replacing
+    from mela.text_tables import write_text_csv
 
+    if path.suffix.lower() == ".csv":
+        write_text_csv(path, table)
+        return
     with replacing(path) as temporary:
-        if path.suffix.lower() == ".csv":
-            table.to_csv(temporary, index=False, lineterminator="\n")
-        else:
-            table.to_parquet(temporary, index=False)
+        table.to_parquet(temporary, index=False)

@@ -32,7 +32,7 @@ def predict(
     import pandas as pd
 
     from mela.classifier import FewShotClassifier
-    from mela.store import write_csv
+    from mela.text_tables import write_text_csv
 
     examples, labels = labelled_images(support)
     images = query_images(query)
@@ -47,7 +47,7 @@ def predict(
         }
         | {f"p_{label}": column for label, column in zip(classifier.classes_, probabilities.T, strict=True)}
     )
-    write_csv(out, table)
+    write_text_csv(out, table)
     _print(table, out, classifier.head_)
 
 
