@@ -2,15 +2,21 @@
 
 import hashlib
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from mela.exporting import Export, Format
-from mela.provenance import Provenance
-from mela.summary import NAMES
+import pandas as pd
 
+from mela.exporting import Export, Format
+from mela.page.named import names_of_classes
+from mela.provenance import Provenance
+from mela.summary import NAMES, tested_on
+
+# classes whose labels the card lists
+SHOWN = 10
 PAPER = "https://arxiv.org/abs/2108.04055"
 KINDS = {"onnx": "ONNX", "torch": "a program of torch.export (.pt2), which needs PyTorch and not MeLa"}
 NEEDS: dict[Format, tuple[str, ...]] = {
@@ -176,12 +182,34 @@ def _quality(origin: Provenance) -> list[str]:
             f"quality of the labels, judged without any truth: {label['clusters']} classes; of the pairs in one class "
             f"{label['pair_precision']:.1f}%{spread} belong together; {label['tasks_clustered']:.1f}% of the tasks used"
         )
+    if origin.listing is not None:
+        lines.append(_names(origin.listing))
     if "accuracy" in scores:
         lines.append(
             f"against the truth: {scores['true_classes']} classes, clustering accuracy {scores['accuracy']:.1f}%, "
             f"adjusted Rand index {scores['ari']:.3f}"
         )
     return lines
+
+
+def _names(listing: pd.DataFrame) -> str:
+    """Say what people called the largest classes; who they are stays with the data, since cards are published."""
+    sizes = listing[listing["clustered"]]["cluster"].value_counts()
+    names = names_of_classes(listing)
+    largest = sorted(names, key=lambda cluster: (-int(sizes[cluster]), cluster))[:SHOWN]
+    classes = [
+        f"{cluster}: {', '.join(_as_text(name.label) for name in names[cluster].labels)}"
+        f"{' and more' if names[cluster].more else ''}"
+        for cluster in largest
+    ]
+    which = "all classes" if len(classes) == len(names) else f"the {len(classes)} largest classes"
+    return f"what people called {which}, by number: {'; '.join(classes)}"
+
+
+def _as_text(name: str) -> str:
+    """Return a name that markdown does not take for anything else."""
+    entities = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+    return re.sub(r"[!-/:-@\[-`{-~]", lambda found: entities.get(found[0], f"\\{found[0]}"), name)
 
 
 def _accuracy(origin: Provenance | None) -> str:
@@ -199,6 +227,7 @@ def _accuracy(origin: Provenance | None) -> str:
         for setting, values in found.items()
     ]
     return (
-        f"Of logistic regression (C = {origin.head['C']:g}) on features of length 1, in tasks whose images no training "
-        f"task has; intervals are over tasks, of one training.\n\n{_table(head, rows)}"
+        f"Of logistic regression (C = {origin.head['C']:g}) on features of length 1, on "
+        f"{tested_on(known=origin.data['name'] != 'tasks')}, whose images no training task has; intervals are over "
+        f"tasks, of one training.\n\n{_table(head, rows)}"
     )

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
 from ruamel.yaml import YAML
 
 from mela.errors import MelaError, one_line
+from mela.names import LISTING
 from mela.params import read_document
 from mela.store import read_json
+from mela.text_tables import read_text_csv
 
 Embedding = Literal["initial", "mela"]
 
@@ -31,6 +34,8 @@ class Provenance:
         The blocks ``data``, ``tasks`` and ``evaluate`` of the parameters.
     evaluation, label, scores : mapping
         Metrics of ``evaluate``, ``label`` and ``score_labels``; empty where there are none.
+    listing : DataFrame or None
+        All labels as people wrote them (`mela.names.LISTING`); None where nobody did.
     """
 
     embedding: Embedding
@@ -40,6 +45,7 @@ class Provenance:
     evaluation: Mapping[str, Any]
     label: Mapping[str, Any]
     scores: Mapping[str, Any]
+    listing: pd.DataFrame | None = None
 
 
 def provenance(model: Path, *, params: Path, results: Path, lock: Path) -> Provenance | None:
@@ -72,6 +78,8 @@ def provenance(model: Path, *, params: Path, results: Path, lock: Path) -> Prove
     if embedding is None or not all(isinstance(blocks.get(name), Mapping) for name in STAGES):
         return None
     evaluation, label, scores = (_metrics(results / stage) for stage in ("evaluate", "label", "score_labels"))
+    listing = results / "labels.csv"
+    written = blocks["data"].get("name") == "tasks" and listing.is_file()
     return Provenance(
         embedding=embedding,
         data=blocks["data"],
@@ -80,6 +88,7 @@ def provenance(model: Path, *, params: Path, results: Path, lock: Path) -> Prove
         evaluation=evaluation,
         label=label,
         scores=scores,
+        listing=read_text_csv(listing, LISTING) if written else None,
     )
 
 

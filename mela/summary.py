@@ -67,7 +67,7 @@ def headline(
     setting = next(iter(evaluation["mela"]))
     before, after, gain = (evaluation[name][setting] for name in ("initial", "mela", "gain"))
     chosen = {"mela": "them", "mela_soft": "them"}.get(pretrain["labels"], f"{pretrain['labels']} labels")
-    accuracy = f"{setting.replace('_', '-')} accuracy on new classes"
+    accuracy = f"{setting.replace('_', '-')} accuracy on {tested_on(known='true_classes' in scores)}"
     points = f"{gain['mean']:+.1f} ± {gain['ci95']:.1f} points, paired"
     if abs(gain["mean"]) <= gain["ci95"]:
         return (
@@ -77,6 +77,18 @@ def headline(
     verb = "takes" if gain["mean"] > 0 else "lowers"
     change = f"from {before['mean']:.1f}% to {after['mean']:.1f}% ({points})"
     return f"{found}; pre-training on {chosen} {verb} {accuracy} {change}."
+
+
+def tested_on(*, known: bool) -> str:
+    """Say what is new about the test tasks.
+
+    Parameters
+    ----------
+    known : bool
+        Whether the true classes are known. Then they are split, and test tasks have classes of their own. Data that
+        comes as tasks is split by tasks, and nobody knows which classes these are of.
+    """
+    return "new classes" if known else "new tasks (their classes may occur in training)"
 
 
 def _clusters(label: Mapping[str, Any], scores: Mapping[str, Any]) -> str:
