@@ -1,11 +1,12 @@
 """The hyperparameters of a run: one typed block per concern, read from ``params.yaml``.
 
 A stage reads the blocks that ``dvc.yaml`` lists for it and no other, so that changing a value reruns exactly the stages
-that depend on it.
+that depend on it. At its start it checks all blocks, so that no mistake waits for the stage that meets it.
 """
 
 import io
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -42,12 +43,16 @@ class Block(BaseModel):
         """
         document = read_document(path)
         if cls.block not in document:
-            raise MelaError(f"{path}: {cls.block}: expected this block, found only {', '.join(document) or 'nothing'}")
-        content = document[cls.block]
+            raise MelaError(f"{path}: {missing_block(cls.block, document)}")
         try:
-            return cls.model_validate(content if content is not None else {}, strict=True)
+            return cls.of(document[cls.block])
         except ValidationError as error:
             raise MelaError(f"{path}: {first_problem(cls.block, error)}") from None
+
+    @classmethod
+    def of(cls, content: object) -> Self:
+        """Check the content of this block; None stands for an empty one, and mistakes raise ValidationError."""
+        return cls.model_validate(content if content is not None else {}, strict=True)
 
 
 def read_document(path: Path) -> dict[str, object]:
@@ -90,8 +95,16 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return document
 
 
-def first_problem(block: str, error: ValidationError) -> str:
-    """What is wrong with a block, in a line; of a whole file without blocks where its name is empty."""
+def first_problem(block: str, error: ValidationError, others: int = 0) -> str:
+    """Say in one line what is wrong with a block, or with a whole file without blocks where its name is empty.
+
+    Parameters
+    ----------
+    block : str
+    error : ValidationError
+    others : int, default=0
+        Mistakes in other blocks, which the line counts as well.
+    """
     problems = error.errors(include_url=False)
     # a key that is misspelt is missing as well, which alone would not tell what is wrong
     first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
@@ -105,7 +118,14 @@ def first_problem(block: str, error: ValidationError) -> str:
     else:
         message = f"{key}: {first['msg'][0].lower()}{first['msg'][1:]}, got {first['input']!r}"
     more = len(problems) - 1
-    return message + (f" (and {more} more{' in this block' if block else ''})" if more else "")
+    counts = [f"{more} more{' in this block' if block else ''}"] if more else []
+    counts += [f"{others} more in other blocks"] if others else []
+    return message + (f" (and {', '.join(counts)})" if counts else "")
+
+
+def missing_block(block: str, document: Mapping[str, object]) -> str:
+    """Say in one line that a block is missing."""
+    return f"{block}: expected this block, found only {', '.join(document) or 'nothing'}"
 
 
 def _require_below(key: str, name: str, folder: str) -> None:
@@ -400,10 +420,37 @@ EXTRA_BLOCKS: tuple[type[Block], ...] = (MethodsParams, TuningParams, RatesParam
 
 
 def check_document(path: Path) -> None:
-    """Check every block of a params file; raises MelaError at the first that is missing or wrong."""
+    """Check every block of a params file, which is read once.
+
+    Blocks that only the benchmark of methods has are checked where they are there.
+
+    Raises
+    ------
+    MelaError
+        A block is missing or has a mistake. The line tells the first mistake, and how many more there are.
+    """
+    document = read_document(path)
+    mistakes: list[tuple[str, int, ValidationError | None]] = []
     for block in known_blocks():
-        if not block.extra:
-            block.read(path)
+        try:
+            if block.block in document:
+                block.of(document[block.block])
+            elif not block.extra:
+                mistakes.append((block.block, 1, None))
+        except ValidationError as error:
+            mistakes.append((block.block, error.error_count(), error))
+    if not mistakes:
+        return
+    # as the file has them, missing blocks last
+    places = list(document)
+    mistakes.sort(key=lambda found: places.index(found[0]) if found[0] in document else len(places))
+    name, _, mistake = mistakes[0]
+    others = sum(count for _, count, _ in mistakes[1:])
+    if mistake is None:
+        line = missing_block(name, document) + (f" (and {others} more in other blocks)" if others else "")
+    else:
+        line = first_problem(name, mistake, others)
+    raise MelaError(f"{path}: {line}")
 
 
 def parameters_text(path: Path) -> str:

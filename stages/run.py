@@ -4,7 +4,7 @@ import functools
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -13,6 +13,7 @@ import psutil
 import typer
 
 from mela.output import ending_in_one_line, log
+from mela.params import check_document
 from mela.usage import keep, measured, write_usage
 from stages.guard import require_no_signal, work_begins
 
@@ -41,6 +42,7 @@ def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
         # with what it took to import all that it needs
         with measured(psutil.Process().create_time()) as usage:
             work_begins()
+            _require_parameters(arguments)
             main(**arguments)
             require_no_signal()
         if "RANK" in os.environ:
@@ -54,3 +56,13 @@ def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
                 write_usage(Path(file), usage)
 
     return telling
+
+
+def _require_parameters(arguments: Mapping[str, Any]) -> None:
+    """Raise MelaError for a mistake anywhere in the params file that a stage was given.
+
+    A mistake in the block of a later stage is thus found before this stage has worked for hours.
+    """
+    # where several processes share the work, the first one tells
+    if "params" in arguments and os.environ.get("RANK", "0") == "0":
+        check_document(arguments["params"])

@@ -1,5 +1,6 @@
 """What is wrong with parameters ends in one line that says what to do about it."""
 
+from ruamel.yaml import YAML
 from shared_bad_input import Case, Spoil, one_line_each, params
 
 from mela.params import PARAMS
@@ -12,6 +13,19 @@ def edit(old: str, new: str) -> Spoil:
         text = PARAMS.read_text(encoding="utf-8")
         assert text.count(old) == 1, old
         PARAMS.write_text(text.replace(old, new), encoding="utf-8")
+
+    return spoil
+
+
+def without(block: str) -> Spoil:
+    """Leave out a block of the parameters."""
+
+    def spoil() -> None:
+        yaml = YAML()
+        document = yaml.load(PARAMS.read_text(encoding="utf-8"))
+        del document[block]
+        with PARAMS.open("w", encoding="utf-8") as file:
+            yaml.dump(document, file)
 
     return spoil
 
@@ -35,8 +49,28 @@ CASES: dict[str, Case] = {
     ),
     "missing block": (
         "label",
+        without("labeler"),
+        "params.yaml: labeler: expected this block, found only data, .*, runtime",
+    ),
+    "missing blocks, of this stage and of others": (
+        "label",
         lambda: PARAMS.write_text("data:\n  name: glyphs\n"),
-        "params.yaml: labeler: expected this block, found only data",
+        r"params.yaml: data.root: missing; expected a value \(and 7 more in this block, 11 more in other blocks\)",
+    ),
+    "a mistake in a block of a later stage": (
+        "embed",
+        params(labeler__q=None),
+        "params.yaml: labeler.q: input should be a valid number, got None",
+    ),
+    "mistakes in two blocks of later stages": (
+        "images",
+        params(labeler__q=None, evaluate__shots=[], evaluate__C=0.0),
+        r"params.yaml: labeler.q: input should be a valid number, got None \(and 2 more in other blocks\)",
+    ),
+    "a missing block of a later stage": (
+        "manifest",
+        without("report"),
+        "params.yaml: report: expected this block, found only data, .*, runtime",
     ),
     "empty file": ("label", lambda: PARAMS.write_text(""), "params.yaml: expected blocks such as `labeler:`, got .*"),
     "a list": ("label", lambda: PARAMS.write_text("- 1\n"), "params.yaml: expected blocks such as `labeler:`, got .*"),

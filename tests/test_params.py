@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from mela import params
 from mela.errors import MelaError
 from mela.params import (
     BLOCKS,
@@ -21,6 +22,7 @@ from mela.params import (
     TaskParams,
     check_document,
     read_document,
+    read_yaml,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -327,3 +329,33 @@ def test_the_schedule_is_the_arguments_of_the_optimiser() -> None:
         "milestones": [3],
         "decay": 0.1,
     }
+
+
+def test_all_blocks_are_checked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every stage does it at its start, so the file is read a single time."""
+    reads = []
+    monkeypatch.setattr(params, "read_yaml", lambda path: reads.append(path) or read_yaml(path))
+    check_document(GLYPHS)
+    assert reads == [GLYPHS]
+
+
+def test_mistakes_of_other_blocks_are_counted(tmp_path: Path) -> None:
+    path = replaced(tmp_path, "  q: 5.0  ", "  qq: 5.0  ")
+    path.write_text(path.read_text(encoding="utf-8").replace("  C: 1.0 ", "  C: 0.0 "), encoding="utf-8")
+    assert refusal(path) == (
+        "labeler.qq: unknown key; remove it or correct its name (and 1 more in this block, 1 more in other blocks)"
+    )
+
+
+def test_missing_blocks_are_counted_and_come_last(tmp_path: Path) -> None:
+    path = edited(tmp_path, "data", None, MISSING)
+    assert refusal(path).startswith("data: expected this block, found only tasks, ")
+    path.write_text(path.read_text(encoding="utf-8").replace("  C: 1.0 ", "  C: 0.0 "), encoding="utf-8")
+    assert refusal(path) == "evaluate.C: input should be greater than 0, got 0.0 (and 1 more in other blocks)"
+    path.write_text("{}", encoding="utf-8")
+    assert refusal(path) == "data: expected this block, found only nothing (and 11 more in other blocks)"
+
+
+def test_blocks_of_the_benchmark_are_checked_where_they_are(tmp_path: Path) -> None:
+    path = edited(tmp_path, "methods", None, {"epochs": 1})
+    assert refusal(path).startswith("methods.momentum: missing; expected a value (and ")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import ROOT, STAGES
@@ -37,3 +38,36 @@ except SystemExit:
     assert gc.get_freeze_count() > len(sys.modules)
 """
     modules_after(code)
+
+
+def started(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A stage whose work prints "at work", with a mistake in a block that it does not read."""
+    (tmp_path / "params.yaml").write_text(
+        (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8").replace("  q: 5.0 ", "  q: null "), encoding="utf-8"
+    )
+    code = """
+from pathlib import Path
+from stages.run import run
+def main(params: Path = Path("params.yaml")): print("at work")
+run(main)
+"""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+    )
+
+
+def test_a_mistake_for_a_later_stage_ends_a_stage_before_its_work(tmp_path: Path) -> None:
+    ended = started(tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr == "error: params.yaml: labeler.q: input should be a valid number, got None\n"
+    assert "at work" not in ended.stdout
+
+
+def test_of_several_processes_the_first_one_tells(tmp_path: Path) -> None:
+    assert started(tmp_path, RANK="0").returncode == 1
+    assert "at work" in started(tmp_path, RANK="1").stdout
