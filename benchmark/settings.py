@@ -1,7 +1,7 @@
 """Parameters of a data set for one seed."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from ruamel.yaml import YAML
@@ -17,7 +17,7 @@ METHODS = Path(__file__).parents[1] / "mela" / "methods"
 SEEDED = ("embed", "labeler", "kmeans", "pretrain", "methods", "tuning")
 # by merging, and by the paper's Algorithm 2: guarded against pruning that runs away, and to the letter
 INFERRED = {
-    "merged": {"merge": True},
+    "merged": {"merge": True, "guard": True},
     "pruned": {"merge": False, "guard": True},
     "pruned_unguarded": {"merge": False, "guard": False},
 }
@@ -42,16 +42,12 @@ def main(
         document[block]["seed"] = seed
     rates = RatesParams.read(source).by_name
     document[RatesParams.block] = dict.fromkeys(read_yaml(matrix).get("task_methods") or []) | rates
-    labeler = document[LabelerParams.block]
     with together():
-        _write(yaml, places.seeded(data, seed) / "params.yaml", document)
-        for name, values in INFERRED.items():
-            _write(yaml, places.seeded(data, seed) / f"{name}.yaml", {LabelerParams.block: {**labeler, **values}})
-
-
-def _write(yaml: YAML, path: Path, document: Any) -> None:
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        yaml.dump(document, file)
+        for name, values in {"params": {}, **INFERRED}.items():
+            document[LabelerParams.block].update(values)
+            target = places.seeded(data, seed) / f"{name}.yaml"
+            with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+                yaml.dump(document, file)
 
 
 def require_complete(source: Path) -> None:

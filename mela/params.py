@@ -349,6 +349,7 @@ class RatesParams(Block):
     """
 
     block: ClassVar[str] = "rates"
+    extra: ClassVar[bool] = True
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
     __pydantic_extra__: dict[str, Rate | None] = Field(init=False)
 

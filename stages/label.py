@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mela import label_report, store
+from mela import label_report as report
+from mela import store
 from mela.atomic import together
 from mela.checked import read_manifest
 from mela.output import log
@@ -54,28 +55,25 @@ def main(
             "clustered": labeler.class_labels_ >= 0,
         }
     )
-    made_from = settings.model_dump(mode="json")
     largest = 100 * float(weights.max(axis=1).toarray().mean())
-    result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | label_report.label_metrics(labeler)
-    line = label_report.remark(labeler)
-    result |= {"remark": line} if line else {}
+    result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | report.label_metrics(labeler)
+    result |= {"remark": line} if (line := report.remark(labeler)) else {}
     with together():
         # labels do not say what they were made from, so that the same ones by other parameters train nothing again
         store.write_table(labels, by_image, store.LABELS, stage="label", params={})
         store.write_table(soft_labels, by_weight, store.SOFT_LABELS, stage="label", params={})
-        store.write_table(assignments, by_task, store.ASSIGNMENTS, stage="label", params=made_from)
+        store.write_table(
+            assignments, by_task, store.ASSIGNMENTS, stage="label", params=settings.model_dump(mode="json")
+        )
         save_labeler(fitted, labeler, flat.order)
         store.write_array(centroids, labeler.cluster_centers_[flat.order].astype(np.float32))
         store.write_json(metrics, result)
-        for path, table in (
-            (passes, label_report.passes_table),
-            (merges, label_report.merges_table),
-            (sizes, label_report.sizes_table),
-        ):
-            store.write_csv(path, table(labeler))
-        own = by_task["cluster"][by_task["clustered"]].to_numpy()
-        store.write_csv(clusters, label_report.clusters_table(flat, weights, own))
-    for told in filter(None, (line, label_report.single_tasks(labeler))):
+        store.write_csv(passes, report.passes_table(labeler))
+        store.write_csv(merges, report.merges_table(labeler))
+        store.write_csv(sizes, report.sizes_table(labeler))
+        own = by_task.query("clustered")["cluster"].to_numpy()
+        store.write_csv(clusters, report.clusters_table(flat, weights, own))
+    for told in filter(None, (line, report.single_tasks(labeler))):
         log.info(f"label: {told}")
     log.info("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(**result))
 

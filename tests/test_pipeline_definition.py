@@ -127,7 +127,8 @@ def test_a_stage_reaches_the_blocks_of_parameters_that_it_lists(stage: str) -> N
 
 def test_labels_alone_depend_on_how_labels_are_inferred() -> None:
     inside = {stage for stage in STAGES if any(name.startswith("mela.labeler.") for name in reached(stage))}
-    assert inside == {"label"}
+    # the second places new tasks by what the first has fitted
+    assert inside == {"label", "assign"}
 
 
 @pytest.mark.parametrize("stage", STAGES)
