@@ -65,6 +65,18 @@ def sizes_table(labeler: "LearnLabeler") -> pd.DataFrame:
     return pd.DataFrame({"rank": np.arange(1, len(counts) + 1), "tasks": counts, "threshold": labeler.threshold_})
 
 
+def assignments_table(flat: "ImageLabels", labeler: "LearnLabeler") -> pd.DataFrame:
+    """Return the label of each task class, and whether its task was clustered."""
+    return pd.DataFrame(
+        {
+            "task_id": labeler.task_classes_.task_ids,
+            "local_label": labeler.task_classes_.local_labels,
+            "cluster": flat.renumber(labeler.class_clusters_),
+            "clustered": labeler.class_labels_ >= 0,
+        }
+    )
+
+
 def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDArray[np.int64]) -> pd.DataFrame:
     """Each label's images, task classes, and how certain it is of its images in percent.
 

@@ -47,14 +47,7 @@ def main(
     weights = image_weights(flat, labeler.class_weights_, image_ids, samples.classes)
     by_image = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
     by_weight = weights_table(flat.image_ids, weights)
-    by_task = pd.DataFrame(
-        {
-            "task_id": samples.task_ids,
-            "local_label": samples.local_labels,
-            "cluster": flat.renumber(labeler.class_clusters_),
-            "clustered": labeler.class_labels_ >= 0,
-        }
-    )
+    by_task = report.assignments_table(flat, labeler)
     largest = 100 * float(weights.max(axis=1).toarray().mean())
     result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | report.label_metrics(labeler)
     result |= {"remark": line} if (line := report.remark(labeler)) else {}
