@@ -23,11 +23,19 @@ from bench.measure import Timing, alternate, record, write_rows
 from mela.errors import MelaError
 
 ROOT = Path(__file__).parents[1]
-WITHOUT_TORCH = ("images", "manifest", "label", "label_kmeans", "label_oracle", "score_labels", "report")
+WITHOUT_TORCH = ("images", "names", "manifest", "label", "label_kmeans", "label_oracle", "score_labels", "report")
 EXPERIMENTS: dict[tuple[str, ...], set[str]] = {
     # after merging q removes no class here: the labels stay the same, and nothing is trained
-    ("labeler.q=5.5",): {"label", "score_labels", "report"},
-    ("labeler.merge=false", "labeler.q=5.5"): {"label", "score_labels", "pretrain", "evaluate", "map", "report"},
+    ("labeler.q=5.5",): {"label", "assign", "score_labels", "report"},
+    ("labeler.merge=false", "labeler.q=5.5"): {
+        "label",
+        "assign",
+        "score_labels",
+        "pretrain",
+        "evaluate",
+        "map",
+        "report",
+    },
 }
 SHORT = ("pretrain.epochs=2", "pretrain.milestones=[1]")
 LIMIT, START_LIMIT = 5.0, 1.0

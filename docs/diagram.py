@@ -15,14 +15,22 @@ PLACES = {
     "pretrain": (5, 0),
     "evaluate": (6, 0),
     "report": (7, 0),
+    "names": (0, 1),
     "label_kmeans": (4, 1),
+    "assign": (5, 1),
     "map": (6, 1),
     "label_oracle": (4, 2),
     "score_labels": (6, 2),
     "truth": (1, 2),
 }
 # edges that pass above or below the boxes between, by so many rows
-DETOURS = {("manifest", "evaluate"): -1.3, ("embed", "evaluate"): -0.85, ("truth", "score_labels"): 0.85}
+DETOURS = {
+    ("manifest", "evaluate"): -1.3,
+    ("embed", "evaluate"): -0.85,
+    ("names", "assign"): 0.5,
+    ("assign", "report"): 0.6,
+    ("truth", "score_labels"): 0.85,
+}
 KINDS = {"-->": "plain", "==>": "thick", "-.->": "dotted"}
 ARROW = re.compile(r"\s*(-->|==>|-\.->)\s*")
 Point = tuple[float, float]

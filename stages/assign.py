@@ -8,8 +8,6 @@ from mela import store
 from mela.checked import read_assignments, read_manifest
 from mela.extraction import feature_batches
 from mela.given_features import features_that_are_given
-from mela.labeler_files import load_labeler
-from mela.listing import listing
 from mela.models import load_model
 from mela.names import TASK_NAMES
 from mela.output import log
@@ -35,14 +33,15 @@ def main(
     labels: Path = paths.LISTING,
 ) -> None:
     """Read the fitted labeler, tasks, and images of held-out tasks that have names; write the table of labels."""
-    settings, names = ExtractParams.read(params), store.read_table(task_names, TASK_NAMES)
+    file = ExtractParams.read(params).features
+    names = store.read_table(task_names, TASK_NAMES)
     # drawn tasks are no people's, and their test classes are others than those of training
     held_out = {"val": read_manifest(val), "test": read_manifest(test)} if len(names) else {}
     known = np.unique(np.concatenate([[], *(manifest["image_id"] for manifest in held_out.values())])).astype(np.int64)
     parts = [np.empty((0, 0), dtype=np.float32)]
     with computing("assign", "images", RuntimeParams.read(params)) as (device, compute, watch):
-        if len(known) and settings.features != "none":
-            known, found = features_that_are_given(given / settings.features, known, len(store.open_images(images)))
+        if len(known) and file != "none":
+            known, found = features_that_are_given(given / file, known, len(store.open_images(images)))
             parts = [found]
         elif len(known):
             packed = store.open_images(images)
@@ -50,6 +49,10 @@ def main(
             parts = [found for _, found in feature_batches(backbone, packed, known, team=compute.team, watch=watch)]
         if not compute.team.leads:
             return
+    # takes a second, which a wrong parameter need not wait for
+    from mela.labeler_files import load_labeler
+    from mela.listing import listing
+
     manifest = read_manifest(train)
     samples = manifest_samples(manifest, *store.read_features(features))
     tasks = read_assignments(assignments, manifest)

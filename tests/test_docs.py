@@ -85,7 +85,7 @@ def test_every_block_is_run_or_checked() -> None:
         ("README.md", "", "make repro\n", "an indented block"),
         ("README.md", "sh", "dvc exp run -S labeler.q=7\n", "nothing runs ['dvc exp run -S labeler.q=7']"),
         ("docs/faq.md", "sh", "dvc repro && rm -r data # really\n", "nothing runs ['rm -r data']"),
-        ("docs/faq.md", "python", "1 / 0\n", "nothing runs this Python"),
+        ("docs/scale.md", "python", "1 / 0\n", "nothing runs this Python"),
         ("docs/faq.md", "julia", "1\n", "nothing is known of the language 'julia'"),
         ("docs/teams.md", "python", "1\n", "nothing runs this Python"),
     ],

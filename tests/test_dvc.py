@@ -17,7 +17,7 @@ from test_pipeline_definition import listed
 
 from bench.environment import for_clone
 
-AFTER_LABEL = ["label", "score_labels", "pretrain", "evaluate", "map", "report"]
+AFTER_LABEL = ["label", "assign", "score_labels", "pretrain", "evaluate", "map", "report"]
 
 
 class Project:

@@ -148,3 +148,15 @@ def test_the_most_frequent_labels_come_first() -> None:
 )
 def test_names_are_readable(text: str, expected: str) -> None:
     assert readable(text) == expected
+
+
+def test_true_classes_that_look_like_formulas(copied: Path) -> None:
+    """A spreadsheet shows them with an apostrophe, and the page as they are."""
+    truth = store.read_table(paths.TRUTH, store.TRUTH)
+    store.write_table(paths.TRUTH, truth.assign(**{"class": "=" + truth["class"]}), store.TRUTH, stage="t", params={})
+    run_stages("score_labels", "report")
+    table = pd.read_csv(paths.PURITIES)
+    assert table["class"].str.startswith("'=").all()
+    shown = re.findall(r'data-name="([^"]+)"', paths.PAGE.read_text(encoding="utf-8"))
+    assert len(shown) > 50
+    assert all(name.startswith("=") for name in shown)

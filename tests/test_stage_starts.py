@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT, STAGES
 
 SLOW = ("matplotlib", "scipy.optimize", "scipy.stats", "sklearn", "torch", "torchvision")
-NEEDED = {name: {"torch"} for name in ("embed", "extract", "pretrain", "evaluate", "map")}
+NEEDED = {name: {"torch"} for name in ("embed", "extract", "assign", "pretrain", "evaluate", "map")}
 
 
 def modules_after(code: str) -> set[str]:

@@ -24,8 +24,8 @@ from mela.usage import Usage
 
 PASSES = ("pass", "clusters", "threshold", "kept", "tasks_clustered", "precision")
 # those before the report, of which it says what they took
-LABELS = ("label", "label_kmeans", "label_oracle", "score_labels")
-STAGES = ("images", "manifest", "embed", "extract", *LABELS, "pretrain", "evaluate", "map")
+LABELS = ("label", "assign", "label_kmeans", "label_oracle", "score_labels")
+STAGES = ("images", "names", "manifest", "embed", "extract", *LABELS, "pretrain", "evaluate", "map")
 SHOTS = {"1_shot": "one_shot", "5_shot": "five_shot"}
 # what is read of the tables of a run
 TABLES = {
