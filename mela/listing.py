@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from mela.class_means import class_means
+from mela.errors import MelaError
 from mela.labeler import LearnLabeler
 from mela.names import KEYS, LISTING, with_names
 from mela.newcomers import place
@@ -50,7 +51,18 @@ def listing(
     DataFrame
         Columns as `mela.names.LISTING`. Certainty is in percent, and missing where a label was merged with no other
         one. A label that was assigned to none of the clusters has the certainty of that.
+
+    Raises
+    ------
+    MelaError
+        The labeler belongs to other features or clusters.
     """
+    k, m = len(labeler.cluster_centers_), train.features.shape[1]
+    if labeler.n_features_in_ != m or not assignments["cluster"].lt(k).all():
+        raise MelaError(
+            f"labeler: expected one that was fitted to these tasks, with {m} features and clusters up to "
+            f"{assignments['cluster'].max()}, got {labeler.n_features_in_} features and {k} clusters; rerun label"
+        )
     rows = [_of_training(labeler, train, assignments)]
     for split, manifest in held_out.items():
         known = manifest["image_id"].isin(image_ids).groupby(manifest["task_id"]).transform("all").astype(bool)

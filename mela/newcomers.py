@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
@@ -66,6 +68,28 @@ def place(labeler: LearnLabeler, samples: TaskSamples) -> Placed:
             own = slice(classes.starts[task], classes.starts[task + 1])
             clusters[own], certainty[own] = _place_task(odds[own.start - rows.start : own.stop - rows.start])
     return Placed(clusters=clusters, certainty=certainty)
+
+
+def place_labels(labeler: LearnLabeler, X: Any, y: Any, groups: Any) -> pd.DataFrame:
+    """Place the labels of tasks that are given by their samples, as `LearnLabeler.predict` takes them.
+
+    Parameters
+    ----------
+    labeler : LearnLabeler
+        As `place` takes it.
+    X : array-like (n_samples, n_features)
+    y, groups : array-like (n_samples,)
+        Label and task of each sample.
+
+    Returns
+    -------
+    DataFrame
+        Columns task, label, cluster and certainty, with a row for each label of each task.
+    """
+    samples = labeler._samples(X, y, groups, reset=False)
+    placed = place(labeler, samples)
+    columns = {"task": samples.task_ids, "label": samples.local_labels}
+    return pd.DataFrame(columns | {"cluster": placed.clusters, "certainty": placed.certainty})
 
 
 def _blocks(classes: ClassMeans) -> Iterator[tuple[range, slice]]:

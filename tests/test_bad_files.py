@@ -14,8 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.torch import load_file, save_file
 from shared_bad_input import RERUN, Case, Spoil, cut, one_line_each, params
+from test_labeler_files import tasks
 
 from mela import store
+from mela.labeler import LearnLabeler
+from mela.labeler_files import save_labeler
 from mela.models import KIND
 from stages import paths
 
@@ -67,6 +70,10 @@ def wrong_model(width: int) -> None:
         configuration = json.loads(json.loads(file.read(size))["__metadata__"]["mela"])["configuration"]
     content = {"kind": KIND, "configuration": configuration | {"width": width}}
     save_file(load_file(paths.INITIAL), paths.INITIAL, metadata={"mela": json.dumps(content)})
+
+
+def other_labeler() -> None:
+    save_labeler(paths.LABELER, LearnLabeler(soft=True).fit(*tasks(0)))
 
 
 def shared_image() -> None:
@@ -324,6 +331,27 @@ CASES: dict[str, Case] = {
         "score_labels",
         table(paths.ASSIGNMENTS, store.ASSIGNMENTS, task_id=lambda rows: rows["task_id"] + 1),
         r"data/labels/mela_tasks.parquet: expected each of the \d+ task classes .* once, got others .*; rerun label",
+    ),
+    "no labeler": (
+        "assign",
+        lambda: (paths.LABELER / "labeler.json").unlink(),
+        "models/labeler/labeler.json: no such file; run `dvc repro`, or the stage that makes it, first",
+    ),
+    "arrays of another labeler": (
+        "assign",
+        cut(paths.LABELER / "arrays.safetensors", 200),
+        "models/labeler/arrays.safetensors: expected the arrays that labeler.json .* names, got others; rerun .*",
+    ),
+    "a labeler of other features": (
+        "assign",
+        other_labeler,
+        r"labeler: expected one that was fitted to these tasks, with \d+ features and clusters up to \d+, got 4 "
+        "features and 6 clusters; rerun label",
+    ),
+    "no table of labels": (
+        "report",
+        lambda: paths.LISTING.write_text("person\nanna\n"),
+        f"results/labels.csv: expected the column task, found person; {RERUN}",
     ),
     "a header that is a list": (
         "extract",

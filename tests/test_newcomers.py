@@ -13,7 +13,7 @@ from mela import newcomers
 from mela.class_sizes import log_number
 from mela.labeler import LearnLabeler
 from mela.memberships import Memberships
-from mela.newcomers import NONE, Placed, place
+from mela.newcomers import NONE, Placed, place, place_labels
 from mela.task_samples import TaskSamples, group_samples
 
 
@@ -96,6 +96,24 @@ def test_without_new_classes_it_is_what_predict_says() -> None:
     samples, _ = draw(rng, centers, np.arange(20), 100)
     X, y, groups = samples.features, samples.local_labels[samples.classes], samples.task_ids[samples.classes]
     assert place(labeler, samples).clusters[samples.classes].tolist() == labeler.predict(X, y, groups).tolist()
+
+
+def test_labels_are_placed_by_their_samples() -> None:
+    rng = np.random.default_rng(4)
+    centers = rng.normal(size=(7, 6)) * 3
+    labeler = LearnLabeler(soft=True).fit_tasks(draw(rng, centers, np.arange(6), 60)[0])
+    # the last class is new
+    X = centers[[0, 1, 6, 2, 6]].repeat(3, axis=0) + rng.normal(size=(15, 6)) / 3
+    y, groups = np.repeat(["pilz", "baum", "neu", "oak", "new"], 3), np.repeat(["anna", "ben"], [9, 6])
+    order = rng.permutation(15)
+    found = place_labels(labeler, X[order], y[order], groups[order])
+    names = [("anna", "baum"), ("anna", "neu"), ("anna", "pilz"), ("ben", "new"), ("ben", "oak")]
+    assert [*zip(found["task"], found["label"], strict=True)] == names
+    nearest = labeler.predict(centers)
+    assert found["cluster"].tolist() == [nearest[1], NONE, nearest[0], NONE, nearest[2]]
+    assert (found["certainty"] > 0.9).all()
+    with pytest.raises(ValueError, match="3 features, but LearnLabeler is expecting 6"):
+        place_labels(labeler, X[:, :3], y, groups)
 
 
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
