@@ -156,8 +156,8 @@ images (--as tasks overrules)
   val          1 classes of 6 images; allows 1 ways, and 6 shots and queries together (the images of 'c4')
   test         2 classes of 6 images; allows 2 ways, and 6 shots and queries together (the images of 'c5')
 
-warning: 1 pictures are there several times, such as 'c0/1.png' and 'c5/2.png'; keep one file of each, or let tasks \
-name the same one
+warning: 1 pictures are there several times, such as 'c0/1.png' and 'c5/2.png' (--details DIR lists all); keep one \
+file of each, or let tasks name the same one
 warning: 1 pictures are in several splits, such as 'c0/1.png' (train) and 'c5/2.png' (test); accuracies then say less \
 about what is new
 warning: tasks.ways: expected at most 1, the number of val classes, got 2, the fewest that tasks can have; no val \
@@ -263,14 +263,19 @@ def test_quick_looks_at_heads_only() -> None:
 def test_many_errors_are_counted() -> None:
     for number in range(130):
         picture(f"{number:03}.png", number, "L", (2, 2))
+    Path("mine/000.png").write_bytes(b"x")
+    Path("mine/c").mkdir()
     done = check("mine")
-    assert done.out.endswith("\n30 more errors; --all prints them\n")
-    assert len(done.errors()) == 100
-    assert done.errors()[0] == (
+    assert done.out.endswith("\n131 errors of 2 kinds; --all prints each of them\n")
+    second, first = done.errors()
+    assert first == (
         "mine: expected one folder per class, got the image '000.png' in no folder; "
-        "move it into the folder of its class"
+        "move it into the folder of its class (130 times, also for '001.png', '002.png', ...)"
     )
-    assert len(check("mine", "--all").errors()) == 130
+    assert second.startswith("HERE: expected at least one image (".replace("HERE", str(Path("mine").resolve())))
+    every = check("mine", "--all").errors()
+    assert len(every) == 131
+    assert sum("in no folder" in error for error in every) == 130
 
 
 @pytest.mark.parametrize(

@@ -94,14 +94,14 @@ def run(command: str, folder: Path, *, succeeds: bool = True) -> str:
 
 
 def test_the_text_speaks_of_commands_and_files() -> None:
-    assert len(COMMANDS) == 10
+    assert len(COMMANDS) == 11
     assert [name for name, _ in FILES] == [
         "data/raw/mine/splits.csv",
         "data/raw/leaves/tasks.csv",
         "data/raw/animals/splits.csv",
     ]
     assert {kind for kind, _ in BLOCKS} == {"sh", "csv"}
-    assert len(BLOCKS) == 7 + len(FILES)
+    assert len(BLOCKS) == 8 + len(FILES)
 
 
 def test_every_command_of_the_text_works(clone: Path) -> None:

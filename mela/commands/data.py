@@ -3,14 +3,17 @@
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from mela.output import is_terminal, log
 
+if TYPE_CHECKING:
+    from mela.data.inspection import Findings
+    from mela.data.pictures import Look
+
 app = typer.Typer(help="Look at data before the pipeline runs.", no_args_is_help=True)
-SHOWN = 100
 
 
 @app.callback()
@@ -26,18 +29,32 @@ def check(
     ] = None,
     write: Annotated[Path | None, typer.Option(help="Write a complete params.yaml there (- prints it).")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Look at the heads of the image files only.")] = False,
-    every: Annotated[bool, typer.Option("--all", help=f"Print all errors, not the first {SHOWN}.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Print every error, not one line for each kind.")] = False,
+    details: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write errors.csv, unused.csv and copies.csv (images with the same pixels) into this folder."
+        ),
+    ] = None,
+    aside: Annotated[
+        Path | None,
+        typer.Option("--set-aside", help="Move files that cannot be read into this folder; `put-back` undoes it."),
+    ] = None,
     preset: Annotated[
         str, typer.Option(help="A preset by its name, or a file: where other parameters come from.")
     ] = "glyphs",
 ) -> None:
     """Say what a folder or a table of tasks holds and all that is wrong with it, and make the parameters for it.
 
-    The exit status is 0 if the pipeline can use it, and 1 if it has errors, of which all are told.
+    The exit status is 0 if the pipeline can use it, and 1 if it has errors. Errors of one kind are one line with their
+    number and three examples.
 
     Example: `mela data check data/raw/mine --write params.yaml && dvc repro`
     """
+    from mela.data.aside import LIST, require_aside, set_aside
     from mela.data.description import describe
+    from mela.data.details import write_details
+    from mela.data.error_kinds import lines
     from mela.data.inspection import inspect
     from mela.data.layout import find_layout
     from mela.data.suggestion import changed_lines, fill_preset, is_of_benchmark, read_preset, suggest
@@ -50,6 +67,8 @@ def check(
     text, settings = read_preset(source), DataParams.read(source)
     layout = find_layout(path, kind)
     to_stdout = write is not None and str(write) == "-"
+    if aside is not None:
+        require_aside(layout.root, aside)
 
     def counted(names: Sequence[str]) -> Iterable[str]:
         with watched("data check", "images", shown=not to_stdout or is_terminal(sys.stderr)) as watch:
@@ -58,16 +77,28 @@ def check(
                 yield name
                 watch.advance()
 
-    findings = inspect(
-        layout, split_fractions=settings.split_fractions, seed=settings.seed, decode=not quick, progress=counted
-    )
+    known: dict[str, Look] = {}
+
+    def look() -> "Findings":
+        fractions, seed = settings.split_fractions, settings.seed
+        return inspect(layout, split_fractions=fractions, seed=seed, decode=not quick, progress=counted, known=known)
+
+    findings, count = look(), 0
+    # what is moved can leave a link behind that leads nowhere, which is moved then
+    while aside is not None and (moved := set_aside(layout.root, findings.errors, aside)):
+        findings, count = look(), count + len(moved)
     told = sys.stderr if to_stdout else sys.stdout
     print(*describe(findings), "", sep="\n", file=told)
+    if aside is not None:
+        undo = f"; {aside / LIST} says why, and `mela data put-back {layout.root} {aside}` undoes it" if count else ""
+        print(f"set aside: {count} files that cannot be read{undo}\n", file=told)
+    if details is not None:
+        print(f"details: {', '.join(map(str, write_details(details, findings)))}\n", file=told)
     if findings.errors:
-        shown = findings.errors if every else findings.errors[:SHOWN]
+        shown = findings.errors if every else list(lines(findings.errors))
         print(*(f"error: {error}" for error in shown), sep="\n", file=told)
-        if left := len(findings.errors) - len(shown):
-            print(f"{left} more errors; --all prints them", file=told)
+        if len(shown) < len(findings.errors):
+            print(f"{len(findings.errors)} errors of {len(shown)} kinds; --all prints each of them", file=told)
         raise typer.Exit(1)
     values = suggest(findings)
     named = source.as_posix() if Path(preset).suffix else f"the preset {preset}"
@@ -82,3 +113,25 @@ def check(
     else:
         print(f"params.yaml: {named} with these values (--write params.yaml writes it)\n")
         print(changed_lines(text, filled), end="")
+
+
+@app.command()
+def put_back(
+    path: Annotated[Path, typer.Argument(help="The folder of images.")],
+    aside: Annotated[Path, typer.Argument(help="The folder into which `check --set-aside` has moved files.")],
+) -> None:
+    """Move files back that `mela data check --set-aside` has set aside.
+
+    A file whose place is taken stays where it is; the exit status is 1 then.
+
+    Example: `mela data put-back data/raw/mine data/raw/unreadable`
+    """
+    from mela.data import aside as files
+    from mela.data.files import require_folder
+
+    require_folder(path, "path")
+    moved, problems = files.put_back(path, aside)
+    print(f"{path}: {len(moved)} files are back")
+    if problems:
+        print(*(f"error: {problem}" for problem in problems), sep="\n")
+        raise typer.Exit(1)

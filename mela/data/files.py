@@ -93,7 +93,6 @@ def _walk(root: Path, folder: str, report: Report, note: Note) -> Iterator[tuple
             note(path, "hidden folder" if is_folder else "hidden")
             continue
         if not is_folder and not is_file:
-            note(path, "nothing that can be read")
             continue
         if not is_folder and not is_image(Path(entry.path)):
             note(path, why_unused(entry.name))

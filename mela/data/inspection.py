@@ -88,6 +88,8 @@ class Findings:
     pictures : Pictures
     tasks, classes : Tasks or None, Classes or None
         The one that belongs to the layout's kind.
+    split_of : dict of str to str
+        The split of every image; empty text where problems keep it from being drawn.
     unused : list of Unused
         Files that are not used, and images that the table does not name.
     moved : list of str
@@ -100,6 +102,7 @@ class Findings:
     pictures: Pictures
     tasks: Tasks | None
     classes: Classes | None
+    split_of: dict[str, str]
     unused: list[Unused]
     moved: list[str]
     errors: list[str]
@@ -159,6 +162,7 @@ def inspect(
         pictures=pictures,
         tasks=tasks,
         classes=classes,
+        split_of=split_of,
         unused=unused,
         moved=list(moves(str(layout.root), _split_of_names(tasks, classes))) if not errors else [],
         errors=list(dict.fromkeys(map(_in_one_line, [*errors, *pictures.problems]))),
@@ -272,8 +276,8 @@ def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:
     if pictures.copies:
         first, second = pictures.copies[0][:2]
         found.append(
-            f"{len(pictures.copies)} pictures are there several times, such as {first!r} and {second!r}; "
-            "keep one file of each, or let tasks name the same one"
+            f"{len(pictures.copies)} pictures are there several times, such as {first!r} and {second!r} (--details "
+            "DIR lists all); keep one file of each, or let tasks name the same one"
         )
     across = [group for group in pictures.copies if len({split_of[name] for name in group}) > 1]
     if across:

@@ -1,0 +1,160 @@
+"""Files that cannot be read are moved out of the data, and can be put back."""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mela.data.lists import path_cell, read_list, read_path, text_cell, write_list
+from mela.data.problems import AboutFile
+from mela.errors import MelaError
+
+LIST = "moved.csv"
+COLUMNS = ("path", "moved_to", "reason")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """A file that was moved: its path in the data, its path in the other folder, and why."""
+
+    path: str
+    moved_to: str
+    reason: str
+
+
+def require_aside(root: Path, folder: Path) -> None:
+    """Raise MelaError unless files of the data in `root` can be moved to `folder`.
+
+    It has to be outside of the data, where its files would be read again, and either new, empty or the folder of an
+    earlier call.
+    """
+    if folder.resolve().is_relative_to(root.resolve()):
+        raise MelaError(f"--set-aside: expected a folder outside of the data ({root}), got {folder}; name another one")
+    if folder.exists() and not folder.is_dir():
+        raise MelaError(f"--set-aside: expected a folder, got the file {folder}; name another one")
+    if folder.is_dir() and not (folder / LIST).is_file() and any(folder.iterdir()):
+        raise MelaError(f"--set-aside: expected a new folder, got {folder}, which holds other files; name another one")
+
+
+def set_aside(root: Path, problems: Iterable[str], folder: Path) -> list[Moved]:
+    """Move each file that a problem is about, and list it in ``moved.csv`` before.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of the data. Nothing outside of it is moved: of a link that leads out, the link alone is.
+    problems : iterable of str
+        Those that are an `AboutFile` name a file. Folders stay.
+    folder : Path
+        Where to, by the same relative paths; a file of such a name that is there already stays, and the new one gets a
+        number.
+
+    Returns
+    -------
+    list of Moved
+        Empty where no problem names a file.
+    """
+    require_aside(root, folder)
+    before = _read(folder) if (folder / LIST).is_file() else []
+    taken = {moved.moved_to for moved in before}
+    new: list[Moved] = []
+    for problem in problems:
+        if not isinstance(problem, AboutFile) or any(moved.path == problem.path for moved in new):
+            continue
+        source = root / problem.path
+        if not os.path.lexists(source) or (source.is_dir() and not source.is_symlink()):
+            continue
+        if not source.parent.resolve().is_relative_to(root.resolve()):
+            continue
+        target = _free(folder, problem.path, taken)
+        taken.add(target)
+        new.append(Moved(path=problem.path, moved_to=target, reason=str(problem)))
+    if new:
+        _write(folder, [*before, *new])
+    for moved in new:
+        _move(root, moved.path, folder, moved.moved_to)
+    return new
+
+
+def put_back(root: Path, folder: Path) -> tuple[list[Moved], list[str]]:
+    """Undo `set_aside`: move each file back to where it was.
+
+    Returns
+    -------
+    moved : list of Moved
+    problems : list of str
+        A line for each file whose place is taken; it stays where it is, and in the list.
+    """
+    moves = _read(folder)
+    done, left, problems = [], [], []
+    for moved in moves:
+        if not os.path.lexists(folder / moved.moved_to):
+            # it was never moved, or is back already
+            continue
+        if os.path.lexists(root / moved.path):
+            left.append(moved)
+            problems.append(f"{root / moved.path}: expected nothing in this place, got a file; move it away")
+            continue
+        _move(folder, moved.moved_to, root, moved.path)
+        done.append(moved)
+    if left:
+        _write(folder, left)
+    else:
+        (folder / LIST).unlink()
+    _remove_empty(folder)
+    return done, problems
+
+
+def _read(folder: Path) -> list[Moved]:
+    where = folder / LIST
+    return [
+        Moved(path=read_path(row, "path", where), moved_to=read_path(row, "moved_to", where), reason=row["reason"])
+        for row in read_list(where, COLUMNS)
+    ]
+
+
+def _write(folder: Path, moves: Iterable[Moved]) -> None:
+    rows = [(path_cell(moved.path), path_cell(moved.moved_to), text_cell(moved.reason)) for moved in moves]
+    write_list(folder / LIST, COLUMNS, rows)
+
+
+def _free(folder: Path, path: str, taken: set[str]) -> str:
+    """Return the path, with a number before its suffix if a file of this name is there."""
+    name, number = path, 1
+    while name in taken or name == LIST or os.path.lexists(folder / name):
+        number += 1
+        whole = Path(path)
+        name = whole.with_name(f"{whole.stem} ({number}){whole.suffix}").as_posix()
+    return name
+
+
+def _move(here: Path, path: str, there: Path, new: str) -> None:
+    """Move a file or a link, as it is, from one folder to another; raise MelaError if a link leads out of either."""
+    source, target = here / path, there / new
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for file, folder in ((source, here), (target, there)):
+        if not file.parent.resolve().is_relative_to(folder.resolve()):
+            raise MelaError(
+                f"{file}: expected a path that stays in {folder}, got a link that leads out of it; remove it"
+            )
+    if os.path.lexists(target):
+        raise MelaError(f"{target}: expected nothing in this place, got a file; move it away")
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        # another file system: what is there is whole before the original goes
+        aside = target.with_name(f".{target.name}.tmp")
+        shutil.copy2(source, aside, follow_symlinks=False)
+        aside.rename(target)
+        source.unlink()
+
+
+def _remove_empty(folder: Path) -> None:
+    for path, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):
+            Path(path).rmdir()

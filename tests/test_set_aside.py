@@ -1,0 +1,215 @@
+"""Files that cannot be read are moved away and back, and lists of what was found are written."""
+
+import csv
+import errno
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from test_data_check import check
+from test_messy_folders import mine as mine
+from test_messy_folders import noise, told_by_the_stage, truncated
+
+from mela.commands import data
+from mela.data.aside import put_back, set_aside
+from mela.data.lists import read_list, write_list
+from mela.data.problems import AboutFile
+from mela.errors import MelaError
+
+AWAY = Path("away")
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """Every file and link below a folder."""
+    return {
+        path.relative_to(folder).as_posix(): str(path.readlink()) if path.is_symlink() else path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def messy(mine: Path) -> Path:
+    """Photographs of which some cannot be read, with names as bad as names get."""
+    truncated(mine / "p0/l0/a.jpg")
+    (mine / "p0/l0/=1+1.png").write_bytes(b"words")
+    (mine / "p1/l1/a\nb.png").write_bytes(b"words")
+    (mine / "p1/l1" / os.fsdecode(b"\xff.png")).write_bytes(b"words")
+    (mine / "p2/l0/broken.png").symlink_to("nowhere.png")
+    # its target goes first, and leaves it broken
+    (mine / "p2/l1/link.png").symlink_to("../../p0/l0/a.jpg")
+    (mine / "p3/l0/out.png").symlink_to(Path("params.yaml").resolve())
+    return mine
+
+
+BAD = ["p0/l0/=1+1.png", "p0/l0/a.jpg", "p1/l1/a\nb.png", "p1/l1/\udcff.png", "p2/l0/broken.png", "p2/l1/link.png"]
+BAD += ["p3/l0/out.png"]
+
+
+def test_what_cannot_be_read_is_set_aside_and_put_back(messy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, params = contents(messy), Path("params.yaml").read_bytes()
+    assert check("mine").status == 1
+    done = check("mine", "--set-aside", AWAY)
+    assert (done.status, done.errors()) == (0, [])
+    assert (
+        "set aside: 7 files that cannot be read; away/moved.csv says why, and `mela data put-back mine away` undoes it"
+    ) in done.out.splitlines()
+    assert told_by_the_stage(capsys).endswith("images: 24 of 16 x 16 x 3, 12 train, 6 test, 6 val\n")
+    kept = {name: content for name, content in before.items() if name not in BAD}
+    assert contents(messy) == kept
+    moved = contents(AWAY)
+    moved.pop("moved.csv")
+    assert moved == {name: before[name] for name in BAD}
+    assert Path("params.yaml").read_bytes() == params
+    listed = rows(AWAY / "moved.csv")
+    assert sorted(row["path"] for row in listed) == sorted(f"./{name}" for name in BAD)
+    assert all(row["moved_to"] == row["path"] for row in listed)
+    assert all("; " in row["reason"] and "expected" in row["reason"] for row in listed)
+    data.put_back(messy, AWAY)
+    assert capsys.readouterr().out == "mine: 7 files are back\n"
+    assert contents(messy) == before
+    assert not AWAY.exists()
+
+
+def test_nothing_is_moved_where_all_can_be_read(mine: Path) -> None:
+    done = check("mine", "--set-aside", AWAY)
+    assert done.status == 0
+    assert "set aside: 0 files that cannot be read\n" in done.out
+    assert not AWAY.exists()
+
+
+def test_a_second_call_adds_to_the_first_and_overwrites_nothing(mine: Path) -> None:
+    for content in (b"one", b"two", b"three"):
+        (mine / "p0/l0/9.png").write_bytes(content)
+        assert check("mine", "--set-aside", AWAY).status == 0
+    found = contents(AWAY)
+    found.pop("moved.csv")
+    expected = {"p0/l0/9.png": b"one", "p0/l0/9 (2).png": b"two", "p0/l0/9 (3).png": b"three"}
+    assert found == expected
+    assert [row["moved_to"] for row in rows(AWAY / "moved.csv")] == [f"./{name}" for name in expected]
+    # all three come from the same place
+    done, problems = put_back(mine, AWAY)
+    assert (len(done), len(problems)) == (1, 2)
+    assert problems[0] == "mine/p0/l0/9.png: expected nothing in this place, got a file; move it away"
+    assert (mine / "p0/l0/9.png").read_bytes() == b"one"
+    assert [row["moved_to"] for row in rows(AWAY / "moved.csv")] == ["./p0/l0/9 (2).png", "./p0/l0/9 (3).png"]
+
+
+def test_images_that_are_wrong_in_another_way_stay(mine: Path) -> None:
+    """An image in the wrong folder, or under two labels, can be read."""
+    noise(5).save(mine / "p0/9.png")
+    Image.open(mine / "p0/l0/1.png").save(mine / "p0/l1/9.bmp")
+    before = contents(mine)
+    done = check("mine", "--set-aside", AWAY)
+    assert done.status == 1
+    assert len(done.errors()) == 2
+    assert contents(mine) == before
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        ("mine/away", r"--set-aside: expected a folder outside of the data \(mine\), got mine/away; name another one"),
+        ("params.yaml", "--set-aside: expected a folder, got the file params.yaml; name another one"),
+        (".", r"--set-aside: expected a new folder, got \., which holds other files; name another one"),
+    ],
+)
+def test_folders_that_are_refused(folder: str, message: str, messy: Path) -> None:
+    before = contents(messy)
+    done = check("mine", "--set-aside", folder)
+    assert done.status == 1
+    with pytest.raises(MelaError, match=message):
+        set_aside(messy, [], Path(folder))
+    assert contents(messy) == before
+
+
+def test_nothing_leaves_the_folders_by_links_or_lists(mine: Path) -> None:
+    outside = Path("outside")
+    outside.mkdir()
+    (outside / "1.png").write_bytes(b"words")
+    # a problem's path that goes through a link
+    (mine / "p0/link").symlink_to(outside.resolve())
+    assert set_aside(mine, [AboutFile("x; y", "p0/link/1.png")], AWAY) == []
+    AWAY.mkdir()
+    (AWAY / "deep").symlink_to(outside.resolve())
+    for cells in (("./p0/9.png", "./../outside/1.png"), ("./../x.png", "./1.png"), ("/x.png", "./1.png")):
+        write_list(AWAY / "moved.csv", ("path", "moved_to", "reason"), [(*cells, "")])
+        with pytest.raises(MelaError, match=r"moved\.csv: expected .* to be a path such as './a/b\.png', got "):
+            put_back(mine, AWAY)
+    write_list(AWAY / "moved.csv", ("path", "moved_to", "reason"), [("./p0/9.png", "./deep/1.png", "")])
+    with pytest.raises(MelaError, match="a link that leads out of it"):
+        put_back(mine, AWAY)
+    write_list(AWAY / "moved.csv", ("path", "moved_to", "reason"), [("./p0/link/9.png", "./1.png", "")])
+    (AWAY / "1.png").write_bytes(b"x")
+    with pytest.raises(MelaError, match="a link that leads out of it"):
+        put_back(mine, AWAY)
+    assert (outside / "1.png").read_bytes() == b"words"
+    assert sorted(path.name for path in outside.iterdir()) == ["1.png"]
+
+
+def test_a_move_that_fails_midway_can_be_undone(messy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list is there before the first file moves."""
+    before, plain, calls = contents(messy), Path.rename, list[Path]()
+
+    def fail(self: Path, target: Path) -> Path:
+        calls.append(self)
+        if len(calls) == 3:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(self))
+        return plain(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", fail)
+        done = check("mine", "--set-aside", AWAY)
+    assert (done.status, done.err.count("\n")) == (1, 1)
+    assert done.err.startswith("error: mine/")
+    assert contents(messy) != before
+    put_back(messy, AWAY)
+    assert contents(messy) == before
+
+
+def test_another_file_system_gets_a_copy_that_is_whole(messy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, plain = contents(messy), Path.rename
+
+    def across(self: Path, target: Path) -> Path:
+        if self.suffix != ".tmp":
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(self))
+        return plain(self, target)
+
+    monkeypatch.setattr(Path, "rename", across)
+    assert check("mine", "--set-aside", AWAY).status == 0
+    assert len(contents(messy)) == len(before) - 7
+    done, problems = put_back(messy, AWAY)
+    assert (len(done), problems) == (7, [])
+    assert contents(messy) == before
+
+
+def test_putting_back_needs_a_list(mine: Path) -> None:
+    with pytest.raises(MelaError, match=r"nowhere/moved\.csv: no such file; name the folder that .* made"):
+        put_back(mine, Path("nowhere"))
+
+
+def test_details_are_written(messy: Path) -> None:
+    shutil.copy(messy / "p0/l0/0.png", messy / "p0/l0/=again.png")
+    shutil.copy(messy / "p0/l0/0.png", messy / "p1/l0/again.png")
+    (messy / "p0/+notes.txt").touch()
+    done = check("mine", "--details", "found")
+    assert "details: found/errors.csv, found/unused.csv, found/copies.csv" in done.out.splitlines()
+    assert sorted(row["error"] for row in rows(Path("found/errors.csv"))) == sorted(check("mine", "--all").errors())
+    assert [row["path"] for row in rows(Path("found/unused.csv"))] == ["./p0/+notes.txt"]
+    assert [(row["path"], row["same_as"]) for row in rows(Path("found/copies.csv"))] == [
+        ("./p0/l0/=again.png", "./p0/l0/0.png"),
+        ("./p1/l0/again.png", "./p0/l0/0.png"),
+    ]
+
+
+def test_lists_are_read_as_they_were_written(tmp_path: Path) -> None:
+    written = [('./a\n,;"b.png', "x"), (f"./{os.fsdecode(bytes([255]))}", "")]
+    write_list(tmp_path / "list.csv", ("path", "reason"), written)
+    assert [tuple(row.values()) for row in read_list(tmp_path / "list.csv", ("path", "reason"))] == written
