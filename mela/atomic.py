@@ -15,6 +15,9 @@ from pathlib import Path
 
 import psutil
 
+from mela.errors import MelaError
+
+DEVICES = Path("/dev")
 _group: ContextVar[dict[Path, Path] | None] = ContextVar("_group", default=None)
 
 
@@ -31,7 +34,13 @@ def replacing(path: Path) -> Iterator[Path]:
     """A temporary name beside `path` that takes its place, synced to disk, once the block ends without an error.
 
     What processes that are gone have left there is deleted. Within `together` the place is taken at the end of that.
+
+    Raises
+    ------
+    MelaError
+        The path names no file, but a folder, a device or a pipe, whose place must not be taken.
     """
+    _require_place(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     here = _machine()
     for left in path.parent.glob(f".{glob.escape(path.name)}.{here}-*.tmp"):
@@ -56,6 +65,14 @@ def replacing(path: Path) -> Iterator[Path]:
         if group is None or path not in group:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def _require_place(path: Path) -> None:
+    """Raise MelaError unless a file may take this place; root could replace /dev/null, which all programs need."""
+    if not path.name:
+        raise MelaError(f"{str(path)!r}: expected the name of a file, got a folder; give another name")
+    if path.absolute().parent == DEVICES or (path.exists() and not path.is_file() and not path.is_dir()):
+        raise MelaError(f"{path}: expected the name of a file, got a device or a pipe; give another name")
 
 
 @contextmanager

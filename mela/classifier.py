@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from mela.augmentation import Augmentation
 from mela.batched_logistic import Heads, fit_heads
 from mela.errors import MelaError
+from mela.given_names import require_names
 from mela.logistic import l2_normalize
 from mela.picture_model import Embedding, Features, Floats
 from mela.pictures import Pictures, list_pictures
@@ -159,6 +160,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y = column_or_1d(y)
         if len(y) != len(pictures):
             raise MelaError(f"labels: expected one per support image ({len(pictures)}), got {len(y)}")
+        require_names(y, "labels")
         check_classification_targets(y)
         classes, targets = np.unique(y, return_inverse=True)
         if len(classes) < 2:

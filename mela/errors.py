@@ -43,8 +43,16 @@ OUT_OF_MEMORY = (
     "out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "Failed to CUDA calloc",
+    "Cannot allocate memory",
+    "bad_alloc",
+    "could not create a primitive",
+    "Failed to launch worker thread",
+    "can't start new thread",
 )
-LESS = "use a machine with more, or lower batch_size or tasks_per_step, raise accumulate, or take smaller images"
+LESS = (
+    "use a machine with more, lower data.size, embed.tasks_per_step or pretrain.batch_size, or raise embed.accumulate "
+    "or pretrain.accumulate"
+)
 SPACE = "free some space and run the same command again"
 ADVICE = {
     errno.EACCES: "check who may read and write it",
@@ -82,17 +90,24 @@ MACHINE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, 
 
 def raise_if_machine(error: Exception, path: object) -> None:
     """Raise an error again that came while `path` was read if the machine is at fault, and not the file."""
-    if isinstance(error, MemoryError):
+    if out_of_memory(error):
         raise MemoryError(f"{path}: {one_line(error)}") from None
-    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
-        raise MemoryError(f"{path}: {os.strerror(errno.ENOMEM)}") from None
     if isinstance(error, OSError) and error.errno in MACHINE:
         raise type(error)(error.errno, os.strerror(error.errno), str(path)) from None
 
 
+def out_of_memory(error: Exception) -> bool:
+    """Tell whether memory, of the machine or of a GPU, was too small; errors that name files are none of these."""
+    if isinstance(error, MelaError):
+        return False
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or any(sign in repr(error) for sign in OUT_OF_MEMORY)
+
+
 def told(error: Exception) -> str | None:
     """What users are told of an error that they can put right, in a line; None for any other, which is a defect."""
-    if isinstance(error, MemoryError) or any(sign in repr(error) for sign in OUT_OF_MEMORY):
+    if out_of_memory(error):
         return plain(f"out of memory: {one_line(error)}; {LESS}")
     if isinstance(error, OSError) and error.errno is not None:
         where = f"{error.filename}: " if error.filename else ""

@@ -288,6 +288,8 @@ class LabelerParams(Block):
     """LearnLabeler: merging, or Algorithm 2."""
 
     block: ClassVar[str] = "labeler"
+    # what the presets have
+    usual_q: ClassVar[tuple[float, ...]] = (4.5, 5.0)
     merge: bool
     collisions: Literal["drop", "assign"]
     n_clusters: Annotated[int, Field(ge=2)]

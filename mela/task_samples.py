@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from mela.errors import MelaError
+from mela.given_names import require_names
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -87,7 +88,14 @@ def group_samples(
         Row of each sample.
     tasks, labels : (n_samples,)
         Task and local label of each sample, of any kind that can be sorted.
+
+    Raises
+    ------
+    MelaError
+        A task or a local label is missing, or they are of types that cannot be sorted together.
     """
+    require_names(tasks, "tasks")
+    require_names(labels, "local labels")
     task_names, task_codes = np.unique(tasks, return_inverse=True)
     label_names, label_codes = np.unique(labels, return_inverse=True)
     keys = task_codes.astype(np.int64) * len(label_names) + label_codes

@@ -16,7 +16,7 @@ from mela.training import Schedule, curve_table
 from stages import paths
 from stages.checkpoints import checkpoint
 from stages.processes import computing, run_shared
-from stages.training import training_of
+from stages.training import less_memory, training_of
 
 
 def main(
@@ -35,7 +35,8 @@ def main(
         tasks = Episodes(read_manifest(train))
         configuration = configure(model_settings, packed, tasks.image_ids())
     blocks = [settings, model_settings, augment]
-    with computing("embed", "steps", runtime, model_settings.precision) as (device, compute, watch):
+    less = less_memory(settings, "tasks_per_step")
+    with computing("embed", "steps", runtime, model_settings.precision, less=less) as (device, compute, watch):
         schedule = Schedule(**settings.schedule())
         kept = checkpoint("embed", blocks, inputs, device, compute, runtime.checkpoint_seconds)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)

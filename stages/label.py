@@ -33,6 +33,8 @@ def main(
 ) -> None:
     """Read features and training tasks; write labels, the fitted labeler, centroids, metrics and plot points."""
     settings = LabelerParams.read(params)
+    if settings.merge and settings.q not in settings.usual_q:
+        log.info(f"label: labeler.q ({settings.q:g}) has no effect, since labeler.merge is true; it is for pruning")
     # takes a second, which a wrong parameter need not wait for
     from mela.global_labels import image_weights, label_images, weights_table
     from mela.labeler import LearnLabeler

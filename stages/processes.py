@@ -12,7 +12,7 @@ import torch
 
 from mela.compute import Compute
 from mela.device import choose_device
-from mela.errors import line_of
+from mela.errors import LESS, MelaError, line_of, one_line, out_of_memory
 from mela.launch import start
 from mela.output import log, print_error
 from mela.params import PARAMS, RuntimeParams
@@ -57,9 +57,12 @@ def run_shared(main: Callable[..., None]) -> None:
 
 @contextmanager
 def computing(
-    stage: str, things: str, runtime: RuntimeParams, precision: Precision = "float32"
+    stage: str, things: str, runtime: RuntimeParams, precision: Precision = "float32", *, less: str = LESS
 ) -> Iterator[tuple[torch.device, Compute, Watch]]:
-    """The device of this process, how it computes together with the others, and who watches how far a stage is."""
+    """Give the device of this process, how it computes together with the others, and who watches how far a stage is.
+
+    Where memory is too small for the work, the error says how to need `less`.
+    """
     device = choose_device(runtime.device)
     with joined(device) as team:
         if device.type == "cuda" and team.leads:
@@ -68,4 +71,9 @@ def computing(
         if team.leads:
             log.debug(f"{stage}: {device}, {torch.get_num_threads()} threads, {team.size} processes, {compute.dtype}")
         with watched(stage, things, shown=team.leads) as watch:
-            yield device, compute, watch
+            try:
+                yield device, compute, watch
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+                raise MelaError(f"{stage}: out of memory: {one_line(error)}; {less}") from error

@@ -46,3 +46,12 @@ def training_of(
         on_epoch=log_epoch(name or settings.block, settings.epochs),
         watch=watch,
     )
+
+
+def less_memory(settings: "EmbedParams | PretrainParams", part: str) -> str:
+    """Say which parameters of a training lower the memory that it needs; `part` names the size of a step."""
+    size, accumulate, block = getattr(settings, part), settings.accumulate, settings.block
+    parts = ""
+    if size > accumulate:
+        parts = f"raise {block}.accumulate (now {accumulate}), lower {block}.{part} (now {size}), "
+    return f"{parts}lower data.size or model.width, or use a machine with more"

@@ -107,6 +107,33 @@ def test_tasks_of_one_label_are_labelled_and_counted(folder: Path) -> None:
     assert same_partition(labels["label"], np.load("truth.npy")[rows["image_id"]])
 
 
+@pytest.mark.parametrize("seed", [-1, 2**32, 10**21])
+def test_a_seed_out_of_range(folder: Path, seed: int) -> None:
+    done = mela("features.npy", "tasks.csv", "--seed", seed)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: --seed: expected an integer from 0 to {2**32 - 1}, got {seed}; give another\n"
+    assert not list(folder.glob("labels*"))
+
+
+@pytest.mark.parametrize("name", ["", "/"])
+def test_a_folder_in_place_of_a_name(folder: Path, name: str) -> None:
+    done = mela("features.npy", "tasks.csv", "--out", name)
+    assert done.returncode == 1
+    assert re.fullmatch(r"error: .*: expected a name that ends in .parquet or .csv; give another\n", done.stderr)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--q", 5), ("--n-clusters", 100)])
+def test_what_has_no_effect_is_said(folder: Path, option: str, value: int) -> None:
+    line = f"{option} has no effect, since task classes are merged; it is for --no-merge\n"
+    plain = mela("features.npy", "tasks.csv", "--out", "a.csv")
+    done = mela("features.npy", "tasks.csv", "--out", "b.csv", option, value)
+    assert done.stdout == line + plain.stdout.replace("a.csv", "b.csv").replace("a_tasks", "b_tasks")
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    pruned = mela("features.npy", "tasks.csv", "--no-merge", "--n-clusters", 20, "--q", 5)
+    assert pruned.returncode == 0
+    assert "has no effect" not in plain.stdout + pruned.stdout
+
+
 def wide() -> None:
     columns = {f"f{i}": column for i, column in enumerate(np.load("features.npy").T)}
     pd.DataFrame({"f_note": "x", "image_id": np.arange(600), **columns}).to_parquet("other.parquet")

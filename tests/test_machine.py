@@ -21,7 +21,8 @@ from mela import atomic, store
 from mela.data.files import open_image
 from mela.errors import MelaError, line_of
 from mela.models import load_model
-from mela.params import PARAMS
+from mela.params import PARAMS, EmbedParams
+from stages.training import less_memory
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has these means")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -289,12 +290,92 @@ run(main)
 """
 
 
+@pytest.mark.parametrize("name", ["/dev/null", "/dev/a-new-name.csv", "pipe", "link", "", "/"])
+def test_a_file_takes_no_place_of_a_device(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root could rename a file to /dev/null, and all programs of the machine would miss it."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("link").symlink_to("/dev/null")
+    # what would go wrong must not go wrong here
+    monkeypatch.setattr(Path, "replace", lambda *_: pytest.fail("the place was taken"))
+    with (
+        pytest.raises(MelaError, match=r"^.*: expected the name of a file, got a .*; give another name$"),
+        atomic.replacing(Path(name)) as temporary,
+    ):
+        pytest.fail(f"asked to write {temporary}")
+
+
+def test_shared_memory_is_no_device(tmp_path: Path) -> None:
+    place = Path("/dev/shm") / f"mela-{os.getpid()}"
+    if not place.parent.is_dir():
+        pytest.skip("there is no /dev/shm")
+    try:
+        store.write_text(place, "new")
+        assert place.read_text() == "new"
+    finally:
+        place.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you"),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("could not create a primitive"),
+        RuntimeError("std::bad_alloc"),
+        RuntimeError("unable to mmap 123 bytes from file: Cannot allocate memory (12)"),
+        RuntimeError("can't start new thread"),
+    ],
+    ids=str,
+)
+def test_too_little_memory_in_a_training_names_the_parameters(
+    error: Exception, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise error
+
+    change(Path("params.yaml"), {"embed.tasks_per_step": 4})
+    for stage, parts in {
+        "embed": r"raise embed.accumulate \(now 1\), lower embed.tasks_per_step \(now 4\), ",
+        "pretrain": r"raise pretrain.accumulate \(now 1\), lower pretrain.batch_size \(now \d+\), ",
+    }.items():
+        monkeypatch.setattr(f"stages.{stage}.{'train_embedding' if stage == 'embed' else 'pretrain'}", fail)
+        advice = f"{parts}lower data.size or model.width, or use a machine with more"
+        fails(stage, f"{stage}: out of memory: .*; {advice}", monkeypatch, capfd)
+
+
+def test_advice_for_one_task_at_a_time(copied: Path) -> None:
+    """There is nothing to divide."""
+    assert (
+        less_memory(EmbedParams.read(), "tasks_per_step")
+        == "lower data.size or model.width, or use a machine with more"
+    )
+
+
+def test_threads_that_memory_is_too_small_for_are_no_damaged_file(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
+
+    monkeypatch.setattr("mela.store.pq.ParquetFile", fail)
+    with pytest.raises(MemoryError, match=r"^data/features.parquet: .*worker thread"):
+        store.read_features(Path("data/features.parquet"))
+
+
+def test_a_file_named_after_memory_is_told_as_it_is() -> None:
+    error = MelaError("image 'out of memory.png': expected a readable image; replace the file")
+    assert line_of(error) == f"error: {error}"
+
+
 @LINUX
 @pytest.mark.parametrize("work", ["np.ones(2**33)", "import torch; torch.ones(2**33)"], ids=["numpy", "torch"])
 def test_a_lack_of_memory(work: str, copied: Path) -> None:
     ended = started(sys.executable, "-c", LITTLE.format(work=work))
     assert ended.returncode == 1
-    assert re.fullmatch(r"error: out of memory: .*; use a machine with more, or lower batch_size .*\n", ended.stderr)
+    assert re.fullmatch(r"error: out of memory: .*; use a machine with more, lower data.size, .*\n", ended.stderr)
 
 
 def test_any_other_error_keeps_its_traceback() -> None:

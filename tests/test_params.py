@@ -359,3 +359,7 @@ def test_missing_blocks_are_counted_and_come_last(tmp_path: Path) -> None:
 def test_blocks_of_the_benchmark_are_checked_where_they_are(tmp_path: Path) -> None:
     path = edited(tmp_path, "methods", None, {"epochs": 1})
     assert refusal(path).startswith("methods.momentum: missing; expected a value (and ")
+
+
+def test_presets_have_the_usual_q() -> None:
+    assert {LabelerParams.read(path).q for path in PRESETS} == set(LabelerParams.usual_q)

@@ -152,6 +152,16 @@ def test_parameters_read_are_the_ones_declared(project: Path, monkeypatch: pytes
         assert not unread, f"{name} declares what it does not read"
 
 
+@pytest.mark.parametrize(("q", "merge", "told"), [(5.0, True, False), (5.5, True, True), (5.5, False, False)])
+def test_a_q_without_effect_is_said(
+    copied: Path, capfd: pytest.CaptureFixture[str], q: float, merge: bool, told: bool
+) -> None:
+    change(Path("params.yaml"), {"labeler.q": q, "labeler.merge": merge})
+    run_stages("label")
+    line = "label: labeler.q (5.5) has no effect, since labeler.merge is true; it is for pruning\n"
+    assert (line in capfd.readouterr().out) == told
+
+
 def test_seeds_matter(copied: Path) -> None:
     before = Path("models/initial.safetensors").read_bytes()
     change(Path("params.yaml"), {"embed.seed": 1})

@@ -1,7 +1,7 @@
 """``mela label``: global labels for anybody's features and tasks, without the rest of the pipeline."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".parquet", ".csv")
+SEEDS = 2**32
 # what the labeler calls its parameters, and what they are called here
 NAMES = {
     "set labeler.merge to false": "give --no-merge",
@@ -32,8 +33,10 @@ def label(
         Path | None, typer.Option(help="Clusters of local labels; default: OUT with _tasks added to its name.")
     ] = None,
     merge: Annotated[bool, typer.Option(help="Merge task classes, or prune clusters as the paper does.")] = True,
-    n_clusters: Annotated[int, typer.Option(help="Pruning: clusters to start from.")] = 300,
-    q: Annotated[float, typer.Option(help="Pruning: a smaller one removes more clusters.")] = 6.5,
+    n_clusters: Annotated[int | None, typer.Option(help="Pruning: clusters to start from.", show_default="300")] = None,
+    q: Annotated[
+        float | None, typer.Option(help="Pruning: a smaller one removes more clusters.", show_default="6.5")
+    ] = None,
     collisions: Annotated[
         Literal["drop", "assign"], typer.Option(help="Tasks two of whose labels have one nearest cluster.")
     ] = "drop",
@@ -43,12 +46,14 @@ def label(
 
     Example: `mela label features.parquet tasks.csv --out labels.csv`
     """
-    tasks_out = tasks_out or out.with_name(f"{out.stem}_tasks{out.suffix}")
+    tasks_out = tasks_out or out.parent / f"{out.stem}_tasks{out.suffix}"
     for path in (out, tasks_out):
         if path.suffix.lower() not in SUFFIXES:
             raise MelaError(f"{path}: expected a name that ends in {' or '.join(SUFFIXES)}; give another")
     if out == tasks_out:
         raise MelaError(f"{out}: expected two files, got one name for --out and --tasks-out; give another")
+    if not 0 <= seed < SEEDS:
+        raise MelaError(f"--seed: expected an integer from 0 to {SEEDS - 1}, got {seed}; give another")
     import pandas as pd
 
     from mela import label_inputs
@@ -59,11 +64,17 @@ def label(
 
     image_ids, vectors = label_inputs.read_features(features)
     samples = label_inputs.match(label_inputs.read_tasks(tasks), image_ids, vectors, where=str(features))
-    labeler = LearnLabeler(n_clusters=n_clusters, q=q, merge=merge, collisions=collisions, random_state=seed)
+    pruning: dict[str, Any] = {
+        name: value for name, value in {"n_clusters": n_clusters, "q": q}.items() if value is not None
+    }
+    labeler = LearnLabeler(**pruning, merge=merge, collisions=collisions, random_state=seed)
     try:
         labeler.fit_tasks(samples)
     except MelaError as error:
         raise MelaError(_renamed(str(error))) from None
+    if merge:
+        for name in pruning:
+            log.info(f"{NAMES[f'labeler.{name}']} has no effect, since task classes are merged; it is for --no-merge")
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), samples.index, samples.classes)
     clusters = pd.Series(flat.renumber(labeler.class_clusters_), dtype="Int64").mask(labeler.class_labels_ < 0)
     columns = {"task_id": samples.task_ids, "local_label": samples.local_labels, "cluster": clusters}
