@@ -78,7 +78,9 @@ def assignments_table(flat: "ImageLabels", labeler: "LearnLabeler") -> pd.DataFr
 
 
 def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDArray[np.int64]) -> pd.DataFrame:
-    """Each label's images, task classes, and how certain it is of its images in percent.
+    """Return each label's images, task classes, and how certain it is of its images in percent.
+
+    A label of one task class has nothing to be compared with, so its certainty is missing.
 
     Parameters
     ----------
@@ -93,7 +95,25 @@ def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDAr
     own = np.asarray(weights[np.arange(len(flat.labels)), flat.labels]).reshape(-1)
     certainty = 100 * np.bincount(flat.labels, weights=own, minlength=n) / images
     task_classes = np.bincount(clusters[clusters < n], minlength=n)
+    certainty[task_classes == 1] = np.nan
     return pd.DataFrame({"label": np.arange(n), "images": images, "task_classes": task_classes, "certainty": certainty})
+
+
+def merged_counts(clusters: npt.NDArray[np.int64]) -> dict[str, int]:
+    """Count the task classes that share their cluster with others, those that are alone, and those without a cluster.
+
+    Parameters
+    ----------
+    clusters : int64 (n_classes,)
+        Of every task class, -1 where it has none.
+    """
+    used = clusters[clusters >= 0]
+    alone = int((np.bincount(used) == 1).sum())
+    return {
+        "task_classes_merged": len(used) - alone,
+        "task_classes_not_merged": alone,
+        "task_classes_left_out": len(clusters) - len(used),
+    }
 
 
 def single_tasks(labeler: "LearnLabeler") -> str | None:

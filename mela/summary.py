@@ -37,6 +37,7 @@ def summary_rows(
         if key not in metrics:
             raise MelaError(f"metrics of {name}: expected the key {key!r}, found {sorted(metrics)}; rerun {name}")
     rows = [("clusters found", _clusters(label, scores)), ("tasks clustered", f"{label['tasks_clustered']:.1f}%")]
+    rows += _task_classes(label)
     if "accuracy" in scores:
         rows.append(
             ("clustering accuracy", f"{scores['accuracy']:.1f}% (all tasks: {scores['accuracy_all_tasks']:.1f}%)")
@@ -53,7 +54,16 @@ def summary_rows(
         rows.append((f"{name}: initial embedding", interval(evaluation["initial"][setting])))
         rows.append((f"{name}: {final_name(pretrain)}", interval(evaluation["mela"][setting])))
         rows.append((f"{name}: gain, paired", interval(evaluation["gain"][setting], sign="+")))
-    return rows
+    return [*rows, ("remark", label["remark"])] if label.get("remark") else rows
+
+
+def _task_classes(label: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the row about merged task classes, or none for metrics of a former version."""
+    if label.get("task_classes_merged") is None:
+        return []
+    counts = f"{label['task_classes_merged']:,} merged, {label['task_classes_not_merged']:,} not merged with any other"
+    left_out = label["task_classes_left_out"]
+    return [("task classes", f"{counts}, {left_out:,} without a cluster" if left_out else counts)]
 
 
 def headline(

@@ -52,6 +52,7 @@ def main(
     by_task = report.assignments_table(flat, labeler)
     largest = 100 * float(weights.max(axis=1).toarray().mean())
     result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | report.label_metrics(labeler)
+    result |= report.merged_counts(labeler.class_labels_)
     result |= {"remark": line} if (line := report.remark(labeler)) else {}
     with together():
         # labels do not say what they were made from, so that the same ones by other parameters train nothing again

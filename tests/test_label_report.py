@@ -2,8 +2,19 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from mela.label_report import THIN, label_metrics, merges_table, passes_table, remark, sizes_table
+from mela.global_labels import ImageLabels
+from mela.label_report import (
+    THIN,
+    clusters_table,
+    label_metrics,
+    merged_counts,
+    merges_table,
+    passes_table,
+    remark,
+    sizes_table,
+)
 from mela.labeler import LearnLabeler
 
 
@@ -61,6 +72,28 @@ def test_merges(merged: LearnLabeler, pruned: LearnLabeler) -> None:
     assert merged.n_iter_ == 240 - 10
     assert list(merges_table(pruned).columns) == ["round", "clusters", "log_odds", "made"]
     assert merges_table(pruned).empty
+
+
+def test_clusters_of_one_task_class_have_no_certainty() -> None:
+    """Three labels of two images each; the second has a single task class, and its weight is 1 all the same."""
+    flat = ImageLabels(image_ids=np.arange(6), labels=np.repeat([0, 1, 2], 2), order=np.arange(3))
+    weights = csr_array(np.array([[0.5, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]]))
+    table = clusters_table(flat, weights, np.array([0, 0, 1, 2, 2, 2]))
+    assert table["task_classes"].tolist() == [2, 1, 3]
+    np.testing.assert_array_equal(table["certainty"], [75, np.nan, 100])
+
+
+def test_merged_task_classes_are_counted() -> None:
+    assert merged_counts(np.array([0, 0, 1, -1, 2, 2, 2, 4, -1, -1])) == {
+        "task_classes_merged": 5,
+        "task_classes_not_merged": 2,
+        "task_classes_left_out": 3,
+    }
+    assert merged_counts(np.array([-1])) == {
+        "task_classes_merged": 0,
+        "task_classes_not_merged": 0,
+        "task_classes_left_out": 1,
+    }
 
 
 def test_sizes(merged: LearnLabeler) -> None:

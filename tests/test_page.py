@@ -111,6 +111,19 @@ def test_a_class_is_doubtful_by_certainty_and_then_by_the_number_of_its_task_cla
     assert by_doubt(clusters)["label"].tolist() == [4, 5, 1, 3, 2, 0]
 
 
+def test_a_class_of_one_task_class_is_not_merged(copied: Path) -> None:
+    path = Path("results/label/clusters.csv")
+    clusters = pd.read_csv(path)
+    clusters.loc[0, "task_classes"], clusters.loc[0, "certainty"] = 1, np.nan
+    clusters.to_csv(path, index=False)
+    assert by_doubt(clusters)["label"].iloc[-1] == 0
+    run_stages("report")
+    page = Path("results/report.html").read_text(encoding="utf-8")
+    alone = re.findall(r"<dt>certainty</dt><dd>not merged</dd>", page)
+    assert len(alone) == (clusters["task_classes"] == 1).sum() >= 1
+    assert "nan%" not in page
+
+
 def test_fewer_classes_and_none(copied: Path) -> None:
     for count in (3, 0):
         change(Path("params.yaml"), {"report.sheets": count, "report.images": 2})

@@ -41,10 +41,16 @@ def test_the_batched_meta_test_needs_no_scikit_learn(copied: Path) -> None:
 
 def test_metrics_have_the_promised_keys(copied: Path) -> None:
     label = {"clusters", "tasks_clustered", "pair_precision", "pair_precision_error", "consistency"}
-    assert set(metrics("label")) == label | {"largest_weight", "certainty"}
+    counts = {"task_classes_merged", "task_classes_not_merged", "task_classes_left_out"}
+    assert set(metrics("label")) - {"remark"} == label | counts | {
+        "largest_weight",
+        "certainty",
+        "tasks_of_one_class",
+    }
+    assert sum(metrics("label")[name] for name in counts) == 400
     scores = metrics("score_labels")
     expected = {"clusters", "true_classes", "accuracy", "accuracy_all_tasks", "purity", "ari", "nmi", "kmeans"}
-    assert set(scores) == expected
+    assert set(scores) == expected | {"tasks_clustered"}
     assert scores["true_classes"] == 80
     assert set(metrics("pretrain")) == {"labels", "loss", "precision", "proposition1"}
     assert metrics("pretrain")["proposition1"]["task_loss"] <= metrics("pretrain")["proposition1"]["global_loss"]

@@ -72,6 +72,21 @@ def test_more_or_fewer_clusters_than_classes(found: int, expected: str) -> None:
     assert lines(label=LABEL | {"clusters": found})["clusters found"] == expected
 
 
+def test_the_remark_of_the_log_is_shown() -> None:
+    remark = "thin evidence: only 62% of the task classes would find their cluster without being part of it"
+    assert lines(label=LABEL | {"remark": remark})["remark"] == remark
+    assert "remark" not in lines()
+    assert "remark" not in lines(label=LABEL | {"remark": None})
+
+
+def test_merged_task_classes_are_counted() -> None:
+    counts = {"task_classes_merged": 1180, "task_classes_not_merged": 20, "task_classes_left_out": 0}
+    assert lines(label=LABEL | counts)["task classes"] == "1,180 merged, 20 not merged with any other"
+    found = lines(label=LABEL | counts | {"task_classes_left_out": 15})["task classes"]
+    assert found == "1,180 merged, 20 not merged with any other, 15 without a cluster"
+    assert "task classes" not in lines()
+
+
 def test_without_truth() -> None:
     found = lines(scores={"clusters": 64})
     assert found["clusters found"] == "64 (true classes not known)"

@@ -162,8 +162,9 @@ def _description(name: str, rows: Sequence[tuple[str, str]]) -> str:
 
 
 def by_doubt(clusters: pd.DataFrame) -> pd.DataFrame:
-    """The least certain classes first; among equals those whose number of task classes is furthest from the median.
+    """Sort the least certain classes first, and among equals those whose number of task classes is far from the median.
 
+    Classes of a single task class, which have no certainty, come last.
     Two classes in one cluster have the tasks of both, and fragments of one class share its tasks. Equal is what reads
     the same on the page, to a tenth of a percent.
 
