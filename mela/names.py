@@ -53,7 +53,7 @@ def names_of_labels(tasks: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
 
 
 def no_names() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the names of labels and images of data whose tasks are drawn: nobody wrote any, and paths tell classes."""
+    """Return no names of labels and images: where tasks are drawn nobody wrote any, and the paths hold the class."""
     return pd.DataFrame(columns=TASK_NAMES.names), pd.DataFrame(columns=IMAGE_NAMES.names)
 
 

@@ -12,8 +12,10 @@ from conftest import change, run_stages
 from markdown_it import MarkdownIt
 from shared_people import PEOPLE, draw_people
 
-from mela import cli
+from mela import cli, store
+from mela.names import IMAGE_NAMES, LISTING
 from mela.provenance import provenance
+from mela.text_tables import read_text_csv
 from stages import paths
 
 CLASSES = "new classes"
@@ -70,6 +72,12 @@ def test_classes_are_split_as_the_user_says(project: Path, monkeypatch: pytest.M
     )
     run_stages()
     require_new_classes(project, monkeypatch)
+    # the folders are the truth, which only scores may show
+    assert store.read_table(paths.IMAGE_NAMES, IMAGE_NAMES).empty
+    listed = read_text_csv(paths.LISTING, LISTING)
+    assert listed["label"].str.fullmatch("[0-2]").all()
+    assert listed["task"].str.fullmatch("[0-9]+").all()
+    assert "<bdi" not in paths.PAGE.read_text(encoding="utf-8")
 
 
 def test_nobody_knows_the_classes_of_tasks(people_copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
