@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mela.data.lists import path_cell, read_list, read_path, text_cell, write_list
+from mela.data.lists import read_list, require_inside, write_list
 from mela.data.problems import AboutFile
 from mela.errors import MelaError
 
@@ -111,14 +111,13 @@ def put_back(root: Path, folder: Path) -> tuple[list[Moved], list[str]]:
 def _read(folder: Path) -> list[Moved]:
     where = folder / LIST
     return [
-        Moved(path=read_path(row, "path", where), moved_to=read_path(row, "moved_to", where), reason=row["reason"])
-        for row in read_list(where, COLUMNS)
+        Moved(path=require_inside(path, where), moved_to=require_inside(moved_to, where), reason=reason)
+        for path, moved_to, reason in read_list(where, COLUMNS)
     ]
 
 
 def _write(folder: Path, moves: Iterable[Moved]) -> None:
-    rows = [(path_cell(moved.path), path_cell(moved.moved_to), text_cell(moved.reason)) for moved in moves]
-    write_list(folder / LIST, COLUMNS, rows)
+    write_list(folder / LIST, COLUMNS, [(moved.path, moved.moved_to, moved.reason) for moved in moves])
 
 
 def _free(folder: Path, path: str, taken: set[str]) -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mela.data.inspection import Findings
-from mela.data.lists import path_cell, text_cell, write_list
+from mela.data.lists import write_list
 
 
 def write_details(folder: Path, findings: Findings) -> list[Path]:
@@ -14,13 +14,13 @@ def write_details(folder: Path, findings: Findings) -> list[Path]:
     """
     split_of = findings.split_of
     copies = [
-        (path_cell(name), path_cell(group[0]), split_of.get(name, ""), split_of.get(group[0], ""))
+        (name, group[0], split_of.get(name, ""), split_of.get(group[0], ""))
         for group in findings.pictures.copies
         for name in group[1:]
     ]
     tables: dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]] = {
-        "errors.csv": (("error",), [(text_cell(error),) for error in findings.errors]),
-        "unused.csv": (("path", "reason"), [(path_cell(file.path), file.reason) for file in findings.unused]),
+        "errors.csv": (("error",), [(error,) for error in findings.errors]),
+        "unused.csv": (("path", "reason"), [(file.path, file.reason) for file in findings.unused]),
         "copies.csv": (("path", "same_as", "split", "split_of_the_other"), [*copies]),
     }
     for name, (header, rows) in tables.items():
