@@ -44,15 +44,16 @@ def save_labeler(folder: Path, labeler: LearnLabeler, order: npt.NDArray[np.int6
     if order is None:
         order = np.arange(len(labeler.cluster_centers_))
     space, model = labeler.space_, labeler.memberships_
-    if labeler.merged_ is not None:
-        space = labeler.merged_.space
+    merged = getattr(labeler, "merged_", None)
+    if merged is not None:
+        space = merged.space
     arrays: Arrays = {"centers": labeler.cluster_centers_[order], "counts": labeler.counts_[order]}
     if space is not None:
         arrays |= {f"space.{field.name}": getattr(space, field.name) for field in fields(Space)}
     if model is not None:
         arrays |= {f"memberships.{name}": getattr(model, name)[order].copy() for name in ("weights", "sums", "counts")}
     parameters = labeler.get_params()
-    if not isinstance(parameters["random_state"], (int, np.integer, type(None))):
+    if not isinstance(parameters.get("random_state"), (int, np.integer, type(None))):
         # a generator is no number, and prediction draws nothing
         parameters["random_state"] = None
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
@@ -68,7 +69,7 @@ def save_labeler(folder: Path, labeler: LearnLabeler, order: npt.NDArray[np.int6
                 name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()
             },
             "n_features_in": int(labeler.n_features_in_),
-            "merged": labeler.merged_ is not None,
+            "merged": merged is not None,
             "class_size": labeler.class_size_,
             "memberships": None if model is None else {"gamma": model.gamma, "novelty": model.novelty},
         },
