@@ -6,8 +6,10 @@ import numpy as np
 
 from mela import store
 from mela.checked import read_assignments, read_manifest
+from mela.data.source import REST
 from mela.extraction import feature_batches
 from mela.given_features import features_that_are_given
+from mela.manifests import given_split
 from mela.models import load_model
 from mela.names import TASK_NAMES
 from mela.output import log
@@ -24,6 +26,7 @@ def main(
     train: Path = paths.TRAIN,
     val: Path = paths.VAL,
     test: Path = paths.TEST,
+    tasks: Path = paths.TASKS,
     features: Path = paths.FEATURES,
     given: Path = paths.GIVEN_FEATURES,
     model: Path = paths.INITIAL,
@@ -36,7 +39,10 @@ def main(
     file = ExtractParams.read(params).features
     names = store.read_table(task_names, TASK_NAMES)
     # drawn tasks are no people's, and their test classes are others than those of training
-    held_out = {"val": read_manifest(val), "test": read_manifest(test)} if len(names) else {}
+    held_out = {}
+    if len(names):
+        rest = given_split(store.read_table(tasks, store.TASKS), REST)
+        held_out = {"val": read_manifest(val), "test": read_manifest(test), REST: rest}
     known = np.unique(np.concatenate([[], *(manifest["image_id"] for manifest in held_out.values())])).astype(np.int64)
     parts = [np.empty((0, 0), dtype=np.float32)]
     with computing("assign", "images", RuntimeParams.read(params)) as (device, compute, watch):
@@ -55,8 +61,8 @@ def main(
 
     manifest = read_manifest(train)
     samples = manifest_samples(manifest, *store.read_features(features))
-    tasks = read_assignments(assignments, manifest)
-    table = listing(load_labeler(fitted), samples, tasks, held_out, names, known, np.concatenate(parts))
+    assigned = read_assignments(assignments, manifest)
+    table = listing(load_labeler(fitted), samples, assigned, held_out, names, known, np.concatenate(parts))
     write_text_csv(labels, table)
     new = table[table["assigned"]]
     log.info(

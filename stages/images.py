@@ -37,9 +37,7 @@ def main(
     )
     given = pd.DataFrame(columns=store.TASKS.names)
     if source.tasks is not None:
-        given = source.tasks.assign(
-            split=[source.splits[image] for image in source.tasks["image_id"]], image_id=ids[source.tasks["image_id"]]
-        )
+        given = source.tasks.assign(image_id=ids[source.tasks["image_id"]])
     with together():
         with replacing(images) as temporary, watched("images", "images") as watch:
             looked = recorded(source)

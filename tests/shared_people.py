@@ -24,6 +24,8 @@ HOSTILE = [
     "two\nlines",
     LONG,
 ]
+# whose labels no task can be learned from: the only label of a person, and a label of one image
+REST_LABELS = {("lone", "pilz"): (0, 4), ("anna", "single"): (3, 1)}
 PEOPLE = ["anna", "ben", "=HYPERLINK(1)", "carla & <b>co", *(f"person {number}" for number in range(4, 26))]
 
 
@@ -38,6 +40,16 @@ def draw_people(root: Path) -> None:
                 path = root / person / label / f"{drawing}.png"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 _draw(kind, rng).save(path)
+
+
+def draw_alone(root: Path) -> None:
+    """Add the labels of `REST_LABELS`."""
+    rng = np.random.default_rng(1)
+    for (person, label), (kind, count) in REST_LABELS.items():
+        for drawing in range(count):
+            path = root / person / label / f"{drawing}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _draw(kind, rng).save(path)
 
 
 def _draw(kind: int, rng: np.random.Generator) -> Image.Image:

@@ -70,15 +70,15 @@ CASES: dict[str, Case] = {
         tasks(lambda rows: ""),
         "mine/tasks.csv: expected the column 'task_id', got no header;.*",
     ),
-    "one local label": (
+    "one local label in every task": (
         "images",
-        tasks(lambda rows: rows[rows["local_label"] != "dog"]),
-        "mine/tasks.csv, line 2: expected at least two local labels in task 'a', got only 'cat'; .*",
+        tasks(lambda rows: rows[rows["local_label"].isin(["cat", "x"])]),
+        "mine/tasks.csv, line 2: expected a task of two local labels with two images each, got none in 2 tasks; .*",
     ),
-    "one image of a label": (
+    "one image of a label in every task": (
         "images",
-        tasks(lambda rows: rows.drop(index=3)),
-        "mine/tasks.csv, line 4: expected at least two images of local label 'dog' in task 'a', got one; .*",
+        tasks(lambda rows: rows.drop(index=[3, 7])),
+        "mine/tasks.csv, line 2: expected a task of two local labels with two images each, got none in 2 tasks; .*",
     ),
     "no query image": (
         "images",

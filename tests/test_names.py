@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import change, run_stages
-from shared_people import HOSTILE, PEOPLE, WORDS
+from shared_people import HOSTILE, PEOPLE, REST_LABELS, WORDS, draw_alone
 from test_pipeline_definition import STAGES, listed
 
 from mela import store
@@ -76,6 +76,26 @@ def test_held_out_labels_are_assigned_to_what_they_mean(of_people: Path) -> None
     assert none["cluster"].isna().all()
     assert (none["note"] == NONE).all()
     assert new["certainty"].between(0, 100).all()
+
+
+def test_labels_that_no_task_is_made_of_get_their_classes_in_the_end(people_copied: Path) -> None:
+    before = listing(Path())
+    draw_alone(Path("mine"))
+    run_stages("images", "names", "manifest")
+    for split in ("train", "val", "test"):
+        rows = store.read_table(Path(f"data/manifest/{split}.parquet"), store.MANIFEST)
+        assert rows.groupby("task_id")["local_label"].nunique().eq(3).all(), "tasks are as they were"
+    run_stages("embed", "extract", "label", "assign")
+    table = listing(Path())
+    rest = table[table["split"] == "rest"].set_index(["task", "label"])
+    assert set(rest.index) == set(REST_LABELS)
+    assert rest["images"].to_dict() == {key: count for key, (_, count) in REST_LABELS.items()}
+    assert rest["assigned"].all()
+    assert len(table) == len(before) + len(rest)
+    kind = {word: number for number, words in enumerate(WORDS) for word in words}
+    train = table[(table["split"] == "train") & table["clustered"]]
+    of_cluster = train.groupby("cluster")["label"].agg(lambda labels: labels.map(kind).mode()[0])
+    assert of_cluster[rest.loc[("lone", "pilz"), "cluster"]] == REST_LABELS["lone", "pilz"][0]
 
 
 def test_drawn_tasks_have_no_names(finished: Path) -> None:

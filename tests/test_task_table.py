@@ -195,6 +195,56 @@ def test_folders_of_tasks(tmp_path: Path) -> None:
     )
 
 
+def test_labels_that_no_task_can_be_learned_from_are_the_rest(tmp_path: Path) -> None:
+    """Single images, and labels without another one beside them, are tasks of their own and disturb no other task."""
+    numbers = {"anna": {"cat": 2, "dog": 2, "owl": 1}, "ben": {"cat": 3}, "carla": {"x": 2, "y": 2, "z": 3}}
+    numbers |= {"dora": {"a": 4, "b": 1}}
+    for task, labels in numbers.items():
+        for label, count in labels.items():
+            for image in range(count):
+                save(tmp_path / f"root/{task}/{label}/{image}.png")
+    found = tasks(tmp_path / "root", table=None, shots=1, split_fractions=(1.0, 0.0, 0.0), seed=0)
+    assert found.tasks is not None
+    table = found.tasks
+    sizes = table.groupby(["split", "task", "label"]).size().to_dict()
+    assert sizes == {
+        ("rest", "anna", "owl"): 1,
+        ("rest", "ben", "cat"): 3,
+        ("rest", "dora", "a"): 4,
+        ("rest", "dora", "b"): 1,
+        ("train", "anna", "cat"): 2,
+        ("train", "anna", "dog"): 2,
+        ("train", "carla", "x"): 2,
+        ("train", "carla", "y"): 2,
+        ("train", "carla", "z"): 3,
+    }
+    assert set(table.loc[table["split"] == "rest", "role"]) == {"support"}
+    assert table.groupby(["task", "split"])["task_id"].nunique().eq(1).all()
+    assert table["task_id"].nunique() == 5, "what is left of anna's labels is another task than hers"
+    for _, own in table.groupby("task_id"):
+        assert sorted(own["local_label"].unique()) == [*range(own["label"].nunique())]
+    by_image = dict(zip(found.sources, found.splits, strict=True))
+    assert {path for path, split in by_image.items() if split == "rest"} == {
+        "anna/owl/0.png",
+        *(f"ben/cat/{image}.png" for image in range(3)),
+        *(f"dora/a/{image}.png" for image in range(4)),
+        "dora/b/0.png",
+    }
+    assert found.split_of_names == {"anna": "train", "carla": "train"}
+
+
+def test_an_image_of_a_task_stays_there_though_it_is_the_rest_of_another(root: Path) -> None:
+    table = root.parent / "tasks.csv"
+    rows = pd.DataFrame(GOOD)
+    other = {"task_id": "v", "local_label": "a", "path": "0.png", "role": "support", "split": "train"}
+    pd.concat([rows, pd.DataFrame([other])]).to_csv(table, index=False)
+    found = tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
+    assert found.tasks is not None
+    assert found.splits[list(found.sources).index("0.png")] == "train"
+    assert found.tasks.loc[found.tasks["task"] == "v", "split"].tolist() == ["rest"]
+    assert len(found.tasks) == len(rows) + 1
+
+
 @pytest.mark.parametrize(
     ("remove", "add", "expected"),
     [
@@ -202,8 +252,8 @@ def test_folders_of_tasks(tmp_path: Path) -> None:
         ("t/b", "t/b/deeper/0.png", r"got 't/b/deeper/0\.png'"),
         ("t/b", "0.png", r"got '0\.png'"),
         ("t/b", "t/c/notes.txt", r"at least one image .*folder 't/c'"),
-        ("t/b", None, r"folder 't/a': expected at least two local labels in task 't', got only 'a'"),
-        ("t/b/0.png", None, r"folder 't/b': expected at least two images of local label 'b' in task 't', got one"),
+        ("t/b", None, r"folder 't/a': expected a task of two local labels with two images each, got none in 1 tasks"),
+        ("t/b/0.png", None, r"expected a task of two local labels with two images each, got none in 1 tasks; add lab"),
     ],
 )
 def test_bad_folders(tmp_path: Path, remove: str, add: str | None, expected: str) -> None:
@@ -252,7 +302,7 @@ GOOD: dict[str, list[str]] = {
             "query",
             r"line 6: expected at least one support image of local label 'a' in task 'u', got none",
         ),
-        ("local_label", 3, "c", r"line 4: expected at least two images of local label 'b' in task 't', got one"),
+        ("local_label", 3, "c", r"tasks\.csv: expected tasks in the split 'train', got none; add them"),
         ("path", 7, "/etc/x.png", r"line 9: expected a path below data\.root \(.*\), got '/etc/x\.png'"),
         ("path", 7, "C:/x.png", r"line 9: expected a path below data\.root"),
         ("path", 7, "a/../7.png", r"line 9: expected a path below data\.root"),
@@ -288,7 +338,7 @@ def test_bad_cell(root: Path, column: str, row: int, value: str, expected: str) 
         ("task_id,local_label,path\nt,a,0.png\nt,a\n", r"line 3: expected 3 cells as in the header, got 2"),
         (
             "task_id,local_label,path\nt,a,0.png\n\nt,a,1.png\n",
-            r"line 2: expected at least two local labels in task 't'",
+            r"line 2: expected a task of two local labels with two images each, got none in 1 tasks",
         ),
         (
             "task_id,local_label,path,split\nt,a,0.png,val\nt,a,1.png,val\nt,b,2.png,val\nt,b,3.png,val\n",

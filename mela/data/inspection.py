@@ -17,7 +17,7 @@ from mela.data.pins import moves
 from mela.data.pixels import contradictions
 from mela.data.problems import AboutFile
 from mela.data.source import SPLITS
-from mela.data.task_rows import UNKNOWN
+from mela.data.task_rows import UNKNOWN, is_rest, labels_that_are_rest
 from mela.data.task_table import natural_key, read_tasks, source_of
 from mela.data.tree import Unused, unused_files
 from mela.errors import MelaError, plain, told
@@ -47,6 +47,8 @@ class Tasks:
     splits_given : bool
     pinned : int
         Tasks whose splits the table of pins gives.
+    rest : int
+        Labels from which no task can be learned; see `mela.data.task_rows.is_rest`.
     """
 
     table: pd.DataFrame
@@ -56,6 +58,7 @@ class Tasks:
     label_names: Counter[str]
     splits_given: bool
     pinned: int
+    rest: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +157,7 @@ def inspect(
     others = sum(file.reason == f"not in {layout.table}" for file in unused)
     warnings = _repeats(pictures, split_of) + (_thin_splits(classes) if classes else [])
     if tasks is not None and not errors:
-        warnings += _thin_tasks(tasks)
+        warnings += _thin_tasks(tasks) + _rest(tasks)
     if others:
         warnings.append(f"{layout.root}: {others} images are not in {layout.table}; they are not used")
     return Findings(
@@ -185,7 +188,8 @@ def _tasks(
     else:
         source = source_of(rows, layout.root, shots=SHOTS, split_fractions=split_fractions, seed=seed)
         split_of = dict(zip(source.sources, source.splits, strict=True))
-    rows = rows.assign(split=rows["image"].map(split_of))
+    rest, every = is_rest(rows), rows
+    rows = rows[~rest].assign(split=rows["image"].map(split_of))
     per_label = rows.groupby(["task_id", "local_label"]).agg(images=("image", "size"), split=("split", "first"))
     support = query = None
     per_label["support"] = per_label["images"] - 1
@@ -214,6 +218,7 @@ def _tasks(
         query=query,
         label_names=names,
         splits_given=splits_given,
+        rest=len(every[rest].drop_duplicates(["task_id", "local_label"])),
         pinned=int(rows.dropna(subset="pinned")["task_id"].nunique()) if "pinned" in rows else 0,
     )
     return tasks, usable
@@ -269,6 +274,10 @@ def _thin_tasks(tasks: Tasks) -> list[str]:
         return []
     why = "" if tasks.splits_given else " (tasks that share images stay in one split)"
     return [f"test tasks: found {counts['test']}{why}; accuracy is measured from 2 on"]
+
+
+def _rest(tasks: Tasks) -> list[str]:
+    return [labels_that_are_rest(tasks.rest)] if tasks.rest else []
 
 
 def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:

@@ -5,12 +5,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from mela.data.pins import keep_splits, moves
-from mela.data.source import ImageSource
+from mela.data.source import REST, ImageSource
+from mela.data.task_rows import labels_that_are_rest
 from mela.data.tree import unused_files, unused_in_words
 
 
 def remarks(source: ImageSource, root: str, table: str | None) -> Iterator[str]:
-    """Yield what is not used and what has moved to another split, and remember the splits for the next run.
+    """Yield what is not used, what has moved and what no task is made of, and remember the splits for the next run.
 
     Parameters
     ----------
@@ -26,6 +27,10 @@ def remarks(source: ImageSource, root: str, table: str | None) -> Iterator[str]:
     for line in unused_in_words(unused_files(Path(root), set(source.sources), table=table, pins=pins)):
         yield f"not used: {line}"
     yield from moves(root, source.split_of_names)
+    if source.tasks is not None:
+        rest = source.tasks[source.tasks["split"] == REST].drop_duplicates(["task_id", "local_label"])
+        if len(rest):
+            yield labels_that_are_rest(len(rest))
     # where nothing can be written, the next run has nothing to tell
     with suppress(OSError):
         keep_splits(root, source.split_of_names)

@@ -9,6 +9,8 @@ from PIL import Image
 
 from mela.errors import MelaError
 
+# labels that no task is made of, which get a class in the end
+REST = "rest"
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
@@ -23,7 +25,7 @@ class ImageSource:
     Attributes
     ----------
     splits : sequence of str, length n_images
-        ``"train"``, ``"val"`` or ``"test"``; image i has the id i.
+        ``"train"``, ``"val"`` or ``"test"``, or ``"rest"``; image i has the id i.
     sources : sequence of str, length n_images
         Where image i came from, unique and the same on every machine (a path below the root, with ``/``).
     load : callable (int) -> PIL.Image.Image
@@ -34,8 +36,9 @@ class ImageSource:
     tasks : DataFrame or None
         For data that comes as tasks: one row per (task, image) with columns ``task_id`` (int),
         ``image_id`` (int), ``local_label`` (int, from 0 within each task), ``role`` (``"support"`` or
-        ``"query"``); beside them ``task`` and ``label``, the names of both as people wrote them. All
-        images of a task lie in one split, which is the task's.
+        ``"query"``), ``split`` (the task's); beside them ``task`` and ``label``, the names of both as
+        people wrote them. The split of a task is that of its images, but for ``"rest"``: labels from which
+        no task can be learned, whose images may belong to other tasks as well.
         None where tasks are drawn from `classes`.
     split_of_names : mapping from str to str, or None
         The split of every task or class by its name, for the user's own data.

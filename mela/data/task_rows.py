@@ -180,9 +180,9 @@ def list_folders(root: Path, *, report: Report = refuse) -> pd.DataFrame:
 def check_tasks(rows: pd.DataFrame, *, report: Report = refuse) -> None:
     """Report what makes no sense about the rows together; messages name the row, or the task.
 
-    Every task needs two local labels, every local label of a task two images, one of them support and one query where
-    roles are given. A task names an image once. Where splits are given, a task and an image lie in one of them. A role
-    or split that nobody knows, which `read_table` has told, counts for either.
+    Some task needs two local labels of two images. Where roles are given, such a label needs a support and a query
+    image. A task names an image once. Where splits are given, a task and an image lie in one of them. A role or split
+    that nobody knows, which `read_table` has told, counts for either.
     """
     for row in _each(rows, rows.duplicated(["task_id", "image"])):
         report(
@@ -192,18 +192,13 @@ def check_tasks(rows: pd.DataFrame, *, report: Report = refuse) -> None:
     if "split" in rows:
         _check_one_split(rows, "task_id", "task", report)
         _check_one_split(rows, "image", "image", report)
-    labels = rows.groupby("task_id", sort=False)["local_label"].transform("nunique")
-    for row in _each(rows, labels < 2, "task_id"):
+    rest = is_rest(rows)
+    if rest.all() and len(rows):
         report(
-            f"{row['place']}: expected at least two local labels in task {row['task_id']!r}, "
-            f"got only {row['local_label']!r}; add another, or remove the task"
+            f"{rows['place'].iloc[0]}: expected a task of two local labels with two images each, got none in "
+            f"{rows['task_id'].nunique()} tasks; add labels or images"
         )
-    keys = ["task_id", "local_label"]
-    for row in _each(rows, rows.groupby(keys, sort=False)["image"].transform("size") < 2, *keys):
-        report(
-            f"{row['place']}: expected at least two images of {_class_of(row)}, got one; "
-            "add images, or remove the label"
-        )
+    rows, keys = rows[~rest], ["task_id", "local_label"]
     for role in ROLES if "role" in rows else ():
         may_be = (rows["role"] == role) | ~rows["role"].isin(ROLES)
         count = may_be.groupby([rows[key] for key in keys], sort=False).transform("sum")
@@ -212,6 +207,26 @@ def check_tasks(rows: pd.DataFrame, *, report: Report = refuse) -> None:
                 f"{row['place']}: expected at least one {role} image of {_class_of(row)}, got none; "
                 "change a role, or remove that column to have roles drawn"
             )
+
+
+def labels_that_are_rest(count: int) -> str:
+    """Say in a line that so many labels are `is_rest`."""
+    return (
+        f"{count} labels have a single image, or no other label beside them in their task; no task is learned from "
+        "them, and they get a class when all others have one"
+    )
+
+
+def is_rest(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Say for each row whether no task can be learned from its label: it has one image, or no other one beside it.
+
+    Such labels get a class when all others have one. A label of one image cannot be both support and query, and a task
+    needs two labels that can.
+    """
+    keys = ["task_id", "local_label"]
+    few = rows.groupby(keys, sort=False)["image"].transform("size") < 2
+    others = rows[~few].groupby("task_id")["local_label"].nunique()
+    return few | (rows["task_id"].map(others).fillna(0) < 2)
 
 
 def _check_one_split(rows: pd.DataFrame, column: str, name: str, report: Report) -> None:

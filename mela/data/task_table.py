@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from mela.data.files import load_by_source, open_below, require_folder
 from mela.data.partition import keyed_rank, split_by_fractions
 from mela.data.pins import PINS, read_pins
 from mela.data.problems import Report, refuse
-from mela.data.source import SPLITS, ImageSource
-from mela.data.task_rows import check_tasks, list_folders, read_table
+from mela.data.source import REST, SPLITS, ImageSource
+from mela.data.task_rows import check_tasks, is_rest, list_folders, read_table
 from mela.data.tree import check_files
 from mela.errors import MelaError
 
@@ -48,7 +48,10 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
     Returns
     -------
     ImageSource
-        Without classes. Images are sorted by path. A task's number follows from its name (see `task_number`). Local
+        Without classes. Labels of `mela.data.task_rows.is_rest` are tasks of their own, in the split ``"rest"`` and
+        with support images alone.
+
+        Images are sorted by path. A task's number follows from its name (see `task_number`). Local
         labels are numbered from 0 in natural order ("t2" before "t10") within each task. Rows are sorted by the tasks'
         names in that order, local label, and support before query; below that, they keep the table's order where
         roles are given, and are shuffled where they are drawn.
@@ -72,7 +75,8 @@ def read_tasks(root: Path, table: Path | None, *, report: Report = refuse) -> pd
     check_files(root, report=report)
     rows = list_folders(root, report=report) if table is None else read_table(table, root, report=report)
     check_tasks(rows, report=report)
-    if "split" in rows and "train" not in set(rows["split"]) and set(SPLITS).issuperset(rows["split"]):
+    main = rows[~is_rest(rows)]
+    if "split" in rows and "train" not in set(main["split"]) and set(SPLITS).issuperset(rows["split"]) and len(main):
         report(f"{table}: expected tasks in the split 'train', got none; add them")
     if table is None and (pins := root / PINS).exists():
         rows = rows.assign(pinned=rows["task_id"].map(read_pins(pins, set(rows["task_id"]), report=report)))
@@ -84,6 +88,8 @@ def source_of(
     rows: pd.DataFrame, root: Path, *, shots: int, split_fractions: Sequence[float], seed: int
 ) -> ImageSource:
     """The source of rows that are right; parameters and result as `tasks` has them."""
+    rest = is_rest(rows)
+    rows, others = rows[~rest], rows[rest]
     if "split" not in rows:
         rows = rows.assign(split=_draw_splits(rows, split_fractions, seed=seed))
         if "train" not in set(rows["split"]):
@@ -92,8 +98,13 @@ def source_of(
             )
     rows = _number_tasks(rows)
     rows = _order_by_role(rows) if "role" in rows else _draw_roles(rows, shots, seed=seed)
+    split_of_names = dict(zip(rows["task_id"], rows["split"], strict=True))
+    if len(others):
+        others = _number_tasks(others.assign(split=REST, role="support"), taken=rows["task"].unique())
+        rows = pd.concat([rows, others.sort_values(["order", "label"], kind="stable")], ignore_index=True)
     sources = sorted(rows["image"].unique())
-    split_of = dict(zip(rows["image"], rows["split"], strict=True))
+    # an image that a task is learned from belongs to the split of that task
+    split_of = dict(zip(rows["image"][::-1], rows["split"][::-1], strict=True))
     numbers = {source: i for i, source in enumerate(sources)}
     return ImageSource(
         splits=[split_of[source] for source in sources],
@@ -105,22 +116,26 @@ def source_of(
                 "image_id": rows["image"].map(numbers).to_numpy(dtype=np.int64),
                 "local_label": rows["label"].to_numpy(),
                 "role": rows["role"].to_numpy(),
+                "split": rows["split"].to_numpy(),
                 "task": rows["task_id"].to_numpy(),
                 "label": rows["local_label"].to_numpy(),
             }
         ),
-        split_of_names=dict(zip(rows["task_id"], rows["split"], strict=True)),
+        split_of_names=split_of_names,
     )
 
 
-def _number_tasks(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the numbers ``task`` and ``label`` (within its task), and ``order``, the rank of the task's name."""
+def _number_tasks(rows: pd.DataFrame, taken: Collection[int] = ()) -> pd.DataFrame:
+    """Add the numbers ``task`` and ``label`` (within its task), and ``order``, the rank of the task's name.
+
+    No task gets a number that is taken.
+    """
     pairs = sorted(
         set(zip(rows["task_id"], rows["local_label"], strict=True)),
         key=lambda pair: (natural_key(pair[0]), natural_key(pair[1])),
     )
     numbered = pd.DataFrame(pairs, columns=["task_id", "local_label"])
-    numbers = task_numbers(numbered["task_id"].unique())
+    numbers = task_numbers(numbered["task_id"].unique(), taken)
     numbered["order"] = pd.factorize(numbered["task_id"])[0]
     numbered["task"] = numbered["task_id"].map(numbers).astype(np.int64)
     numbered["label"] = numbered.groupby("task").cumcount().astype(np.int64)
@@ -132,19 +147,19 @@ def task_number(name: str, attempt: int = 0) -> int:
     return int(hashlib.sha256("\0".join(("task", name, *["again"] * attempt)).encode()).hexdigest()[:13], 16)
 
 
-def task_numbers(names: Iterable[str]) -> dict[str, int]:
-    """Return a number for each name, all different.
+def task_numbers(names: Iterable[str], taken: Collection[int] = ()) -> dict[str, int]:
+    """Return a number for each name, all different and none of those that are taken.
 
     Where two names have the same number, as one in 100 million pairs of 10,000 tasks each would, the later one takes
     its next number.
     """
-    taken: set[int] = set()
+    known = set(taken)
     numbers: dict[str, int] = {}
     for name in names:
         attempt = 0
-        while (number := task_number(name, attempt)) in taken:
+        while (number := task_number(name, attempt)) in known:
             attempt += 1
-        taken.add(number)
+        known.add(number)
         numbers[name] = number
     return numbers
 
