@@ -46,7 +46,8 @@ class ImageLoader:
         self._resident = self._copy() if resident else None
 
     def _copy(self) -> Tensor:
-        whole = torch.empty(self._images.shape, dtype=torch.uint8, device=self.device)
+        kind = torch.from_numpy(np.empty(0, self._images.dtype)).dtype
+        whole = torch.empty(self._images.shape, dtype=kind, device=self.device)
         step = max(1, COPY_BYTES // max(1, self._images[:1].nbytes))
         for start in range(0, len(whole), step):
             whole[start : start + step] = torch.from_numpy(np.array(self._images[start : start + step]))

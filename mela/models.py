@@ -46,7 +46,11 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
         )
     special: dict[str, Any] = {}
     if own:
-        special = {"side": own.side, "interpolation": own.interpolation, "head": model.train == "head"}
+        special = {
+            "side": model.input_size or own.side,
+            "interpolation": own.interpolation,
+            "head": model.train == "head",
+        }
     return special | {
         "name": model.backbone,
         "channels": channels,

@@ -184,7 +184,12 @@ class TaskParams(Block):
 
 
 class ModelParams(Block):
-    """The backbone psi and how its input is normalised."""
+    """The backbone psi and how its input is normalised.
+
+    Two keys may be missing, since they are for networks of timm alone: `input_size`, the side to which these have their
+    images resized (null: their own), and `keep_features`, whether the features of a network that does not learn are
+    computed once, without random changes of the images, or in every epoch again.
+    """
 
     block: ClassVar[str] = "model"
     backbone: str
@@ -196,6 +201,8 @@ class ModelParams(Block):
     mean: list[float] | None
     std: list[Rate] | None
     precision: Literal["auto", "float32", "bfloat16"]
+    input_size: Annotated[int, Field(ge=16, le=1024)] | None = None
+    keep_features: bool = True
 
     @field_validator("backbone")
     @classmethod
@@ -213,6 +220,11 @@ class ModelParams(Block):
                         f"{key}: expected {usual} with the backbone {self.backbone}, got {getattr(self, key)!r}; only "
                         "timm:<name> starts from other weights"
                     )
+            if self.input_size is not None:
+                raise ValueError(
+                    f"input_size: expected null with the backbone {self.backbone}, which takes images as they are, got "
+                    f"{self.input_size}; remove it, and set data.size"
+                )
         _require_below("weights", self.weights, "data/raw/weights")
         if (self.mean is None) != (self.std is None):
             raise ValueError(

@@ -104,16 +104,19 @@ def manners(name: str) -> Manners:
 def pretrained_body(name: str, side: int, interpolation: str, *, head: bool) -> tuple[Pretrained, int]:
     """The network `timm:<architecture>`, with random weights, as a body, and the length m of its features.
 
+    A network with positions of its own, such as a vision transformer, interpolates them where the side is not its own.
+
     Raises
     ------
     MelaError
-        As `manners`, or the network gives something else than a vector.
+        As `manners`, or the network takes no images of this side, or gives something else than a vector.
     """
     network = _create(name)
-    was = network.training
-    with torch.no_grad():
-        features = network.eval()(torch.zeros(1, 3, side, side))
-    network.train(was)
+    try:
+        features = _tried(network, side)
+    # so networks say that they take images of one side alone, or that these are too small
+    except (AssertionError, RuntimeError, ValueError) as error:
+        network, features = _with_moving_positions(name, side, error)
     if features.ndim != 2:
         raise MelaError(
             f"model.backbone: expected a network that gives one vector per image, got {tuple(features.shape[1:])} from "
@@ -121,6 +124,29 @@ def pretrained_body(name: str, side: int, interpolation: str, *, head: bool) -> 
         )
     dimensions = features.shape[1]
     return Pretrained(network, side, interpolation, dimensions if head else None), dimensions
+
+
+def _tried(network: nn.Module, side: int) -> Tensor:
+    """Return the features of an image without content."""
+    was = network.training
+    with torch.no_grad():
+        features: Tensor = network.eval()(torch.zeros(1, 3, side, side))
+    network.train(was)
+    return features
+
+
+def _with_moving_positions(name: str, side: int, error: Exception) -> tuple[nn.Module, Tensor]:
+    """Return a network that interpolates its positions for images of another side than its own, and features of it."""
+    try:
+        network = _create(name, dynamic_img_size=True)
+        return network, _tried(network, side)
+    # TypeError: a network that has no such option
+    except (AssertionError, RuntimeError, TypeError, ValueError) as again:
+        reason = again if isinstance(again, AssertionError) else error
+        raise MelaError(
+            f"model.input_size: expected a side that {name} takes, got {side} ({one_line(reason)}); remove the key, "
+            "which leaves the network its own side, or choose another network"
+        ) from None
 
 
 def start_from(body: nn.Module, name: str, weights: str, folder: Path) -> None:
@@ -167,6 +193,12 @@ def start_from(body: nn.Module, name: str, weights: str, folder: Path) -> None:
         raise MelaError(
             f"{path}: expected weights of {name}, got others: {problems[0]}{more}; correct model.backbone or the file"
         )
+    for key in own:
+        if state[key].is_floating_point() and not state[key].isfinite().all():
+            raise MelaError(
+                f"{path}: expected finite weights, got NaN or infinity in {key}; no training can mend them: name "
+                "another file under model.weights"
+            )
     network.load_state_dict({key: state[key] for key in own})
 
 
@@ -175,12 +207,25 @@ def _timm() -> ModuleType:
         import timm
         import timm.data
         import timm.models
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if error.name != "timm":
+            raise _broken(error) from error
         raise MelaError(
-            f"model.backbone: expected the package timm, which it takes the network from, got {error}; "
-            "install it: pip install timm"
+            "model.backbone: expected the package timm, which has the networks timm:<name>, found none; install it by "
+            "`make setup` in a clone of this project, or elsewhere by `pip install timm`"
         ) from None
+    # RuntimeError: torchvision was made for another version of PyTorch
+    except (ImportError, RuntimeError) as error:
+        raise _broken(error) from error
     return timm
+
+
+def _broken(error: Exception) -> MelaError:
+    """Return what is told where timm is installed, but something that it needs is missing or does not fit."""
+    return MelaError(
+        f"model.backbone: timm is installed, but it cannot be imported: {one_line(error)}; install versions of timm, "
+        "torchvision and torch that fit each other, which are those of requirements.txt"
+    )
 
 
 def _create(name: str, **arguments: Any) -> nn.Module:
@@ -210,17 +255,20 @@ def _classifier(name: str) -> tuple[str, ...]:
 def _downloaded(name: str, folder: Path) -> dict[str, Tensor]:
     try:
         return _create(name, pretrained=True).state_dict()
+    except MelaError:
+        raise
     # of the network, of the hub, or that there are none
     except (OSError, RuntimeError, ValueError) as error:
         raise MelaError(
             f"model.weights: expected timm to download those of {name}, got {one_line(error)}; "
-            f"put a file into {folder} and name it"
+            f"put a file into {folder} and name it under model.weights"
         ) from None
 
 
 def _read(path: Path) -> dict[str, Tensor]:
+    timm = _timm()
     try:
-        state = _timm().models.load_state_dict(str(path), weights_only=True)
+        state = timm.models.load_state_dict(str(path), weights_only=True)
     # a damaged file can raise almost anything
     except Exception as error:
         raise_if_machine(error, path)

@@ -10,11 +10,13 @@ from mela.checkpoints import steady
 from mela.embedding import train_embedding
 from mela.episodes import Episodes
 from mela.models import configure, save_model
+from mela.output import log
 from mela.params import PARAMS, AugmentParams, EmbedParams, ModelParams, RuntimeParams
 from mela.pretrained import start_from
 from mela.training import Schedule, curve_table
 from stages import paths
 from stages.checkpoints import checkpoint
+from stages.kept import learned_part
 from stages.processes import computing, run_shared
 from stages.training import less_memory, training_of
 
@@ -39,13 +41,22 @@ def main(
     with computing("embed", "steps", runtime, model_settings.precision, less=less) as (device, compute, watch):
         schedule = Schedule(**settings.schedule())
         kept = checkpoint("embed", blocks, inputs, device, compute, runtime.checkpoint_seconds)
+        size, side = configuration["size"], configuration.get("side", 0)
+        if compute.team.leads and side > size and model_settings.input_size is None:
+            log.info(
+                f"embed: images of {size} pixels are enlarged to {side}, the network's own side; a smaller "
+                "model.input_size is faster, so try whether it is as good"
+            )
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
         start_from(backbone.body, model_settings.backbone, model_settings.weights, weights)
+        file = {str(images): inputs[str(images)]}
+        learned = (model_settings, augment, file, compute, watch)
+        part = learned_part("embed", backbone, packed, tasks.image_ids(), *learned, epochs=settings.epochs)
         epochs = train_embedding(
-            backbone,
-            packed,
+            part.backbone,
+            part.images,
             tasks,
-            training_of(settings, augment, schedule, compute=compute, checkpoint=kept, watch=watch),
+            training_of(settings, part.augment, schedule, compute=compute, checkpoint=kept, watch=watch),
             ridge=settings.ridge,
             normalize=settings.normalize,
             tasks_per_epoch=settings.tasks_per_epoch,
@@ -56,6 +67,7 @@ def main(
             save_model(model, backbone, configuration)
             store.write_csv(curve, curve_table(epochs))
         kept.remove()
+        part.remove()
 
 
 if __name__ == "__main__":

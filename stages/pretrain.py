@@ -18,6 +18,7 @@ from mela.targets import read_targets
 from mela.training import Schedule, curve_table
 from stages import paths
 from stages.checkpoints import checkpoint
+from stages.kept import learned_part
 from stages.processes import computing, run_shared
 from stages.training import less_memory, training_of
 
@@ -48,23 +49,27 @@ def main(
         kept = checkpoint("pretrain", blocks, inputs, device, compute, runtime.checkpoint_seconds)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
         start_from(backbone.body, model_settings.backbone, model_settings.weights, weights)
+        file = {str(images): inputs[str(images)]}
+        learned = (model_settings, augment, file, compute, watch)
+        part = learned_part("pretrain", backbone, packed, targets.image_ids, *learned, epochs=settings.epochs)
         classifier, epochs = pretrain(
-            backbone,
-            packed,
+            part.backbone,
+            part.images,
             targets,
-            training_of(settings, augment, schedule, compute=compute, checkpoint=kept, watch=watch),
+            training_of(settings, part.augment, schedule, compute=compute, checkpoint=kept, watch=watch),
             batch_size=settings.batch_size,
         )
     if not compute.team.leads:
         return
     precision = str(compute.dtype).removeprefix("torch.")
     told = {"labels": settings.labels, "loss": epochs[-1].loss, "precision": precision}
-    losses = both_losses(backbone, classifier, packed, tasks, targets)
+    losses = both_losses(part.backbone, classifier, part.images, tasks, targets)
     with together():
         save_model(model, backbone, configuration)
         store.write_csv(curve, curve_table(epochs))
         store.write_json(metrics, told | {"proposition1": asdict(losses)})
     kept.remove()
+    part.remove()
     both = f"{losses.task_loss:.4f} over each task's classes <= {losses.global_loss:.4f} over all"
     log.info(f"pretrain: Proposition 1: {both}")
 

@@ -62,6 +62,7 @@ def test_every_script_is_a_stage() -> None:
         "__init__",
         "checkpoints",
         "guard",
+        "kept",
         "orphans",
         "paths",
         "processes",

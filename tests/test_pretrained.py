@@ -79,6 +79,51 @@ def test_features_are_those_of_timm_with_its_own_size_and_normalisation(name: st
         torch.testing.assert_close(backbone.eval()(BATCH), expected)
 
 
+@pytest.mark.parametrize("name", ["test_resnet", "test_vit", "test_convnext"])
+def test_images_go_in_at_the_side_that_is_asked_for(name: str, tmp_path: Path) -> None:
+    """Positions of a vision transformer are those of its own side, interpolated."""
+    backbone, configuration = started(tmp_path, backbone=f"timm:{name}", input_size=64)
+    assert configuration["side"] == 64
+    own = timm.data.resolve_model_data_config(plain(name))
+    mean, std = (torch.tensor(own[key]).view(1, 3, 1, 1) for key in ("mean", "std"))
+    resized = F.interpolate((BATCH - mean) / std, size=(64, 64), mode=own["interpolation"])
+    options = {"dynamic_img_size": True} if "vit" in name else {}
+    network = timm.create_model(name, num_classes=0, **options)
+    network.load_state_dict(state(name), strict=False)
+    with torch.inference_mode():
+        torch.testing.assert_close(backbone.eval()(BATCH), network.eval()(resized))
+    save_model(tmp_path / "model.safetensors", backbone, configuration)
+    loaded, _ = read_model(tmp_path / "model.safetensors", torch.device("cpu"))
+    with torch.inference_mode():
+        assert torch.equal(loaded(BATCH), backbone(BATCH))
+    assert export("onnx", "x.onnx", loaded, configuration).difference < 1e-4
+
+
+def test_images_of_the_side_that_is_asked_for_stay_as_they_are(tmp_path: Path) -> None:
+    backbone, _ = started(tmp_path, input_size=20)
+    with torch.inference_mode():
+        expected = plain()(backbone.normalized(BATCH))
+        torch.testing.assert_close(backbone.eval()(BATCH), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "side", "reason"),
+    [
+        ("test_vit", 50, r"Input height \(50\) should be divisible by patch size \(16\)."),
+        ("test_convnext", 16, "Calculated padded input size per channel: .*"),
+        ("mixer_s32_224", 64, r"Input height \(64\) doesn't match model \(224\)."),
+    ],
+)
+def test_sides_that_a_network_does_not_take(name: str, side: int, reason: str) -> None:
+    configuration = configure_any() | {"name": f"timm:{name}", "side": side}
+    message = (
+        rf"^model.input_size: expected a side that timm:{name} takes, got {side} \({reason}\); remove the key, which "
+        "leaves the network its own side, or choose another network$"
+    )
+    with pytest.raises(MelaError, match=message):
+        build_backbone(**configuration, seed=0)
+
+
 def test_larger_images_are_smoothed_when_they_shrink(tmp_path: Path) -> None:
     backbone, _ = started(tmp_path)
     fine = torch.zeros(1, 3, 320, 320)
@@ -233,7 +278,7 @@ def test_the_download_is_left_to_timm(monkeypatch: pytest.MonkeyPatch, tmp_path:
     backbone = build_backbone(**configure(parameters(), IMAGES, np.arange(6)), seed=0)
     start_from(backbone.body, NAME, "timm", tmp_path)
     assert torch.equal(backbone.state_dict()[FIRST], state()["conv1.0.weight"])
-    with pytest.raises(MelaError, match=r"got no route to host; put a file into .* and name it"):
+    with pytest.raises(MelaError, match=r"got no route to host; put a file into .* and name it under model"):
         start_from(backbone.body, "timm:test_vit", "timm", tmp_path)
 
 
@@ -250,11 +295,82 @@ def test_networks_that_are_not_there(name: str, message: str) -> None:
         configure(parameters(backbone=name), IMAGES, np.arange(6))
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+MISSING = (
+    "model.backbone: expected the package timm, which has the networks timm:<name>, found none; install it by `make "
+    "setup` in a clone of this project, or elsewhere by `pip install timm`"
+)
+
+
+class Absent:
+    """A finder of modules by which some are not there, or cannot be imported."""
+
+    def __init__(self, name: str, error: Exception | None = None) -> None:
+        self.name, self.error = name, error
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.partition(".")[0] == self.name:
+            raise self.error or ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def without_timm(monkeypatch: pytest.MonkeyPatch, finder: Absent) -> None:
     pretrained.manners.cache_clear()
-    monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(MelaError, match=r"expected the package timm, .*; install it: pip install timm$"):
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == "timm":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The same advice wherever it is missed: a file of weights that nobody could read is not to be fetched again."""
+    backbone, _ = started(tmp_path)
+    without_timm(monkeypatch, Absent("timm"))
+    for needs_it in (
+        lambda: configure(parameters(), IMAGES, np.arange(6)),
+        lambda: start_from(backbone.body, NAME, "file.safetensors", tmp_path),
+        lambda: start_from(backbone.body, NAME, "timm", tmp_path),
+    ):
+        with pytest.raises(MelaError) as caught:
+            needs_it()
+        assert str(caught.value) == MISSING
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("No module named 'huggingface_hub'", name="huggingface_hub"),
+        ImportError("cannot import name 'x' from 'torch'"),
+        RuntimeError("operator torchvision::nms does not exist"),
+    ],
+)
+def test_a_package_that_is_there_and_does_not_work(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To install what is installed would not help."""
+    without_timm(monkeypatch, Absent("timm", error))
+    with pytest.raises(MelaError) as caught:
         configure(parameters(), IMAGES, np.arange(6))
+    assert str(caught.value) == (
+        f"model.backbone: timm is installed, but it cannot be imported: {error}; install versions of timm, torchvision "
+        "and torch that fit each other, which are those of requirements.txt"
+    )
+
+
+def test_weights_that_are_not_finite_are_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    for name, value in {"conv1.0.weight": torch.nan, "bn1.running_var": torch.inf}.items():
+        spoiled = {key: tensor.clone() for key, tensor in state().items()}
+        spoiled[name].view(-1)[0] = value
+        save_file(spoiled, tmp_path / "x.safetensors")
+        backbone = build_backbone(**configure(parameters(), IMAGES, np.arange(6)), seed=0)
+        before = {key: tensor.clone() for key, tensor in backbone.state_dict().items()}
+        with pytest.raises(MelaError) as caught:
+            start_from(backbone.body, NAME, "x.safetensors", tmp_path)
+        assert str(caught.value) == (
+            f"{tmp_path / 'x.safetensors'}: expected finite weights, got NaN or infinity in {name}; no training can "
+            "mend them: name another file under model.weights"
+        )
+        for key, tensor in backbone.state_dict().items():
+            assert torch.equal(tensor, before[key]), key
+    save_file(state() | {"fc.weight": torch.full_like(state()["fc.weight"], torch.nan)}, tmp_path / "x.safetensors")
+    start_from(backbone.body, NAME, "x.safetensors", tmp_path)
+    assert torch.equal(backbone.state_dict()[FIRST], state()["conv1.0.weight"]), "the classifier is left out anyway"
 
 
 def test_networks_that_give_maps(monkeypatch: pytest.MonkeyPatch) -> None:
