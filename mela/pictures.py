@@ -1,6 +1,6 @@
 """Images as users hold them, brought to the size and the channels of a model as the stage ``images`` would."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,39 @@ def packed_blocks(pictures: Pictures, name: str, *, size: int, channels: int) ->
         for row, picture in enumerate(block):
             packed[row] = to_array(_opened(picture, f"{name}[{start + row}]"), size=size, channels=channels)
         yield packed
+
+
+def readable_blocks(
+    paths: Sequence[Path], *, size: int, channels: int, leave_out: Callable[[Path, str], object]
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
+    """Read image files like `packed_blocks`, and go on after those that cannot be read.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    size, channels : int
+        Of the model.
+    leave_out : callable
+        Told each file that cannot be read, and why.
+
+    Yields
+    ------
+    positions : int64 (b,)
+        Of the files in `paths`.
+    images : uint8 (b, size, size, channels)
+    """
+    rows = max(1, BLOCK_BYTES // (size * size * channels))
+    for start in range(0, len(paths), rows):
+        positions, images = [], []
+        for position, path in enumerate(paths[start : start + rows], start):
+            try:
+                images.append(to_array(open_image(path, str(path)), size=size, channels=channels))
+            except MelaError as error:
+                leave_out(path, str(error))
+                continue
+            positions.append(position)
+        if images:
+            yield np.array(positions), np.stack(images)
 
 
 def _fits(block: npt.NDArray[np.uint8], size: int, channels: int) -> bool:

@@ -410,15 +410,26 @@ def broken(tmp_path: Path) -> Iterator[Image.Image]:
         yield image
 
 
+def test_a_path_that_leads_nowhere(model: Path) -> None:
+    message = r"^image 'nowhere.png': expected a readable image, got FileNotFoundError: .*; replace the file$"
+    with pytest.raises(MelaError, match=message):
+        FewShotClassifier.load(model, "cpu").fit(["nowhere.png", "there.png"], ["ash", "elm"])
+
+
 def test_an_open_image_that_cannot_be_decoded(model: Path, broken: Image.Image) -> None:
     message = r"^image 'images\[0\]': expected a readable image, got OSError: .*; replace the file$"
     with pytest.raises(MelaError, match=message):
         FewShotClassifier.load(model, "cpu").transform([broken])
 
 
+LEFT_OUT = "of 12 samples have none); fill it in, or leave these samples out"
+
+
 @pytest.mark.parametrize(
     ("parameters", "labels", "message"),
     [
+        ({}, ["oak", None] * 6, f"labels: expected a value for every sample, got None at position 1 (6 {LEFT_OUT}"),
+        ({}, [1.0, 2.0, np.nan] * 4, f"labels: expected a value for every sample, got nan at position 2 (4 {LEFT_OUT}"),
         ({}, LABELS[:11], "labels: expected one per support image (12), got 11"),
         ({}, ["oak"] * 12, "labels: expected two different ones or more, got only oak; add images of another class"),
         ({"head": "svm"}, LABELS, "head: expected auto or logistic, got 'svm'; correct it"),

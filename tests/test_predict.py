@@ -108,6 +108,49 @@ def test_no_name_is_a_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table["probability"].between(0, 1).all()
 
 
+def test_what_cannot_be_read_costs_itself_alone(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, *USUAL, "--out", "whole.csv") == 0
+    whole = pd.read_csv("whole.csv")
+    Path("query/b.png").write_text("text")
+    Path("query/z.png").symlink_to("/etc/hosts")
+    Path("query/empty").mkdir()
+    save("support/elm/2.png", some_images(1, 20, 18, 3)[0]).write_bytes(b"text")
+    capsys.readouterr()
+    assert run(monkeypatch, *USUAL) == 0
+    table = pd.read_csv("predictions.csv")
+    assert table["path"].tolist() == ["query/a.png", "query/b.png", *whole["path"][1:]]
+    assert table.iloc[1, 1:].isna().all()
+    pd.testing.assert_frame_equal(table.drop(index=1).reset_index(drop=True), whole)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert next(line for line in printed.out.splitlines() if "query/b.png" in line).endswith("not read    │")
+    told = [line for line in printed.out.splitlines() if line.startswith("left out: ")]
+    expected = [
+        r".*: expected at least one image .* in folder 'empty', got none; .*",
+        r"image 'query/b.png': expected a readable image, got .*; replace the file",
+        r"image 'support/elm/2.png': expected a readable image, got .*; replace the file",
+        r"query/notes.txt: no image .*",
+        r"query/z.png: .*: expected links that stay below this folder, .*",
+        "5 in all",
+    ]
+    assert len(told) == len(expected)
+    for line, pattern in zip(told, expected, strict=True):
+        assert re.fullmatch(f"left out: {pattern}", line), line
+
+
+def test_of_many_that_are_left_out_some_are_shown(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(30):
+        Path(f"query/{number}.txt").touch()
+    assert run(monkeypatch, *USUAL) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("left out: ")]
+    assert len(told) == 21
+    assert told[-1] == "left out: 11 more"
+
+
 def only_one_label() -> None:
     for label in LABELS[1:]:
         shutil.rmtree(f"support/{label}")
@@ -145,14 +188,30 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     ),
     "an example that is no image": (
         lambda: Path("support/elm/0.png").write_text("text"),
-        [],
+        ["--strict"],
         "image 'support/elm/0.png': expected a readable image, got UnidentifiedImageError: cannot identify image file "
         "'support/elm/0.png'; replace the file",
     ),
     "a query that is no image": (
         lambda: Path("query/a.png").write_bytes(Path("query/a.png").read_bytes()[:60]),
-        [],
+        ["--strict"],
         "image 'query/a.png': expected a readable image, got .*; replace the file",
+    ),
+    "a query that leads elsewhere": (
+        lambda: Path("query/z.png").symlink_to("/etc/hosts"),
+        ["--strict"],
+        "HERE/query: expected links that stay below this folder, got 'z.png' -> .*; put a copy in its place",
+    ),
+    "a label of which no example can be read": (
+        lambda: [Path(f"support/elm/{number}.png").write_text("text") for number in range(2)],
+        [],
+        "--support: expected an image of 'elm' that can be read, got none; image 'support/elm/1.png': expected a "
+        "readable image, got .*; replace the file",
+    ),
+    "no query that can be read": (
+        lambda: [path.write_text("text") for path in Path("query").rglob("*.png")],
+        [],
+        "--query: expected an image that can be read, got none; image 'query/deeper/still/c.png': expected .*",
     ),
     "no query folder": (
         lambda: shutil.rmtree("query"),
@@ -162,7 +221,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "no query images": (
         lambda: (shutil.rmtree("query/deeper"), Path("query/a.png").unlink()),
         [],
-        "HERE/query: expected at least one image (.avif .*) in folder '.', got none; add images or remove the folder",
+        "--query: expected images in the folder query, got none; add some, or correct the path",
     ),
     "a query whose name is no text": (
         lambda: None,

@@ -1,5 +1,6 @@
 """Classify images by a few examples of each class."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 20
+LeaveOut = Callable[[Path, str], object]
 
 
 def predict(
@@ -24,35 +26,61 @@ def predict(
     ] = "auto",
     out: Annotated[Path, typer.Option(readable=False, help="The csv to write.")] = Path("predictions.csv"),
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first image that cannot be read.")] = False,
 ) -> None:
     """Classify images by a few examples of each class; print the labels, and write them with all probabilities.
 
+    Files that are no images or cannot be read are left out and named; the exit status is 0 all the same.
+
     Example: `mela predict --support examples --query new --out predictions.csv`
     """
+    import numpy as np
     import pandas as pd
 
     from mela.classifier import FewShotClassifier
+    from mela.pictures import readable_blocks
     from mela.text_tables import write_text_csv
 
-    examples, labels = labelled_images(support)
-    images = query_images(query)
+    left_out: list[str] = []
+
+    def leave_out(path: Path, reason: str) -> None:
+        if strict:
+            raise MelaError(reason)
+        left_out.append(reason if str(path) in reason else f"{path}: {reason}")
+
+    examples, labels = labelled_images(support, leave_out, left_out)
+    images = query_images(query, leave_out, left_out)
     classifier = FewShotClassifier.load(model, device, head=head).fit(examples, labels)
-    probabilities = classifier.predict_proba(images)
-    best = probabilities.argmax(axis=1)
+    embedding = classifier.embedding_
+    probabilities = np.full((len(images), len(classifier.classes_)), np.nan)
+    for rows, block in readable_blocks(images, size=embedding.size, channels=embedding.channels, leave_out=leave_out):
+        probabilities[rows] = classifier.predict_proba(block)
+    read = np.isfinite(probabilities).all(axis=1)
+    if not read.any():
+        raise MelaError(f"--query: expected an image that can be read, got none; {left_out[-1]}")
+    best = np.where(read, probabilities.argmax(axis=1), 0)
     table = pd.DataFrame(
         {
             "path": [image.as_posix() for image in images],
-            "label": classifier.classes_[best],
+            "label": np.where(read, classifier.classes_[best], ""),
             "probability": probabilities.max(axis=1),
         }
         | {f"p_{label}": column for label, column in zip(classifier.classes_, probabilities.T, strict=True)}
     )
     write_text_csv(out, table)
-    _print(table, out, classifier.head_)
+    _print(table, left_out, out, classifier.head_)
 
 
-def labelled_images(support: Path) -> tuple[list[Path], list[str]]:
-    """Paths and labels of the images below a folder, in the order of their names.
+def labelled_images(support: Path, leave_out: LeaveOut, left_out: list[str]) -> tuple[list[Path], list[str]]:
+    """Return paths and labels of the images below a folder, in the order of their names.
+
+    Parameters
+    ----------
+    support : Path
+    leave_out : callable
+        Told every image that cannot be read, and why.
+    left_out : list of str
+        Gets a line about everything that is no image.
 
     Raises
     ------
@@ -60,10 +88,11 @@ def labelled_images(support: Path) -> tuple[list[Path], list[str]]:
         There is no such folder, a label has no images, an image lies beside or below the folders of labels, or there
         are fewer than two labels.
     """
-    from mela.data.files import require_folder, walk_images
+    from mela.data.files import open_image, require_folder
 
     require_folder(support, "--support")
-    names_of = dict(walk_images(support))
+    # a label of which all examples are missing would never be predicted
+    names_of = _images_below(support, leave_out, left_out, empty_folders=False)
     for folder, names in names_of.items():
         if folder == "" or "/" in folder:
             raise MelaError(
@@ -75,20 +104,31 @@ def labelled_images(support: Path) -> tuple[list[Path], list[str]]:
             f"--support: expected the folders of two labels or more in {support}, got only {next(iter(names_of))!r}; "
             "add a folder with examples of what it is not"
         )
-    found = [(support / label / name, label) for label, names in names_of.items() for name in names]
+    found = []
+    for label, names in names_of.items():
+        readable = []
+        for path in (support / label / name for name in names):
+            try:
+                open_image(path, str(path))
+                readable.append((path, label))
+            except MelaError as error:
+                leave_out(path, str(error))
+        if not readable:
+            raise MelaError(f"--support: expected an image of {label!r} that can be read, got none; {left_out[-1]}")
+        found += readable
     return [path for path, _ in found], [label for _, label in found]
 
 
-def query_images(query: Path) -> list[Path]:
-    """The images in a folder and the folders below it, in the order of their names, or the one image.
+def query_images(query: Path, leave_out: LeaveOut, left_out: list[str]) -> list[Path]:
+    """Return the images in a folder and the folders below it, in the order of their names, or the one image.
+
+    `leave_out` and `left_out` are as in `labelled_images`.
 
     Raises
     ------
     MelaError
         There is nothing of that name, a folder without an image, or a name that is not valid Unicode.
     """
-    from mela.data.files import walk_images
-
     try:
         str(query).encode()
     except UnicodeEncodeError:
@@ -97,10 +137,32 @@ def query_images(query: Path) -> list[Path]:
         return [query]
     if not query.is_dir():
         raise MelaError(f"--query: expected a folder of images or an image at {query}, got nothing; correct the path")
-    return [query / folder / name for folder, names in walk_images(query) for name in names]
+    names_of = _images_below(query, leave_out, left_out, empty_folders=True)
+    if not names_of:
+        raise MelaError(f"--query: expected images in the folder {query}, got none; add some, or correct the path")
+    return [query / folder / name for folder, names in names_of.items() for name in names]
 
 
-def _print(table: "pd.DataFrame", out: Path, head: str) -> None:
+def _images_below(root: Path, leave_out: LeaveOut, left_out: list[str], *, empty_folders: bool) -> dict[str, list[str]]:
+    """Return the names of the images in every folder below one that has images; others are an error or left out."""
+    from mela.data.files import walk_images
+    from mela.data.problems import AboutFile, refuse
+
+    def report(problem: str) -> None:
+        if isinstance(problem, AboutFile):
+            leave_out(root / problem.path, problem)
+        elif empty_folders:
+            left_out.append(problem)
+        else:
+            refuse(problem)
+
+    def note(path: str, reason: str) -> None:
+        left_out.append(f"{root / path}: {reason}")
+
+    return dict(walk_images(root, report=report, note=note))
+
+
+def _print(table: "pd.DataFrame", left_out: list[str], out: Path, head: str) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -108,9 +170,19 @@ def _print(table: "pd.DataFrame", out: Path, head: str) -> None:
     shown = Table("image", "label", "probability")
     for path, label, probability in zip(*(table[name].head(SHOWN) for name in table.columns[:3]), strict=True):
         # as Text: brackets in a name are no markup
-        shown.add_row(Text(path, overflow="fold"), Text(label, overflow="fold"), f"{probability:.3f}")
+        shown.add_row(Text(path, overflow="fold"), Text(label, overflow="fold"), _shown(probability))
     console = Console()
     console.print(shown)
+    if left_out:
+        for line in sorted(left_out)[:SHOWN]:
+            console.print(Text(f"left out: {line}"), soft_wrap=True)
+        rest = len(left_out) - SHOWN
+        console.print(f"left out: {rest} more" if rest > 0 else f"left out: {len(left_out)} in all", highlight=False)
     more = f", {len(table) - SHOWN} of them not shown" if len(table) > SHOWN else ""
     how = "logistic regression" if head == "logistic" else f"the rule of {head}"
     console.print(Text(f"{out}: {len(table)} images{more}, by {how}"), soft_wrap=True)
+
+
+def _shown(probability: float) -> str:
+    """Return a probability as it is printed; an image that could not be read has none."""
+    return "not read" if probability != probability else f"{probability:.3f}"
