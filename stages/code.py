@@ -1,4 +1,4 @@
-"""Write what stages depend on as far as code goes: hashes of the definitions that their scripts reach."""
+"""Hash the definitions that the scripts of stages reach, which is the code that stages depend on."""
 
 from pathlib import Path
 

@@ -21,6 +21,7 @@ import typer
 from conftest import ROOT, TINY, change
 from PIL import Image
 from ruamel.yaml import YAML
+from shared_calls import Calls
 from shared_matrix import write_matrix
 from test_benchmark_definition import MATRIX, STAGES, filled
 from torch import Tensor
@@ -38,8 +39,10 @@ from mela.label_learner import LabelLearner
 from mela.method import find_method
 from mela.methods.moco import MoCo
 from mela.params import MethodsParams
-from stages import code
+from stages import code as stage_of_code
 from stages.checkpoints import checkpoint as stages_checkpoint
+from stages.definitions.files import OF_BENCHMARK
+from stages.definitions.reaching import Code
 
 TRAINING = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 20}
 TUNING = {"tuning.epochs": 1, "tuning.milestones": [], "tuning.tasks_per_epoch": 10}
@@ -74,6 +77,8 @@ CELLS = [
     ("test_unlabeled", {"method": "moco"}),
     ("test_unlabeled", {"method": "cmc"}),
 ]
+# what these have called, once they have run
+CALLED: list[tuple[str, dict[str, Any], set[str]]] = []
 RAN = ["initial", "protonet", "anil", "merged-rfs", "oracle-s2m2", "merged-rfs-distill-distill", "merged-rfs-finetune"]
 RAN += ["oracle-s2m2-leo", "moco", "cmc"]
 
@@ -102,8 +107,27 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         shutil.copy(ROOT / "benchmark/params.yaml", "benchmark/params.yaml")
         change(preset, TINY | TRAINING | TUNING)
         for stage, item in CELLS:
-            run_cell(stage, item)
+            with Calls() as calls:
+                run_cell(stage, item)
+            CALLED.append((stage, item, calls.names()))
         yield folder
+
+
+@pytest.mark.usefixtures("ran")
+def test_what_cells_call_is_what_they_are_said_to_reach() -> None:
+    """The files of hashes that a cell lists, of its script and its method, name all that it calls.
+
+    A cell that goes on from a model builds the model's method as well, but where that changes the model is due before.
+    """
+    starts, code = OF_BENCHMARK.starts(ROOT), Code(ROOT)
+    assert len(CALLED) == len(CELLS)
+    for stage, item, called in CALLED:
+        files = [filled(name, {"data": "tiny", "seed": 3} | item) for name in STAGES[stage]["deps"] if "/code/" in name]
+        if "start" in item:
+            files.append(f"runs/code/methods/{item['start'].rpartition('-')[2]}.json")
+        hashed = [code.reached(*starts[name.removeprefix("runs/code/").removesuffix(".json")]) for name in files]
+        reached = {part for names in hashed for name in names for part in name.split(",")}
+        assert sorted(called - reached) == [], (stage, item)
 
 
 def test_everything_that_was_trained_is_measured_by_every_rule(ran: Path) -> None:
@@ -558,7 +582,7 @@ def test_the_code_of_each_script_and_method_in_a_file(tmp_path: Path, monkeypatc
     folder = Path("benchmark/runs/code")
 
     def written() -> dict[str, bytes]:
-        code.main(benchmark=True)
+        stage_of_code.main(benchmark=True)
         return {path.relative_to(folder).with_suffix("").as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
 
     before = written()

@@ -1,1 +1,1 @@
-"""The definitions that a script reaches, and a hash for each: the code that a stage depends on."""
+"""A stage depends on the definitions that its script reaches; these modules find and hash them."""

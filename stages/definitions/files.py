@@ -1,4 +1,4 @@
-"""The files of hashes that stages depend on: one for each script, and one for each method."""
+"""Stages depend on files of hashes, one for each script and one for each method, which are written here."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ WRITER = "stages.code"
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """The files of a pipeline, all paths relative to the root of the repository.
+    """Write the files of a pipeline; all paths are relative to the root of the repository.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Files:
     methods: Path | None = None
 
     def starts(self, root: Path) -> dict[str, Start]:
-        """The module behind each file, by the file's name without its suffix, and the name in it that counts.
+        """Return the module behind each file, and the name in it that counts, by the file's name without suffix.
 
         Raises
         ------
@@ -54,7 +54,7 @@ class Files:
         return found
 
     def write(self, root: Path) -> None:
-        """Write all files, and nothing else, into the folder."""
+        """Write all files into the folder, and delete what else is there."""
         code = Code(root)
         contents = {name: code.reached(*start) for name, start in self.starts(root).items()}
         with together():

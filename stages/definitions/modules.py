@@ -1,4 +1,4 @@
-"""A module as the statements at its top: definitions, imports, and what runs whenever the module is imported."""
+"""Modules are read here as the statements at their top: definitions, imports, and what runs at every import."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
@@ -15,7 +15,7 @@ ALWAYS = ":statements"
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import binds to a name: a module, or a name in a module."""
+    """Hold what an import binds to a name: a module, or a name in a module."""
 
     module: str
     name: str | None = None
@@ -23,7 +23,7 @@ class Imported:
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """The statements at the top of a module that bind one name, or all of those that bind none.
+    """Hold the statements at the top of a module that bind one name, or all of those that bind none.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Unit:
 
 
 class Module:
-    """A file of this project, read but never imported.
+    """Hold what is at the top of a file of this project, which is read but never imported.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Module:
             self.units[name] = unit
 
     def bound(self, node: Import) -> Iterator[tuple[str, Imported]]:
-        """Names that an import binds, and to what."""
+        """Yield the names that an import binds, and what it binds them to."""
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.asname:
@@ -148,7 +148,7 @@ class Module:
             yield alias.asname or alias.name, Imported(self.absolute(node), alias.name)
 
     def absolute(self, node: ast.ImportFrom) -> str:
-        """The name of the module that is imported from, where it is given relative to this one as well."""
+        """Return the name of the module that is imported from, which may be given relative to this one."""
         if not node.level:
             return str(node.module)
         parts = self.name.split(".")
@@ -157,19 +157,19 @@ class Module:
 
     @cached_property
     def every_unit(self) -> list[Unit]:
-        """All definitions, and the other statements."""
+        """Return all definitions, and the other statements."""
         return list(dict.fromkeys([*self.units.values(), self.always]))
 
 
 class Tree:
-    """The modules of this project below a folder, each read once."""
+    """Find the modules of a project below a folder, and read each once."""
 
     def __init__(self, root: Path, packages: Iterable[str]) -> None:
         self.root, self.packages = root, frozenset(packages)
         self._modules: dict[str, Module | None] = {}
 
     def find(self, name: str) -> Module | None:
-        """The module of a name; None if it is none of this project."""
+        """Return the module of a name, or None if it is none of this project."""
         if name not in self._modules:
             self._modules[name] = self._read(name)
         return self._modules[name]
@@ -187,7 +187,7 @@ class Tree:
 
 
 def is_text(statement: ast.stmt) -> bool:
-    """Whether a statement is nothing but a text, as docstrings are."""
+    """Return whether a statement is nothing but a text, as docstrings are."""
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
@@ -196,7 +196,7 @@ def is_text(statement: ast.stmt) -> bool:
 
 
 def _bound_by_definition(statement: ast.stmt) -> list[str]:
-    """The names that a definition or an assignment of plain names binds; none for any other statement."""
+    """Return the names that a definition or an assignment binds; none for any other statement."""
     if isinstance(statement, Definition):
         return [statement.name]
     if isinstance(statement, ast.Assign):
@@ -216,7 +216,7 @@ def _bound_by_definition(statement: ast.stmt) -> list[str]:
 
 
 def _here(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """All nodes that run where these statements run: not what is inside of functions."""
+    """Yield the nodes that run when these statements run, which leaves out the bodies of functions."""
     waiting: list[ast.AST] = list(statements)
     while waiting:
         node = waiting.pop(0)

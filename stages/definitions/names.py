@@ -1,4 +1,4 @@
-"""What a name in a module stands for: a definition or a module of this project, or something of another package."""
+"""Names are resolved here: each stands for a definition or a module of this project, or for another package's."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from stages.definitions.modules import Import, Imported, Module, Tree, Unit
 
 @dataclass(frozen=True)
 class Found:
-    """What a name stands for.
+    """Hold what a name stands for.
 
     Attributes
     ----------
@@ -29,12 +29,12 @@ class Found:
     external: bool = False
 
     def as_value(self) -> "Found":
-        """The same, used in any way: all of a module if it is one."""
+        """Return the same for a name that is used in any way, which may reach all of a module."""
         return replace(self, units=tuple(self.module.every_unit)) if self.module else self
 
 
 class Names:
-    """Resolves the names in the modules of a tree.
+    """Resolve the names in the modules of a tree.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Names:
         self._open: set[tuple[str, str]] = set()
 
     def in_module(self, module: Module, name: str) -> Found | None:
-        """What a name at the top of a module stands for; None for one that the module does not bind, as builtins."""
+        """Return what a name at the top of a module stands for; None if the module does not bind it."""
         if (module.name, name) in self._open:
             return None
         self._open.add((module.name, name))
@@ -70,7 +70,7 @@ class Names:
         return Found(self.renamed(f"{module.name}.{name}"), tuple(dict.fromkeys(units)))
 
     def target(self, imported: Imported) -> Found:
-        """What an import leads to."""
+        """Return what an import leads to."""
         module = self.tree.find(imported.module)
         if imported.name is None:
             return self._module(module) if module else Found(imported.module, external=True)
@@ -81,7 +81,7 @@ class Names:
         )
 
     def attribute(self, module: Module, name: str) -> Found:
-        """What an attribute of a module of this project stands for."""
+        """Return what an attribute of a module of this project stands for."""
         if found := self.in_module(module, name):
             return found
         if inside := self.tree.find(f"{module.name}.{name}"):
@@ -98,7 +98,7 @@ class Names:
         return Found(self.renamed(module.name), module=module)
 
     def loaded(self, module: Module, node: Import) -> Iterator[Module]:
-        """The modules of this project that an import statement runs, if they have not run yet."""
+        """Yield the modules of this project that an import statement runs."""
         names = [alias.name for alias in node.names]
         if isinstance(node, ast.ImportFrom):
             start = module.absolute(node)

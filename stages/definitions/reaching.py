@@ -1,4 +1,4 @@
-"""The definitions that a script reaches, through any number of others, and the hash of each."""
+"""Scripts are followed here to all definitions that they reach, through any number of others."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -14,7 +14,7 @@ MAIN = ":script"
 
 
 class Code:
-    """The definitions of a tree of modules.
+    """Hash the definitions of a tree of modules.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Code:
         self._written: Callable[[Unit], Written] = cache(lambda unit: write(unit, self._names))
 
     def reached(self, name: str, start: str | None = None) -> dict[str, str]:
-        """Hashes of all definitions that a module reaches, by their names.
+        """Return hashes of all definitions that a module reaches, by their names.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Code:
 
 
 class _Walk:
-    """All units that are used, and all modules that are imported on the way."""
+    """Collect all units that are used, and all modules that are imported on the way."""
 
     def __init__(self, names: Names, written: Callable[[Unit], Written]) -> None:
         self.names, self.written = names, written
@@ -104,7 +104,7 @@ class _Walk:
                     self.units[unit] = None
 
     def all(self) -> list[Unit]:
-        """Every unit that is used by those that are known, or by others that these use."""
+        """Return every unit that is used by those that are known, or by others that these use."""
         seen: dict[Unit, None] = {}
         while new := [unit for unit in self.units if unit not in seen]:
             for unit in new:
@@ -115,7 +115,7 @@ class _Walk:
 
 
 def renaming(renamed: Mapping[str, str]) -> Callable[[str], str]:
-    """Rename a dotted name by the longest of its beginnings that is renamed."""
+    """Return a function that renames a dotted name by the longest beginning that has another name."""
 
     def rename(name: str) -> str:
         parts = name.split(".")
@@ -128,7 +128,7 @@ def renaming(renamed: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def scripts(root: Path, folder: Path) -> list[str]:
-    """Names of the modules in a folder that can be started."""
+    """Return the names of the modules in a folder that can be started."""
     found = []
     for path in sorted((root / folder).glob("*.py")):
         text = path.read_text(encoding="utf-8")

@@ -9,9 +9,10 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -29,7 +30,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """What a dvc.yaml says of a stage, with its variables filled in.
+    """Hold what a dvc.yaml says of a stage, with its variables filled in.
 
     Attributes
     ----------
@@ -44,7 +45,7 @@ class Stage:
 
 @dataclass(kw_only=True)
 class Side:
-    """A pipeline at one revision.
+    """Hold a pipeline at one revision.
 
     Attributes
     ----------
@@ -65,7 +66,7 @@ class Side:
 
     @classmethod
     def read(cls, root: Path, folder: Path) -> "Side":
-        """Read a dvc.yaml, and write what its stages `code` write."""
+        """Read a dvc.yaml, and run its stages of code."""
         from dvc.dependency import ParamsDependency
         from dvc.repo import Repo
 
@@ -87,14 +88,17 @@ class Side:
         return side
 
     def file(self, dep: str) -> dict[str, Any]:
-        """A dependency that is there, as a lock file writes it."""
-        content = (self.root / self.folder / dep).read_bytes()
+        """Return a dependency as a lock file writes it; nothing but its path if it is missing."""
+        path = self.root / self.folder / dep
+        if not path.is_file():
+            return {"path": dep}
+        content = path.read_bytes()
         digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
         return {"path": dep, "hash": "md5", "md5": digest, "size": len(content)}
 
 
 def is_code(stage: str) -> bool:
-    """Whether a stage only writes down what the code of others is."""
+    """Return whether a stage only writes down what the code of others is."""
     return stage == "code" or stage.startswith("code_")
 
 
@@ -104,26 +108,32 @@ def main(
     moved: Annotated[
         list[str] | None, typer.Option(help="OLD=NEW: a module or definition that has another name now")
     ] = None,
-    accept: Annotated[list[str] | None, typer.Option(help="a definition that differs and still does the same")] = None,
+    accept: Annotated[
+        list[str] | None, typer.Option(help="a definition that differs and still does the same; may have a *")
+    ] = None,
 ) -> None:
-    """Rewrite dvc.lock and benchmark/dvc.lock for code that differs in no definition that a stage reaches."""
+    """Rewrite dvc.lock and benchmark/dvc.lock for code that is the same in all definitions that stages reach."""
     renamed = dict(_pair(text) for text in moved or [])
-    with _clone(old) as before, _clone(new) if new else _here() as after:
+    with _clone(old) as before, _clone(new) if new else nullcontext(Path()) as after:
         locks = [
             Lock(folder / "dvc.lock", Side.read(before, folder), Side.read(after, folder), files, renamed)
             for folder, files in PIPELINES.items()
             if (folder / "dvc.lock").is_file()
         ]
         for lock in locks:
-            lock.carry_over(frozenset(accept or []))
-    if problems := {name: stages for lock in locks for name, stages in lock.problems.items()}:
+            lock.carry_over(accept or [])
+    problems: dict[str, list[str]] = {}
+    for lock in locks:
+        for name, stages in lock.problems.items():
+            problems.setdefault(name, []).extend(dict.fromkeys(stages))
+    if problems:
         raise MelaError(_refusal(old, problems))
     for lock in locks:
         lock.write()
 
 
 class Lock:
-    """A lock file that is being carried over."""
+    """Carry a lock file over."""
 
     def __init__(self, path: Path, old: Side, new: Side, files: Files, renamed: Mapping[str, str]) -> None:
         from dvc.utils.serialize import load_yaml
@@ -134,12 +144,13 @@ class Lock:
         self.problems: dict[str, list[str]] = {}
         packages = (*PACKAGES, *(name.split(".")[0] for pair in renamed.items() for name in pair))
         self._before, self._after = Code(old.root, packages, renamed), Code(new.root, packages)
+        self._now = renaming(renamed)
         self._former = renaming({now: before for before, now in renamed.items()})
         self._differences: dict[str, list[str]] = {}
         self.carried, self.due = 0, 0
 
-    def carry_over(self, accepted: frozenset[str]) -> None:
-        """Give each stage that is up to date the new dependencies, or note why that cannot be."""
+    def carry_over(self, accepted: Sequence[str]) -> None:
+        """Give each stage that was up to date its new dependencies, or note what differs."""
         entries: dict[str, Entry] = self.content["stages"]
         for name in list(entries):
             if is_code(name):
@@ -153,23 +164,23 @@ class Lock:
             self.carried += 1
 
     def _is_current(self, name: str, entry: Entry) -> bool:
-        """Whether a stage ran with the code of the old revision."""
+        """Return whether a stage has run with the code of the old revision."""
         stage = self.old.stages[name]
         locked = {dep["path"]: dep for dep in entry.get("deps", [])}
         return _words(entry["cmd"]) == _words(stage.command) and all(
             dep in locked and locked[dep] == self.old.file(dep) for dep in stage.deps if dep in self.old.code
         )
 
-    def _carried(self, name: str, entry: Entry, accepted: frozenset[str]) -> Entry:
+    def _carried(self, name: str, entry: Entry, accepted: Sequence[str]) -> Entry:
         before, after = self.old.stages[name], self.new.stages[name]
-        if _values(before.command) != _values(after.command):
+        if [self._now(word) for word in _values(before.command)] != _values(after.command):
             self.problems.setdefault(f"the command of {name.split('@')[0]}", []).append(name)
         locked = {dep["path"]: dep for dep in entry.get("deps", [])}
         deps = []
         for dep in after.deps:
             if dep in self.new.code:
                 for difference in self._compared(dep):
-                    if difference not in accepted:
+                    if not any(fnmatchcase(difference, pattern) for pattern in accepted):
                         self.problems.setdefault(difference, []).append(name)
                 deps.append(self.new.file(dep))
             elif dep in locked:
@@ -179,11 +190,16 @@ class Lock:
         return entry | {"cmd": after.command, "deps": deps}
 
     def _compared(self, dep: str) -> list[str]:
-        """Definitions behind a file of hashes that are not the same in both trees."""
+        """Return the definitions behind a file of hashes that are not the same in both trees."""
         if dep not in self._differences:
             out = (self.new.root / self.files.out).resolve()
             file = (self.new.root / self.new.folder / dep).resolve()
-            module, start = self.starts[file.relative_to(out).with_suffix("").as_posix()]
+            behind = self.starts.get(file.relative_to(out).with_suffix("").as_posix())
+            if behind is None:
+                raise MelaError(
+                    f"{self.path.with_suffix('.yaml')}: {dep}: no script or method has this file; correct it"
+                )
+            module, start = behind
             before, after = self._before.reached(self._former(module), start), self._after.reached(module, start)
             changed = [one for one in after if after[one] != before.get(one)]
             # what is no longer reached follows from another change, unless it acts by itself
@@ -192,7 +208,7 @@ class Lock:
         return self._differences[dep]
 
     def write(self) -> None:
-        """Write the lock file, as DVC does."""
+        """Write the lock file as DVC does."""
         from dvc.utils.serialize import dump_yaml
 
         dump_yaml(self.path, self.content)
@@ -201,7 +217,7 @@ class Lock:
 
 
 def _values(command: str) -> list[str]:
-    """The words of a command but for the names of options."""
+    """Return the words of a command without the names of its options."""
     return [word for word in _words(command) if not word.startswith("--")]
 
 
@@ -217,14 +233,14 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _refusal(old: str, problems: Mapping[str, list[str]]) -> str:
-    shown = "; ".join(
-        f"{name} (reached by {stages[0]}{f' and {len(stages) - 1:,} more' if stages[1:] else ''})"
-        for name, stages in list(problems.items())[:10]
-    )
-    more = f", and {len(problems) - 10} more" if len(problems) > 10 else ""
+    """Print a line for each difference; return the line that the program ends with."""
+    for name, stages in problems.items():
+        kinds = sorted({stage.split("@")[0] for stage in stages})
+        log.info(f"{name}: not the same as at {old}; reached by {', '.join(kinds)} ({len(stages):,} in all)")
+    few = ", ".join(list(problems)[:3]) + (f" and {len(problems) - 3:,} more" if len(problems) > 3 else "")
     return (
-        f"not the same as at {old}: {shown}{more}; nothing was written; run the stages again, or name with --accept "
-        "what still does the same"
+        f"stages reach what is not the same as at {old}: {few}; nothing was written; run these stages again, or name "
+        "with --accept what still does the same"
     )
 
 
@@ -239,21 +255,19 @@ def _run(command: str, folder: Path) -> None:
 
 
 @contextmanager
-def _here() -> Iterator[Path]:
-    yield Path()
-
-
-@contextmanager
 def _clone(revision: str) -> Iterator[Path]:
-    """The files of a revision."""
+    """Yield a folder with the files of a revision, which is deleted at the end."""
+
+    def git(*arguments: str) -> str:
+        ended = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)  # noqa: S603, S607
+        if ended.returncode:
+            raise MelaError(f"{revision}: {' '.join(ended.stderr.split())}; give a revision of this repository")
+        return ended.stdout.strip()
+
+    commit = git("rev-parse", "--verify", f"{revision}^{{commit}}")
     with TemporaryDirectory() as folder:
-        for command in (
-            ["git", "clone", "--quiet", "--shared", "--no-checkout", ".", folder],
-            ["git", "-C", folder, "checkout", "--quiet", "--detach", revision],
-        ):
-            ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-            if ended.returncode:
-                raise MelaError(f"{revision}: {' '.join(ended.stderr.split())}; give a revision of this repository")
+        git("clone", "--quiet", "--shared", "--no-checkout", ".", folder)
+        git("-C", folder, "checkout", "--quiet", "--detach", commit)
         yield Path(folder)
 
 

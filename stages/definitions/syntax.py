@@ -1,4 +1,4 @@
-"""The text of a definition that is hashed: its syntax tree without docstrings, with the full names of what it uses."""
+"""Definitions are hashed here: their syntax trees without docstrings, and with the full names of what they use."""
 
 import ast
 import hashlib
@@ -31,7 +31,7 @@ HARMLESS = {
 
 @dataclass(frozen=True)
 class Written:
-    """What is known of a unit.
+    """Hold what is known of a unit.
 
     Attributes
     ----------
@@ -53,19 +53,19 @@ class Written:
 
 @dataclass
 class _Scope:
-    """The names that a function binds, and those of them that its imports bind."""
+    """Hold the names that a function binds, and those of them that its imports bind."""
 
     names: set[str] = field(default_factory=set)
     imported: dict[str, Imported] = field(default_factory=dict)
 
 
 def write(unit: Unit, names: Names) -> Written:
-    """Hash a unit, and say what it uses."""
+    """Hash a unit, and find what it uses."""
     return write_statements(unit.module, unit.statements, names)
 
 
 def write_statements(module: Module, statements: list[ast.stmt], names: Names) -> Written:
-    """Hash statements of a module, and say what they use."""
+    """Hash statements of a module, and find what they use."""
     writer = _Writer(module, names)
     text = writer.statements(statements)
     acts = any(writer.acts(statement) for statement in statements)
@@ -78,7 +78,7 @@ def write_statements(module: Module, statements: list[ast.stmt], names: Names) -
 
 
 class _Writer:
-    """Writes trees as text, and remembers what they use."""
+    """Write trees as text, and remember what they use."""
 
     def __init__(self, module: Module, names: Names) -> None:
         self.module, self.names = module, names
@@ -87,7 +87,7 @@ class _Writer:
         self.scopes: list[_Scope] = []
 
     def text(self, value: object) -> str:
-        """Any part of a tree."""
+        """Return the text of any part of a tree."""
         if isinstance(value, list):
             if value and all(isinstance(one, ast.stmt) for one in value):
                 return self.statements(value)
@@ -103,7 +103,7 @@ class _Writer:
         return self._fields(value)
 
     def statements(self, statements: Iterable[ast.stmt]) -> str:
-        """Statements, of which texts alone say nothing, and imports in a row may have any order."""
+        """Return the text of statements; docstrings are left out, and imports in a row are sorted."""
         parts: list[str] = []
         imports: set[str] = set()
         for statement in statements:
@@ -115,7 +115,7 @@ class _Writer:
         return f"[{';'.join([*parts, *sorted(imports)])}]"
 
     def acts(self, statement: ast.stmt) -> bool:
-        """Whether a definition may do more than bind its name: register something, say."""
+        """Return whether a definition may do more than bind its name, such as register something."""
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for decorator in statement.decorator_list:
                 found = self._found(decorator.func if isinstance(decorator, ast.Call) else decorator)
@@ -127,7 +127,7 @@ class _Writer:
         return any(isinstance(one, Function) for unit in functions for one in unit.statements)
 
     def _class_acts(self, node: ast.ClassDef, seen: set[Unit]) -> bool:
-        """Whether a class of this project that it is made from is told of it."""
+        """Return whether code of this project runs when a class is derived."""
         for base in [*node.bases, *(keyword.value for keyword in node.keywords if keyword.arg == "metaclass")]:
             found = self._found(base.value if isinstance(base, ast.Subscript) else base)
             if base not in node.bases and found and not found.external:
@@ -142,7 +142,7 @@ class _Writer:
         return False
 
     def _fields(self, node: ast.AST, *leave_out: str) -> str:
-        """All that a node has; what is empty is left out, since versions of Python differ in it."""
+        """Return the text of a node; empty fields are left out, since versions of Python differ in them."""
         fields = []
         for name, value in ast.iter_fields(node):
             if value is None or value == [] or name in ("kind", "type_comment", *leave_out):
@@ -155,7 +155,7 @@ class _Writer:
         return f"{type(node).__name__}({','.join(fields)})"
 
     def _annotation(self, node: ast.AST) -> None:
-        """See what is named in the texts of an annotation."""
+        """Find what is named in the texts of an annotation."""
         for part in ast.walk(node):
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
                 try:
@@ -178,7 +178,7 @@ class _Writer:
         return f"<{'.'.join([found.label, *rest])}{stored}>"
 
     def _along(self, found: Found, rest: list[str]) -> tuple[Found, list[str]]:
-        """Follow attributes of modules."""
+        """Follow the attributes of modules as far as they go."""
         while rest and (found.module or found.external):
             if found.module:
                 found = self.names.attribute(found.module, rest[0])
@@ -188,7 +188,7 @@ class _Writer:
         return found, rest
 
     def _found(self, node: ast.expr) -> Found | None:
-        """What a dotted name stands for, if it is one."""
+        """Return what a dotted name stands for; None for any other expression."""
         rest: list[str] = []
         while isinstance(node, ast.Attribute):
             rest.append(node.attr)
@@ -197,7 +197,7 @@ class _Writer:
         return self._along(found, rest[::-1])[0] if found else None
 
     def _at(self, name: str) -> Found | None:
-        """What a name stands for here; None for those that a function binds itself, and for builtins."""
+        """Return what a name stands for here; None if a function binds it, or if it is built in."""
         for scope in reversed(self.scopes):
             if name in scope.imported:
                 return self.names.target(scope.imported[name])
@@ -252,7 +252,7 @@ class _Writer:
 
 
 def _own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes of a function that bind names in it, and not in functions or classes inside of it."""
+    """Yield the nodes that bind names in a function, and not in functions or classes inside of it."""
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
