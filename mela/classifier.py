@@ -22,7 +22,7 @@ from mela.pictures import Pictures, list_pictures
 
 FINAL = "models/final.safetensors"
 AUTO, LOGISTIC = "auto", "logistic"
-OF_HEADS = ("coef_", "intercept_", "n_iter_", "support_", "targets_")
+OF_HEADS = ("coef_", "intercept_", "n_iter_", "temperature_", "support_", "targets_")
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -68,6 +68,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         b, of the logistic head alone.
     n_iter_ : int
         Newton steps of the logistic head alone.
+    temperature_ : float
+        Number by which `predict_proba` divides the logits of the logistic head, so that probabilities mean what they
+        say. The stage ``evaluate`` has fitted it on validation tasks of about as many shots; 1 where it has not.
     support_ : float32 (n, ...)
         What the method's rule needs of each support image, where it classifies.
     targets_ : int64 (n,)
@@ -93,6 +96,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     coef_: Floats
     intercept_: Floats
     n_iter_: int
+    temperature_: float
     support_: Features
     targets_: npt.NDArray[np.int64]
     embedding_: Embedding
@@ -181,6 +185,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "coef_": heads.weights[0],
                 "intercept_": heads.intercepts[0, :, 0],
                 "n_iter_": heads.iterations,
+                "temperature_": self._temperature(embedding, len(pictures) / len(classes)),
             }
         for name in OF_HEADS:
             self.__dict__.pop(name, None)
@@ -193,8 +198,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[best]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities (n, K) of `classes_`; rows sum to 1."""
-        logits = self._logits(X)
+        """Return probabilities (n, K) of `classes_`, calibrated where the model has been; rows sum to 1."""
+        logits = self._logits(X) / (self.temperature_ if self.head_ == LOGISTIC else 1.0)
         exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
         return exponentials / exponentials.sum(axis=1, keepdims=True)
 
@@ -257,6 +262,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"max_iter: logistic regression did not converge in {self.max_iter} iterations (C={self.C:g}); raise it"
             )
         return heads
+
+    def _temperature(self, embedding: Embedding, shots: float) -> float:
+        """Return the temperature for heads of the model that are fitted as those of ``evaluate`` were."""
+        if embedding.temperatures is None or self.support_copies > 1:
+            return 1.0
+        return embedding.temperatures.of(shots, self.C)
 
     def _copies(self, embedding: Embedding, pictures: Pictures) -> Iterator[Iterator[Features]]:
         """Features of the images as they are, or of one augmented copy of each after the other."""

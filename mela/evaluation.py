@@ -1,6 +1,7 @@
 """Meta-test: accuracy of a logistic head on the features of frozen tasks (Eq. 8)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,9 @@ from mela.watching import SILENT, Watch
 Lookup = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]]
 Labels = npt.NDArray[np.int64]
 Rule = Callable[[TaskGroup, str], Labels]
+Floats = npt.NDArray[np.float64]
+Keep = Callable[[str, TaskGroup, Floats], object]
+KeepTasks = Callable[[TaskGroup, Floats], object]
 Solver = Literal["batched", "sklearn"]
 
 BLOCK_BYTES = 2**23
@@ -62,6 +66,7 @@ def evaluate_tasks(
     max_iter: int,
     solver: Solver = "batched",
     copies: Lookup | None = None,
+    keep: Keep | None = None,
 ) -> pd.DataFrame:
     """Accuracy of every task in every setting it allows.
 
@@ -83,6 +88,9 @@ def evaluate_tasks(
     copies : callable, optional
         To float32 (..., r, m) features of r augmented copies of the support images. With it each setting is evaluated a
         second time as ``k_shot_rx``, where the copies take the place of the images, as in RFS.
+    keep : callable, optional
+        Told a setting, some tasks and the logits (t, K, q) of their queries, where copies take no part; threads may
+        call it at once.
 
     Returns
     -------
@@ -92,7 +100,8 @@ def evaluate_tasks(
     def rule(support: Lookup) -> Rule:
         def predict(group: TaskGroup, setting: str) -> Labels:
             try:
-                return predictions(group, support, lookup, C=C, max_iter=max_iter, solver=solver)
+                own = None if keep is None or support is not lookup else partial(keep, setting)
+                return predictions(group, support, lookup, C=C, max_iter=max_iter, solver=solver, keep=own)
             except _NotConvergedError as error:
                 task = tasks.task_ids[error.position]
                 raise MelaError(
@@ -151,7 +160,16 @@ class _NotConvergedError(Exception):
         self.position = position
 
 
-def predictions(group: TaskGroup, support: Lookup, query: Lookup, *, C: float, max_iter: int, solver: Solver) -> Labels:
+def predictions(
+    group: TaskGroup,
+    support: Lookup,
+    query: Lookup,
+    *,
+    C: float,
+    max_iter: int,
+    solver: Solver,
+    keep: KeepTasks | None = None,
+) -> Labels:
     """Predicted labels (t, q) of tasks of one shape.
 
     Parameters
@@ -161,9 +179,11 @@ def predictions(group: TaskGroup, support: Lookup, query: Lookup, *, C: float, m
         Features of the support images (..., r, m), r times each, and of the query images (..., 1, m).
     C, max_iter, solver
         See `evaluate_tasks`.
+    keep : callable, optional
+        Told some of the tasks and the logits (t, K, q) of their queries.
     """
     predict = _predict_batched if solver == "batched" else _predict_each
-    return predict(group, support, query, C, max_iter)
+    return predict(group, support, query, C, max_iter, keep or _forget)
 
 
 def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32], Labels]:
@@ -173,12 +193,20 @@ def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32
     return features.reshape(t, n * r, m), group.support_labels.repeat(r, axis=1)
 
 
-def _predict_batched(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int) -> Labels:
+def _forget(group: TaskGroup, logits: Floats) -> None:
+    """Keep no logits."""
+
+
+def _predict_batched(
+    group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks
+) -> Labels:
     def predict(part: TaskGroup) -> Labels:
         heads = fit_heads(*support_of(part, support), part.ways, C=C, max_iter=max_iter)
         if not heads.converged.all():
             raise _NotConvergedError(int(part.positions[heads.converged.argmin()]))
-        return heads.logits(query(part.query)[:, :, 0]).argmax(axis=1)
+        logits = heads.logits(query(part.query)[:, :, 0])
+        keep(part, logits)
+        return logits.argmax(axis=1)
 
     _, n, m = support_of(group[:1], support)[0].shape
     size = max(1, BLOCK_BYTES // (4 * m * (n + group.query.shape[1]) + 8 * n**2))
@@ -186,7 +214,7 @@ def _predict_batched(group: TaskGroup, support: Lookup, query: Lookup, C: float,
     return np.concatenate(on_all_threads(predict, blocks))
 
 
-def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int) -> Labels:
+def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks) -> Labels:
     from sklearn.exceptions import ConvergenceWarning
 
     predicted = np.empty(group.query.shape, dtype=np.int64)
@@ -198,7 +226,12 @@ def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, ma
                 head = fit_head(features, labels, C=C, max_iter=max_iter)
             except ConvergenceWarning:
                 raise _NotConvergedError(int(one.positions[0])) from None
-            predicted[i] = head.predict(query(one.query)[0, :, 0])
+            features = query(one.query)[0, :, 0]
+            predicted[i] = head.predict(features)
+            logits = head.decision_function(features)
+            # of two classes it gives the difference alone
+            columns = np.stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits.T
+            keep(one, columns[None].astype(np.float64))
     return predicted
 
 
@@ -215,6 +248,7 @@ def evaluate_model(
     augmentation: Augmentation,
     seed: int,
     watch: Watch = SILENT,
+    keep: Keep | None = None,
 ) -> pd.DataFrame:
     """`evaluate_tasks` for an embedding: features of all images once, and of all support images for each copy.
 
@@ -233,11 +267,13 @@ def evaluate_model(
         Of the augmentation.
     watch : Watch
         Counts images.
+    keep : callable, optional
+        See `evaluate_tasks`.
     """
     plain, augmented = feature_lookups(
         backbone, images, tasks, copies=copies, augmentation=augmentation, seed=seed, watch=watch
     )
-    return evaluate_tasks(plain, tasks, shots=shots, C=C, max_iter=max_iter, solver=solver, copies=augmented)
+    return evaluate_tasks(plain, tasks, shots=shots, C=C, max_iter=max_iter, solver=solver, copies=augmented, keep=keep)
 
 
 def feature_lookups(

@@ -128,6 +128,7 @@ few images of each class.
 ## Accuracy
 
 {_accuracy(origin)}
+{_calibration(origin)}
 ## Licence
 
 The code of MeLa is under the MIT licence. The licence of the data that the model was trained on is for you to state,
@@ -230,4 +231,26 @@ def _accuracy(origin: Provenance | None) -> str:
         f"Of logistic regression (C = {origin.head['C']:g}) on features of length 1, on "
         f"{tested_on(known=origin.data['name'] != 'tasks')}, whose images no training task has; intervals are over "
         f"tasks, of one training.\n\n{_table(head, rows)}"
+    )
+
+
+def _calibration(origin: Provenance | None) -> str:
+    """Say how far probabilities of a logistic head can be trusted, and by which temperatures."""
+    found = origin.evaluation.get("calibration", {}).get(origin.embedding, {}) if origin else {}
+    rows = [
+        (
+            setting.replace("_", "-"),
+            f"{values['temperature']:.3g}",
+            *("not measured" if values[name] is None else f"{values[name]:.1f}" for name in ("ece_before", "ece")),
+        )
+        for setting, values in found.items()
+        if values["temperature"] is not None
+    ]
+    if not rows:
+        return "Probabilities are not calibrated.\n"
+    head = ("setting", "temperature", "calibration error before, %", "after, %")
+    return (
+        "Divided by the temperature, the logits of that head give calibrated probabilities; the most probable class "
+        "stays the same. Each temperature is fitted on validation tasks. The expected calibration error (15 bins) is "
+        f"measured on test tasks.\n\n{_table(head, rows)}"
     )

@@ -24,7 +24,8 @@ def overview(label: Content, scores: Content, evaluation: Content) -> dict[str, 
     dict
         ``clusters``; ``true_classes`` and ``ari`` where there is truth; ``tasks_clustered`` in percent; and for every
         setting, such as ``5_shot``, what is measured on test tasks, in percent: ``initial``, ``final``, their paired
-        difference ``gain`` and the half width ``gain_ci95`` of its 95% interval.
+        difference ``gain`` and the half width ``gain_ci95`` of its 95% interval; and ``ece``, the expected calibration
+        error of the final embedding's probabilities, where they were calibrated.
     """
     found = {"clusters": label["clusters"], "tasks_clustered": label["tasks_clustered"]}
     found |= {name: scores[name] for name in ("true_classes", "ari") if name in scores}
@@ -36,6 +37,9 @@ def overview(label: Content, scores: Content, evaluation: Content) -> dict[str, 
             "gain": gain["mean"],
             "gain_ci95": gain["ci95"],
         }
+        calibrated = evaluation.get("calibration", {}).get("mela", {}).get(setting)
+        if calibrated and calibrated["temperature"] is not None and calibrated["ece"] is not None:
+            found[setting]["ece"] = calibrated["ece"]
     return found
 
 

@@ -21,6 +21,7 @@ from mela.images import to_unit
 from mela.learned import load_learned
 from mela.learner import Learner
 from mela.pictures import Pictures, packed_blocks
+from mela.temperatures import Temperatures, read_temperatures
 
 Features = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
@@ -43,6 +44,8 @@ class Embedding:
         What has learned it, if that is in the file.
     learner : Learner or None
         The method around the same backbone, if it has a rule of its own.
+    temperatures : Temperatures or None
+        Of the logistic head, where the model has been calibrated.
     """
 
     backbone: Backbone
@@ -50,6 +53,7 @@ class Embedding:
     channels: int
     method: str | None = None
     learner: Learner | None = None
+    temperatures: Temperatures | None = None
     # some rules change the network while they are at work
     _alone: Any = field(default_factory=Lock, repr=False)
 
@@ -67,7 +71,8 @@ class Embedding:
         with torch.inference_mode(mode=False):
             found = load_learned(path, choose_device(device))
         learner = found.learner if isinstance(found.learner, Learner) else None
-        return cls(found.backbone, found.configuration["size"], found.configuration["channels"], found.method, learner)
+        size, channels = found.configuration["size"], found.configuration["channels"]
+        return cls(found.backbone, size, channels, found.method, learner, read_temperatures(path))
 
     def blocks(self, pictures: Pictures, name: str, change: Callable[[Tensor], Tensor] = to_unit) -> Iterator[Features]:
         """Features (b, m) of images, a block of them at a time."""

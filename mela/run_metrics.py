@@ -71,6 +71,14 @@ class Interval(Metrics):
     ci95: float = Field(ge=0)
 
 
+class Calibration(Metrics):
+    """Of probabilities: the temperature, and the expected calibration error in percent before and with it."""
+
+    temperature: float | None
+    ece_before: float | None
+    ece: float | None
+
+
 class Evaluation(Metrics):
     """Of ``evaluate``: by setting, such as ``5_shot``."""
 
@@ -78,6 +86,7 @@ class Evaluation(Metrics):
     mela: dict[str, Interval]
     gain: dict[str, Interval]
     tasks: dict[str, int]
+    calibration: dict[str, dict[str, Calibration]] = Field(default_factory=dict)
 
 
 def read_metrics(path: Path, kind: type[Metrics]) -> dict[str, Any]:

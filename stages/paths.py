@@ -38,6 +38,7 @@ PURITIES = RESULTS / "score_labels/clusters.csv"
 PRETRAIN_METRICS = RESULTS / "pretrain/metrics.json"
 PRETRAIN_CURVE = RESULTS / "pretrain/curve.csv"
 EVALUATE_METRICS = RESULTS / "evaluate/metrics.json"
+TEMPERATURES = Path("models/temperatures.json")
 PER_TASK = RESULTS / "evaluate/per_task.parquet"
 MAP = RESULTS / "map/points.csv"
 REPORT = RESULTS / "report"

@@ -215,6 +215,16 @@ def test_the_initial_embedding_has_its_own_figures(copied: Path, run: Callable[.
     assert "quality" not in card
 
 
+def test_the_card_says_how_probabilities_are_calibrated(copied: Path, run: Callable[..., str]) -> None:
+    run("--torch", "psi.pt2")
+    card = Path("psi.pt2.md").read_text(encoding="utf-8")
+    found = store.read_json(Path("results/evaluate/metrics.json"))["calibration"]["mela"]
+    for setting, values in found.items():
+        row = f"{values['temperature']:.3g} | {values['ece_before']:.1f} | {values['ece']:.1f}"
+        assert f"| {setting.replace('_', '-')} | {row} |\n" in card
+    assert "not calibrated" not in card
+
+
 def test_what_is_not_known_is_not_claimed(run: Callable[..., str]) -> None:
     run("--torch", "psi.pt2")
     card = Path("psi.pt2.md").read_text(encoding="utf-8")
@@ -222,6 +232,7 @@ def test_what_is_not_known_is_not_claimed(run: Callable[..., str]) -> None:
         "## Training\n\nNot known: this is not a model of the last run in the folder where it was exported.\n" in card
     )
     assert "## Accuracy\n\nNot measured.\n" in card
+    assert "\nProbabilities are not calibrated.\n" in card
 
 
 def test_dvc_knows_a_model_by_its_content(copied: Path) -> None:

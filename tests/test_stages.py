@@ -16,10 +16,12 @@ from conftest import ROOT, STAGES, change, run_stages
 from PIL import Image
 from test_pipeline_definition import listed
 
-from mela import evaluation, store
+from mela import FewShotClassifier, evaluation, store
 from mela.errors import MelaError
 from mela.logistic import fit_head
 from mela.params import BLOCKS, Block, RuntimeParams
+from mela.temperatures import Temperatures, read_temperatures
+from stages import paths
 
 
 def metrics(stage: str) -> dict[str, Any]:
@@ -64,6 +66,55 @@ def test_metrics_have_the_promised_keys(copied: Path) -> None:
     test = per_task[(per_task["split"] == "test") & (per_task["model"] == "mela") & (per_task["setting"] == "5_shot")]
     assert len(test) == 12
     assert test["accuracy"].mean() == pytest.approx(evaluation["mela"]["5_shot"]["mean"])
+
+
+def test_probabilities_are_calibrated_on_validation_tasks_alone(copied: Path) -> None:
+    found = metrics("evaluate")
+    for name in ("initial", "mela"):
+        assert set(found["calibration"][name]) == {"1_shot", "5_shot"}
+        for values in found["calibration"][name].values():
+            assert values["temperature"] > 0
+    assert metrics("")["5_shot"]["ece"] == found["calibration"]["mela"]["5_shot"]["ece"]
+    before = paths.TEMPERATURES.read_bytes()
+    tasks = pd.read_parquet(paths.TEST)
+    # other test tasks judge the same temperatures
+    store.write_table(
+        paths.TEST, tasks[tasks["task_id"] < tasks["task_id"].max()], store.MANIFEST, stage="manifest", params={}
+    )
+    run_stages("evaluate")
+    assert paths.TEMPERATURES.read_bytes() == before
+    assert metrics("evaluate")["calibration"] != found["calibration"]
+
+
+def test_a_calibrated_model_predicts_the_same_with_other_probabilities(copied: Path) -> None:
+    images, tasks = store.open_images(paths.IMAGES), pd.read_parquet(paths.TEST)
+    task = tasks[tasks["task_id"] == tasks["task_id"].min()]
+    support, query = (task[task["role"] == role] for role in ("support", "query"))
+
+    def fitted() -> FewShotClassifier:
+        return FewShotClassifier.load(paths.FINAL, "cpu").fit(images[support["image_id"]], support["local_label"])
+
+    calibrated = fitted()
+    temperature = metrics("evaluate")["calibration"]["mela"]["5_shot"]["temperature"]
+    assert calibrated.temperature_ == temperature != 1
+    paths.TEMPERATURES.unlink()
+    plain = fitted()
+    assert plain.temperature_ == 1
+    queries = images[query["image_id"]]
+    np.testing.assert_array_equal(calibrated.predict(queries), plain.predict(queries))
+    powers = plain.predict_proba(queries) ** (1 / temperature)
+    expected = powers / powers.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(calibrated.predict_proba(queries), expected, rtol=1e-6)
+
+
+def test_without_validation_tasks_there_are_no_temperatures(copied: Path) -> None:
+    change(Path("params.yaml"), {"tasks.val": 0})
+    run_stages("manifest", "evaluate", "report")
+    found = metrics("evaluate")["calibration"]["mela"]["5_shot"]
+    assert found["temperature"] is None
+    assert found["ece"] == found["ece_before"] > 0
+    assert "ece" not in metrics("")["5_shot"]
+    assert read_temperatures(paths.FINAL) == Temperatures(C=1.0, temperatures={})
 
 
 def test_report_shows_the_run(copied: Path) -> None:
