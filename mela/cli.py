@@ -9,6 +9,7 @@ import typer
 from mela.commands import data, label
 from mela.commands.export import export
 from mela.commands.predict import predict
+from mela.commands.run import run
 from mela.errors import MelaError
 from mela.output import ending_in_one_line, log, speak
 from mela.preset_folder import find_presets
@@ -42,6 +43,8 @@ def _group(
     - `dvc repro` runs the stages whose inputs, code or parameters (params.yaml) have changed;
 
     - `dvc exp run -S labeler.q=5.5` does so with another value, and `dvc exp show --only-changed` compares;
+
+    - `mela run` runs all stages one after the other, without Git and DVC;
 
     - `MELA_OUTPUT=quiet dvc repro` (or `verbose`) says less (or more) than usual.
 
@@ -92,6 +95,9 @@ def preset(
     log.info(f"{params} is now the preset {name}; `dvc repro` runs it")
 
 
+app.command(rich_help_panel=RUN)(run)
+
+
 @app.command(rich_help_panel=RUN)
 def summary(
     results: Annotated[Path, typer.Option(help="Where the stages left their metrics.")] = Path("results"),
@@ -104,13 +110,16 @@ def summary(
     from rich.table import Table
 
     from mela.run_metrics import Evaluation, LabelMetrics, Metrics, PretrainMetrics, Scores, read_metrics
-    from mela.summary import summary_rows
+    from mela.store import read_json
+    from mela.summary import data_name, summary_rows
 
     table = Table(show_header=False, title="MeLa")
     stages: dict[str, type[Metrics]] = {"label": LabelMetrics, "score_labels": Scores}
     stages |= {"pretrain": PretrainMetrics, "evaluate": Evaluation}
     found = (read_metrics(results / stage / "metrics.json", kind) for stage, kind in stages.items())
-    for row in summary_rows(*found):
+    overview = results / "metrics.json"
+    data = data_name(read_json(overview)) if overview.is_file() else None
+    for row in summary_rows(*found, data=data):
         table.add_row(*row)
     console = Console()
     console.print(table)

@@ -11,23 +11,25 @@ from mela.summary import final_name
 Content = Mapping[str, Any]
 
 
-def overview(label: Content, scores: Content, evaluation: Content) -> dict[str, Any]:
+def overview(label: Content, scores: Content, evaluation: Content, *, data: str) -> dict[str, Any]:
     """Number and quality of the labels, and accuracy with the gain over the initial embedding.
 
     Parameters
     ----------
     label, scores, evaluation : mapping
         Contents of the metrics files of ``label``, ``score_labels`` and ``evaluate``.
+    data : str
+        What the figures are about.
 
     Returns
     -------
     dict
-        ``clusters``; ``true_classes`` and ``ari`` where there is truth; ``tasks_clustered`` in percent; and for every
-        setting, such as ``5_shot``, what is measured on test tasks, in percent: ``initial``, ``final``, their paired
-        difference ``gain`` and the half width ``gain_ci95`` of its 95% interval; and ``ece``, the expected calibration
-        error of the final embedding's probabilities, where they were calibrated.
+        ``data``; ``clusters``; ``true_classes`` and ``ari`` where there is truth; ``tasks_clustered`` in percent; and
+        for every setting, such as ``5_shot``, what is measured on test tasks, in percent: ``initial``, ``final``, their
+        paired difference ``gain``, the half width ``gain_ci95`` of its 95% interval, and ``ece``, the expected
+        calibration error of the final embedding's probabilities, where they were calibrated.
     """
-    found = {"clusters": label["clusters"], "tasks_clustered": label["tasks_clustered"]}
+    found = {"data": data, "clusters": label["clusters"], "tasks_clustered": label["tasks_clustered"]}
     found |= {name: scores[name] for name in ("true_classes", "ari") if name in scores}
     for setting, final in evaluation["mela"].items():
         gain = evaluation["gain"][setting]

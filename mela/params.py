@@ -148,6 +148,11 @@ class DataParams(Block):
     split_fractions: list[Fraction]
     seed: Seed
 
+    @property
+    def described(self) -> str:
+        """The data set by its name, and for one's own data by its folder."""
+        return f"{self.name} in {self.root}" if self.name in ("folder", "tasks") else self.name
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len(self.split_fractions) != 3 or abs(sum(self.split_fractions) - 1) > 1e-6:

@@ -19,7 +19,12 @@ def final_name(pretrain: Mapping[str, Any]) -> str:
 
 
 def summary_rows(
-    label: Mapping[str, Any], scores: Mapping[str, Any], pretrain: Mapping[str, Any], evaluation: Mapping[str, Any]
+    label: Mapping[str, Any],
+    scores: Mapping[str, Any],
+    pretrain: Mapping[str, Any],
+    evaluation: Mapping[str, Any],
+    *,
+    data: str | None = None,
 ) -> list[tuple[str, str]]:
     """Names and values of the lines that a run ends with, from the stages' metrics.
 
@@ -27,6 +32,8 @@ def summary_rows(
     ----------
     label, scores, pretrain, evaluation : mapping
         Contents of the metrics files of ``label``, ``score_labels``, ``pretrain`` and ``evaluate``.
+    data : str, optional
+        What the figures are about.
     """
     for name, metrics, key in [
         ("label", label, "tasks_clustered"),
@@ -36,7 +43,8 @@ def summary_rows(
     ]:
         if key not in metrics:
             raise MelaError(f"metrics of {name}: expected the key {key!r}, found {sorted(metrics)}; rerun {name}")
-    rows = [("clusters found", _clusters(label, scores)), ("tasks clustered", f"{label['tasks_clustered']:.1f}%")]
+    rows = [("data", data)] if data else []
+    rows += [("clusters found", _clusters(label, scores)), ("tasks clustered", f"{label['tasks_clustered']:.1f}%")]
     rows += _task_classes(label)
     if "accuracy" in scores:
         rows.append(
@@ -64,6 +72,12 @@ def _task_classes(label: Mapping[str, Any]) -> list[tuple[str, str]]:
     counts = f"{label['task_classes_merged']:,} merged, {label['task_classes_not_merged']:,} not merged with any other"
     left_out = label["task_classes_left_out"]
     return [("task classes", f"{counts}, {left_out:,} without a cluster" if left_out else counts)]
+
+
+def data_name(overview: Mapping[str, Any]) -> str | None:
+    """Return which data a run was about, from the content of ``results/metrics.json``; None where it does not say."""
+    name = overview.get("data")
+    return name if isinstance(name, str) else None
 
 
 def headline(

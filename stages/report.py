@@ -62,14 +62,14 @@ def main(
         images=store.open_images(images),
         **{name: read_text_csv(path, TABLES[name]) for name, path in tables.items()},
     )
-    data, usage = DataParams.read(params).name, kept(STAGES) if settings.usage else {}
+    data, usage = DataParams.read(params), kept(STAGES) if settings.usage else {}
     outcome = (found.label, found.scores, found.evaluation)
     content = page_content(found, settings, data=data, parameters=parameters_text(params), usage=usage)
     with together():
         store.write_text(page, render(content))
         store.write_text(report / "summary.md", markdown(content["summary"]))
         save_figures(report, run_figures(found))
-        store.write_json(metrics, overview(*outcome))
+        store.write_json(metrics, overview(*outcome, data=data.described))
         store.write_csv(accuracies, accuracy_table(found.evaluation, found.pretrain))
         store.write_csv(sweep, sweep_row(LabelerParams.read(params), *outcome))
     log.info(f"report: {page}; `mela summary` prints the table")

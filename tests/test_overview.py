@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mela.overview import accuracy_table, overview, sweep_row
-from mela.params import LabelerParams
+from mela.params import DataParams, LabelerParams
 
 LABEL = {"clusters": 82, "tasks_clustered": 97.5, "pair_precision": 91.0}
 SCORES = {"clusters": 82, "true_classes": 80, "ari": 0.91, "accuracy": 92.0}
@@ -39,7 +39,8 @@ SETTINGS = LabelerParams(
 
 
 def test_the_few_figures() -> None:
-    assert overview(LABEL, SCORES, EVALUATION) == {
+    assert overview(LABEL, SCORES, EVALUATION, data="glyphs") == {
+        "data": "glyphs",
         "clusters": 82,
         "tasks_clustered": 97.5,
         "true_classes": 80,
@@ -50,7 +51,11 @@ def test_the_few_figures() -> None:
 
 
 def test_without_truth_and_test_tasks() -> None:
-    assert overview(LABEL, {"clusters": 82}, NOTHING) == {"clusters": 82, "tasks_clustered": 97.5}
+    assert overview(LABEL, {"clusters": 82}, NOTHING, data="tasks in mine") == {
+        "data": "tasks in mine",
+        "clusters": 82,
+        "tasks_clustered": 97.5,
+    }
     row = sweep_row(SETTINGS, LABEL, {"clusters": 82}, NOTHING)
     assert row[["ari", "accuracy"]].isna().all(axis=None)
     assert accuracy_table(NOTHING, {"labels": "mela"}).to_csv(index=False) == "name,mean,low,high\n"
@@ -100,3 +105,17 @@ def test_they_are_those_of_the_stages(copied: Path) -> None:
     assert pd.read_csv(copied / "results/sweep.csv")["accuracy"].item() == pytest.approx(
         found["1_shot"]["final"], rel=1e-5
     )
+
+
+def test_the_calibration_error_stands_where_there_is_a_temperature() -> None:
+    values = {"temperature": 0.1, "ece_before": 40.0, "ece": 2.0}
+    calibration = {"mela": {"1_shot": values | {"temperature": None}, "5_shot": values}}
+    found = overview(LABEL, SCORES, EVALUATION | {"calibration": calibration}, data="glyphs")
+    assert "ece" not in found["1_shot"]
+    assert found["5_shot"]["ece"] == 2.0
+
+
+def test_own_data_is_known_by_its_folder() -> None:
+    glyphs = DataParams.read(Path(__file__).parents[1] / "presets/glyphs.yaml")
+    assert glyphs.described == "glyphs"
+    assert glyphs.model_copy(update={"name": "tasks", "root": "data/raw/mine"}).described == "tasks in data/raw/mine"

@@ -94,14 +94,14 @@ def run(command: str, folder: Path, *, succeeds: bool = True) -> str:
 
 
 def test_the_text_speaks_of_commands_and_files() -> None:
-    assert len(COMMANDS) == 11
+    assert len(COMMANDS) == 13
     assert [name for name, _ in FILES] == [
         "data/raw/mine/splits.csv",
         "data/raw/leaves/tasks.csv",
         "data/raw/animals/splits.csv",
     ]
     assert {kind for kind, _ in BLOCKS} == {"sh", "csv"}
-    assert len(BLOCKS) == 8 + len(FILES)
+    assert len(BLOCKS) == 10 + len(FILES)
 
 
 def test_every_command_of_the_text_works(clone: Path) -> None:
@@ -121,6 +121,8 @@ def test_every_command_of_the_text_works(clone: Path) -> None:
     assert set(labels["image_id"]) <= set(pd.read_parquet(clone / "data/features.parquet")["image_id"])
     assert len(labels) == len(inferred)
     assert list(pd.read_csv(clone / "labels_tasks.csv").columns) == ["task_id", "local_label", "cluster"]
+    assert run("git branch --show-current", clone).strip() == "my-photos"
+    assert "M results/metrics.json" not in run("git status --short", clone), "figures to compare with are committed"
     assert run("dvc status", clone).strip().endswith("up to date.")
 
 

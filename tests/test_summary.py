@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mela import figures
-from mela.summary import NAMES, markdown, summary_rows
+from mela.summary import NAMES, data_name, markdown, summary_rows
 
 LABEL = {"clusters": 64, "tasks_clustered": 98.64}
 SCORES = {
@@ -85,6 +85,13 @@ def test_merged_task_classes_are_counted() -> None:
     found = lines(label=LABEL | counts | {"task_classes_left_out": 15})["task classes"]
     assert found == "1,180 merged, 20 not merged with any other, 15 without a cluster"
     assert "task classes" not in lines()
+
+
+def test_the_data_is_named_first() -> None:
+    assert next(iter(lines(data="tasks in data/raw/mine").items())) == ("data", "tasks in data/raw/mine")
+    assert "data" not in lines()
+    assert data_name({"data": "glyphs"}) == "glyphs"
+    assert data_name({"clusters": 3}) is None
 
 
 def test_without_truth() -> None:

@@ -17,7 +17,7 @@ from mela.output import duration
 from mela.page.named import held_out_counts, names_of_classes, readable
 from mela.page.sheets import choose_images, sheet
 from mela.page.svg import inline
-from mela.params import ReportParams
+from mela.params import DataParams, ReportParams
 from mela.published import PUBLISHED
 from mela.summary import final_name, headline, interval, summary_rows
 from mela.usage import Usage
@@ -98,7 +98,7 @@ def page_content(
     run: Run,
     settings: ReportParams,
     *,
-    data: str,
+    data: DataParams,
     parameters: str,
     usage: Mapping[str, Usage],
 ) -> dict[str, Any]:
@@ -108,24 +108,23 @@ def page_content(
     ----------
     run : Run
     settings : ReportParams
-    data : str
-        Name of the data set.
+    data : DataParams
     parameters : str
         All of them, as YAML.
     usage : mapping of str to Usage
         What stages took.
     """
     metrics = (run.label, run.scores, run.pretrain, run.evaluation)
-    rows = summary_rows(*metrics)
+    rows = summary_rows(*metrics, data=data.described)
     name = final_name(run.pretrain)
     on_map = sorted(set(run.points["label"]))
     svgs = {key: inline(figure, key, _description(key, rows)) for key, figure in run_figures(run).items()}
     return {
-        "data": data,
+        "data": data.described,
         "headline": headline(*metrics),
         "summary": rows,
         "figures": {"accuracy": None} | svgs,
-        "accuracies": accuracy_rows(run.evaluation, name, data),
+        "accuracies": accuracy_rows(run.evaluation, name, data.name),
         "doubts": run.label.get("remark"),
         "clusters": doubtful_clusters(run, settings),
         "n_clusters": len(run.clusters),
