@@ -11,6 +11,7 @@ from mela import params
 from mela.errors import MelaError
 from mela.params import (
     BLOCKS,
+    EXTRA_BLOCKS,
     AugmentParams,
     DataParams,
     EmbedParams,
@@ -21,6 +22,7 @@ from mela.params import (
     RuntimeParams,
     TaskParams,
     check_document,
+    known_blocks,
     read_document,
     read_yaml,
 )
@@ -363,3 +365,10 @@ def test_blocks_of_the_benchmark_are_checked_where_they_are(tmp_path: Path) -> N
 
 def test_presets_have_the_usual_q() -> None:
     assert {LabelerParams.read(path).q for path in PRESETS} == set(LabelerParams.usual_q)
+
+
+def test_all_blocks_are_known_and_only_those_of_the_benchmark_are_extra() -> None:
+    known = [block for block in known_blocks() if block.__module__ == "mela.params"]
+    assert len(known) == len(set(known))
+    assert {block for block in known if not block.extra} == set(BLOCKS)
+    assert {block for block in known if block.extra} == set(EXTRA_BLOCKS)
