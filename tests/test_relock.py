@@ -173,8 +173,8 @@ def test_what_differs_is_refused_by_its_name(project: Project) -> None:
     edit(numbers, "return FACTOR * x", "return x * FACTOR")
     said = relock(project, "main", succeeds=False)
     assert re.search(
-        r"^error: stages reach what is not the same as at main: mela\.numbers\.double; nothing was written; run these "
-        r"stages again, or name with --accept what still does the same$",
+        r"^error: stages reach what is not the same as at main: mela\.numbers\.double; nothing was written; name "
+        r"what still does the same with --accept, and what its stages are to run again for with --rerun$",
         said,
         flags=re.MULTILINE,
     )
@@ -192,8 +192,19 @@ def test_what_was_due_stays_due(project: Project) -> None:
     edit(project.folder / "mela/numbers.py", "FACTOR = 2", "FACTOR = 3")
     project.run("git", "commit", "--quiet", "--all", "--message", "due")
     said = relock(project, "HEAD")
-    assert "dvc.lock: 1 of 2 stages carried over; the others were due and stay due" in said
+    assert "dvc.lock: 1 of 2 stages carried over; the others are due" in said
     assert due(project) == ["one"]
+
+
+def test_some_are_carried_over_and_others_run_again(project: Project) -> None:
+    numbers = project.folder / "mela/numbers.py"
+    edit(numbers, "return FACTOR * x", "return x * FACTOR")
+    edit(numbers, "return x * x", "return x * x * x")
+    said = relock(project, "main", "--accept", "mela.numbers.d*", succeeds=False)
+    assert "error: stages reach what is not the same as at main: mela.numbers.square; nothing was written" in said
+    said = relock(project, "main", "--accept", "mela.numbers.d*", "--rerun", "mela.numbers.square")
+    assert "dvc.lock: 1 of 2 stages carried over; the others are due" in said
+    assert due(project) == ["two"]
 
 
 def test_a_command_may_name_its_options_anew_and_nothing_else(project: Project) -> None:

@@ -108,9 +108,8 @@ def main(
     moved: Annotated[
         list[str] | None, typer.Option(help="OLD=NEW: a module or definition that has another name now")
     ] = None,
-    accept: Annotated[
-        list[str] | None, typer.Option(help="a definition that differs and still does the same; may have a *")
-    ] = None,
+    accept: Annotated[list[str] | None, typer.Option(help="a definition that differs and still does the same")] = None,
+    rerun: Annotated[list[str] | None, typer.Option(help="one whose stages are to run again and stay due")] = None,
 ) -> None:
     """Rewrite dvc.lock and benchmark/dvc.lock for code that is the same in all definitions that stages reach."""
     renamed = dict(_pair(text) for text in moved or [])
@@ -121,7 +120,7 @@ def main(
             if (folder / "dvc.lock").is_file()
         ]
         for lock in locks:
-            lock.carry_over(accept or [])
+            lock.carry_over(accept or [], rerun or [])
     problems: dict[str, list[str]] = {}
     for lock in locks:
         for name, stages in lock.problems.items():
@@ -149,8 +148,14 @@ class Lock:
         self._differences: dict[str, list[str]] = {}
         self.carried, self.due = 0, 0
 
-    def carry_over(self, accepted: Sequence[str]) -> None:
-        """Give each stage that was up to date its new dependencies, or note what differs."""
+    def carry_over(self, accepted: Sequence[str], rerun: Sequence[str] = ()) -> None:
+        """Give each stage that was up to date its new dependencies, or note what differs.
+
+        Parameters
+        ----------
+        accepted, rerun : sequence of str
+            Patterns of definitions that differ: those that do the same, and those whose stages are to run again.
+        """
         entries: dict[str, Entry] = self.content["stages"]
         for name in list(entries):
             if is_code(name):
@@ -158,6 +163,10 @@ class Lock:
                     del entries[name]
                 continue
             if name not in self.old.stages or name not in self.new.stages or not self._is_current(name, entries[name]):
+                self.due += 1
+                continue
+            code = [dep for dep in self.new.stages[name].deps if dep in self.new.code]
+            if any(_matches(difference, rerun) for dep in code for difference in self._compared(dep)):
                 self.due += 1
                 continue
             entries[name] = self._carried(name, entries[name], accepted)
@@ -180,7 +189,7 @@ class Lock:
         for dep in after.deps:
             if dep in self.new.code:
                 for difference in self._compared(dep):
-                    if not any(fnmatchcase(difference, pattern) for pattern in accepted):
+                    if not _matches(difference, accepted):
                         self.problems.setdefault(difference, []).append(name)
                 deps.append(self.new.file(dep))
             elif dep in locked:
@@ -212,8 +221,12 @@ class Lock:
         from dvc.utils.serialize import dump_yaml
 
         dump_yaml(self.path, self.content)
-        due = "; the others were due and stay due" if self.due else ""
+        due = "; the others are due" if self.due else ""
         log.info(f"{self.path}: {self.carried:,} of {self.carried + self.due:,} stages carried over{due}")
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _values(command: str) -> list[str]:
@@ -239,8 +252,8 @@ def _refusal(old: str, problems: Mapping[str, list[str]]) -> str:
         log.info(f"{name}: not the same as at {old}; reached by {', '.join(kinds)} ({len(stages):,} in all)")
     few = ", ".join(list(problems)[:3]) + (f" and {len(problems) - 3:,} more" if len(problems) > 3 else "")
     return (
-        f"stages reach what is not the same as at {old}: {few}; nothing was written; run these stages again, or name "
-        "with --accept what still does the same"
+        f"stages reach what is not the same as at {old}: {few}; nothing was written; name what still does the same "
+        "with --accept, and what its stages are to run again for with --rerun"
     )
 
 
