@@ -38,7 +38,8 @@ class Calls:
             path = Path(code.co_filename)
             if path.suffix != ".py" or not path.is_relative_to(ROOT):
                 continue
-            if path.parts[len(ROOT.parts)] not in PACKAGES:
+            # Python asks a package for a name that turns out to be one of its modules
+            if path.parts[len(ROOT.parts)] not in PACKAGES or path.name == "__init__.py":
                 continue
             top = code.co_qualname.split(".")[0]
             if not top.startswith("<"):

@@ -53,13 +53,15 @@ CELLS = [
     ("settings", {}),
     ("embed", {}),
     ("extract", {}),
-    ("label_merged", {}),
+    ("label", {"labels": "merged"}),
+    ("label", {"labels": "pruned"}),
     ("label_kmeans", {}),
     ("label_oracle", {}),
     ("tasks", {"method": "protonet"}),
     ("tasks", {"method": "anil"}),
     ("labels", {"method": "rfs", "labels": "merged"}),
     ("labels", {"method": "s2m2", "labels": "oracle"}),
+    ("labels_pruned", {"labels": "pruned"}),
     ("distill", {"former": "rfs", "labels": "merged"}),
     ("distill", {"former": "rfs-distill", "labels": "merged"}),
     ("tuned", {"method": "finetune", "start": "merged-rfs"}),
@@ -71,6 +73,7 @@ CELLS = [
     ("test_tasks", {"method": "anil"}),
     ("test_labels", {"method": "rfs", "labels": "merged"}),
     ("test_labels", {"method": "s2m2", "labels": "oracle"}),
+    ("test_pruned", {"labels": "pruned"}),
     ("test_distill", {"former": "rfs-distill", "labels": "merged"}),
     ("test_tuned", {"method": "finetune", "start": "merged-rfs"}),
     ("test_tuned", {"method": "leo", "start": "oracle-s2m2"}),
@@ -79,7 +82,16 @@ CELLS = [
 ]
 # what these have called, once they have run
 CALLED: list[tuple[str, dict[str, Any], set[str]]] = []
-RAN = ["initial", "protonet", "anil", "merged-rfs", "oracle-s2m2", "merged-rfs-distill-distill", "merged-rfs-finetune"]
+RAN = [
+    "initial",
+    "protonet",
+    "anil",
+    "merged-rfs",
+    "oracle-s2m2",
+    "pruned-rfs",
+    "merged-rfs-distill-distill",
+    "merged-rfs-finetune",
+]
 RAN += ["oracle-s2m2-leo", "moco", "cmc"]
 
 
@@ -187,6 +199,7 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(ran)
     folder = Path("benchmark/results")
     lists = {"label_methods": ["rfs", "s2m2"], "tuned_methods": ["finetune", "leo"], "image_methods": ["moco", "cmc"]}
+    lists |= {"inferred": ["merged", "pruned"], "pruned": ["pruned"]}
     lists |= {"distill_from": ["rfs", "rfs-distill"], "tuned_from": ["merged-rfs", "oracle-s2m2"]}
     write_matrix(Path("benchmark"), task_methods=["protonet", "maml", "anil"], **lists)
     for system in ("protonet", "maml"):
@@ -269,8 +282,8 @@ def test_a_data_set_may_have_a_learning_rate_of_its_own(ran: Path, monkeypatch: 
     before = (folder / "seed3/protonet" / MODEL).read_bytes()
     change(params, {"rates.anil": 0.0007, "rates.finetune": 0.0007})
     assert train("protonet", "same") == (before, [0.003, pytest.approx(0.0003)])
-    started = (folder / "seed3/mela-rfs-finetune" / MODEL).read_bytes()
-    assert train("finetune", "tuned", "mela-rfs")[0] == started, "it keeps the rate that it has anywhere"
+    started = (folder / "seed3/merged-rfs-finetune" / MODEL).read_bytes()
+    assert train("finetune", "tuned", "merged-rfs")[0] == started, "it keeps the rate that it has anywhere"
     change(params, {"rates.protonet": 0.0007})
     model, rates = train("protonet", "rated")
     assert model != before
@@ -459,7 +472,11 @@ def test_the_readme_has_rows_of_the_page() -> None:
     )
     page = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition("## At a glance")[2].partition("\n## ")[0]
     rows = set(page.splitlines())
-    shown = [line.replace("**MeLa**", "MeLa") for line in text.splitlines() if line.startswith("| ") and "±" in line]
+    shown = [
+        line.replace("**MeLa (merged)**", "MeLa (merged)")
+        for line in text.splitlines()
+        if line.startswith("| ") and "±" in line
+    ]
     assert len(shown) > 5
     assert set(shown) <= rows
 
@@ -481,10 +498,10 @@ def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.Monke
     write_matrix(Path("benchmark"), data=["odd"], labels=["merged"])
     tables.main(page=Path("systems.md"))
     lines = Path("systems.md").read_text(encoding="utf-8").splitlines()
-    assert "| system | 1-shot | 3-shot | 1-shot - MeLa | 3-shot - MeLa | tasks | seeds | training |" in lines
+    assert "| system | 1-shot | 3-shot | 1-shot - merged | 3-shot - merged | tasks | seeds | training |" in lines
     assert "| initial embedding | 50.0 ± 0.0 | 50.0 ± 0.0 |  |  | 1,200 / 3 | 1 |  |" in lines
     assert "| ProtoNet | 50.0 ± 0.0 | - |  |  | 1,200 | 1 |  |" in lines
-    assert "| MeLa | not measured | not measured |  |  |  |  |  |" in lines
+    assert "| MeLa (merged) | not measured | not measured |  |  |  |  |  |" in lines
 
 
 def test_few_test_tasks(
