@@ -224,9 +224,9 @@ def _learns_from_another(name: str) -> bool:
     return issubclass(find_method(name).learner, Student)
 
 
-def main(params: Path = PARAMS, results: Path = places.RESULTS) -> None:
+def main(lists: Path = PARAMS, results: Path = places.RESULTS) -> None:
     """Check what is to run, and tell how much of it is measured."""
-    matrix = Matrix.read(params)
+    matrix = Matrix.read(lists)
     cells = [
         results / data / f"seed{seed}" / f"{system}.parquet"
         for data in matrix.data

@@ -40,14 +40,14 @@ def main(
     data: Annotated[
         list[str] | None, typer.Option(help="data sets; all of the parameters unless told otherwise")
     ] = None,
-    params: Path = PARAMS,
+    lists: Path = PARAMS,
     results: Path = places.RESULTS,
 ) -> None:
     """Print how far two systems are apart on each data set, paired by task and by seed."""
     for system in (first, second):
         require(system)
     folders = {path.name for path in results.glob("*/") if path.is_dir()}
-    matrix = Matrix.read(params)
+    matrix = Matrix.read(lists)
     asked = matrix.data
     for name in data or []:
         if name not in folders.union(asked):
@@ -72,7 +72,7 @@ def main(
             there = any((table["system"] == system).any() for table in accuracies.values())
             if not there and system not in matrix.systems:
                 raise MelaError(
-                    f"{params}: expected lists that make {system}, which is not measured on {', '.join(accuracies)}; "
+                    f"{lists}: expected lists that make {system}, which is not measured on {', '.join(accuracies)}; "
                     f"add what is missing to {matrix.lists_of(system)}, or name another system"
                 )
         known = "; ".join(

@@ -56,13 +56,13 @@ looks at all queries of a task together, and does not compare with the others.
 
 
 def main(
-    params: Path = PARAMS,
+    lists: Path = PARAMS,
     results: Path = places.RESULTS,
     summary: Path = places.RESULTS / "systems.csv",
     page: Path = Path("docs/systems.md"),
 ) -> None:
     """Read the accuracies of all systems; write means, intervals and differences as a table, a page and charts."""
-    text, parts = written(Matrix.read(params), results, page)
+    text, parts = written(Matrix.read(lists), results, page)
     everything = pd.concat([one.table for one in parts], ignore_index=True)
     with together():
         store.write_csv(summary, everything)

@@ -52,7 +52,7 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
     measured.parent.mkdir(parents=True)
     measured.touch()
     (measured.parent / "merged-rfs-heads.csv").touch()
-    matrix.main(params=ROOT / "benchmark/params.yaml", results=tmp_path)
+    matrix.main(lists=ROOT / "benchmark/params.yaml", results=tmp_path)
     cells = len(found.systems) * len(found.data) * len(found.seeds)
     assert f"with {len(found.seeds)} seeds, of which 1 of {cells:,} are measured" in capsys.readouterr().out
 
@@ -200,14 +200,14 @@ def test_data_sets_are_read_as_well(tmp_path: Path) -> None:
 def test_pairs_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pairs = [["merged-rfs", "initial"], ["frn", "maml"], ["merged-rfs-feat", "feat"], ["cmc", "moco"], ["feat", "frn"]]
     path = write_matrix(tmp_path, comparisons={"Better?": pairs})
-    matrix.main(params=path, results=tmp_path)
+    matrix.main(lists=path, results=tmp_path)
     found = capsys.readouterr().out
     assert (
         "comparisons: 4 with systems that the lists do not make are left out: frn - maml, merged-rfs-feat - feat, c"
         in found
     )
     assert "cmc - moco, ...\n" in found
-    matrix.main(params=write_matrix(tmp_path, comparisons={"Better?": pairs[:1]}), results=tmp_path)
+    matrix.main(lists=write_matrix(tmp_path, comparisons={"Better?": pairs[:1]}), results=tmp_path)
     assert "left out" not in capsys.readouterr().out
 
 

@@ -89,7 +89,7 @@ def test_it_says_what_became_of_held_out_labels(page: str, of_people: Path) -> N
     new = table[table["assigned"]]
     text = " ".join(page.split())
     assert (
-        f"Of the {len(new)} labels of these tasks, {new['clustered'].sum()} were assigned to one of the classes "
+        f"Of these {len(new)} labels, {new['clustered'].sum()} were assigned to one of the classes "
         f"afterwards and {(~new['clustered']).sum()} to none of them."
     ) in text
 

@@ -141,7 +141,7 @@ def test_what_the_command_line_cannot_compare(tmp_path: Path) -> None:
     with pytest.raises(MelaError, match="expected two systems on the same tasks, got 4 and 3 tasks; measure both"):
         pairs.main("frn", "maml", data=["mine"], results=tmp_path)
     with pytest.raises(MelaError, match=r"--data nope: expected one of .*glyphs, mine, omniglot; correct it"):
-        pairs.main("frn", "maml", data=["nope"], params=ROOT / "benchmark/params.yaml", results=tmp_path)
+        pairs.main("frn", "maml", data=["nope"], lists=ROOT / "benchmark/params.yaml", results=tmp_path)
     with pytest.raises(MelaError, match="method 'fnr': expected one of"):
         pairs.main("frn", "fnr", data=["mine"], results=tmp_path)
     with pytest.raises(
