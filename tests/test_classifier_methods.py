@@ -141,7 +141,15 @@ def test_what_is_fitted_again_forgets_the_other_head(path: Path) -> None:
     expected = classifier.predict_proba(IMAGES[QUERIES])
     logistic = classifier.set_params(head="logistic").fit(IMAGES[SUPPORT], LABELS).predict_proba(IMAGES[QUERIES])
     assert not np.allclose(logistic, expected)
-    assert attributes(classifier) == {"classes_", "coef_", "embedding_", "head_", "intercept_", "n_iter_"}
+    assert attributes(classifier) == {
+        "classes_",
+        "coef_",
+        "embedding_",
+        "head_",
+        "intercept_",
+        "n_iter_",
+        "temperature_",
+    }
     np.testing.assert_array_equal(logistic, fitted(path, head="logistic").predict_proba(IMAGES[QUERIES]))
     again = classifier.set_params(head="auto").fit(IMAGES[SUPPORT], LABELS).predict_proba(IMAGES[QUERIES])
     np.testing.assert_array_equal(again, expected)

@@ -143,7 +143,7 @@ def test_the_tutorial(project: Project) -> None:
 def test_labels_that_stay_the_same_train_nothing_again(project: Project) -> None:
     """Merging has no use for the number of clusters to start from."""
     change(project.folder / "params.yaml", {"labeler.n_clusters": 121})
-    assert ran(project.dvc("repro")) == ["label", "score_labels", "report"]
+    assert ran(project.dvc("repro")) == ["label", "assign", "score_labels", "report"]
     project.run("git", "checkout", "--", ".")
     project.dvc("checkout")
 

@@ -63,7 +63,7 @@ exit $status
         ("embed", "models", 0, "models/initial.safetensors"),
         ("embed", ".checkpoints", 0, r".checkpoints/embed-\w+.safetensors"),
         ("extract", "data", 8_192, "data/features.parquet"),
-        ("label", "models", 0, "models/centroids.npy"),
+        ("label", "models", 0, "models/labeler/arrays.safetensors"),
         ("label", "results/label", 4_096, "results/label/passes.csv"),
         ("pretrain", "results/pretrain", 4_096, "results/pretrain/metrics.json"),
         ("evaluate", "results/evaluate", 0, "results/evaluate/per_task.parquet"),
@@ -115,7 +115,7 @@ def test_a_folder_in_the_place_of_a_file(
 def test_a_file_for_a_folder(copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree("models")
     Path("models").write_text("")
-    fails("label", "models: (File exists|Not a directory); move what is there away", monkeypatch, capfd)
+    fails("label", "models(/labeler)?: (File exists|Not a directory); move what is there away", monkeypatch, capfd)
 
 
 def test_files_appear_together(tmp_path: Path) -> None:

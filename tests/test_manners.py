@@ -68,7 +68,7 @@ def test_no_arguments_show_the_help() -> None:
         ("mela preset om", ["omniglot", "omniglot_cpu"]),
         ("mela download c", ["cifar100"]),
         ("mela pre", ["predict", "preset"]),
-        ("mela data ", ["check"]),
+        ("mela data ", ["check", "put-back"]),
         ("mela export --on", ["--onnx"]),
     ],
 )

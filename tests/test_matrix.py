@@ -230,7 +230,7 @@ def test_nothing_is_trained_where_a_name_is_wrong(tmp_path: Path) -> None:
     ).read_text("utf-8")
     path = write_matrix(tmp_path, task_methods=["protonets"])
     (words,) = map(shlex.split, MATRIX)
-    command = [sys.executable, *words[1:], "--params", str(path)]
+    command = [sys.executable, *words[1:], "--lists", str(path)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"error: {path}: task_methods: expected methods that see tasks")

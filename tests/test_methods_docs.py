@@ -58,7 +58,7 @@ def test_systems_follow_from_the_lists(changed: Path) -> None:
     text = (changed / "benchmark/params.yaml").read_text(encoding="utf-8")
     path.write_text(text.replace("tuned_methods: [", "tuned_methods: [nearest, "), encoding="utf-8")
     for name, more in (("params", 1), ("both", 1 + len(before.tuned_from))):
-        command = [sys.executable, "-m", "benchmark.matrix", "--params", f"benchmark/{name}.yaml"]
+        command = [sys.executable, "-m", "benchmark.matrix", "--lists", f"benchmark/{name}.yaml"]
         environment = for_clone(PYTHONPATH=str(changed))
         ended = subprocess.run(command, cwd=changed, env=environment, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stderr

@@ -102,7 +102,8 @@ def test_drawn_tasks_show_no_names_and_no_files(finished: Path) -> None:
 
 
 def test_without_held_out_tasks(people_copied: Path) -> None:
-    change(Path("params.yaml"), {"data.split_fractions": [1.0, 0.0, 0.0], "report.sheets": 2})
+    rate = {"embed.learning_rate": 0.01}
+    change(Path("params.yaml"), {"data.split_fractions": [1.0, 0.0, 0.0], "report.sheets": 2} | rate)
     run_stages()
     page = paths.PAGE.read_text(encoding="utf-8")
     assert len(Elements(page).names) == 2

@@ -207,7 +207,7 @@ def test_experiments_and_what_has_been_run(team: Team) -> None:
     assert ran(said) == ["label_kmeans", "score_labels", "report"]
     eve = team.clone("eve")
     listed_there, *_, said = team.follow(ITS_PULL, eve)
-    assert "kmeans-10" in listed_there
+    assert "kmeans-20" in listed_there
     assert ran(said) == []
     assert_same(team.ann, eve)
     assert (eve / "params.yaml").read_text() == (team.ann / "params.yaml").read_text()
