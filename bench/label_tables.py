@@ -1,6 +1,6 @@
 """The markdown tables of docs/labels.md, from results/label_grid.csv: ``python -m bench.label_tables``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 import pandas as pd
@@ -9,8 +9,8 @@ import typer
 from bench.cells import ZIPF
 from bench.label_grid import ROWS
 
-TASKS = {"once": "no replacement", "repl": "replacement"}
-TASKS |= {name: f"frequencies fall with power {exponent:g}" for name, exponent in ZIPF.items()}
+EVEN = {"once": "no replacement", "repl": "replacement"}
+UNEVEN = {name: f"frequency ~ rank^-{exponent:g}" for name, exponent in ZIPF.items()}
 NAMES = {"glyphs": "glyphs", "omniglot": "Omniglot", "cifar_fs": "CIFAR-FS", "fc100": "FC100"}
 
 
@@ -22,8 +22,8 @@ def span(values: pd.Series, digits: int) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def lines(seeds: list[int]) -> Iterator[str]:
-    """A row for each data set, kind of tasks and embedding: merged beside the best and the worst q."""
+def lines(seeds: list[int], tasks: Mapping[str, str] = EVEN) -> Iterator[str]:
+    """Yield a row for each data set, kind of tasks and embedding: merged beside the best and the worst q."""
     table = pd.read_csv(ROWS).query("seed in @seeds")
     pruned = table[table["labeler"].str.startswith("pruned") & ~table["labeler"].str.endswith("assigned")].copy()
     pruned["guard"] = ~pruned["labeler"].str.endswith("no guard")
@@ -33,7 +33,7 @@ def lines(seeds: list[int]) -> Iterator[str]:
     )
     yield "|---" * 11 + "|"
     for name, title in NAMES.items():
-        for regime, words in TASKS.items():
+        for regime, words in tasks.items():
             for strength in ("weak", "strong"):
                 cell = {"data": name, "tasks": regime, "embedding": strength}
                 here = (table[[*cell]] == pd.Series(cell)).all(axis=1)
@@ -61,9 +61,10 @@ def lines(seeds: list[int]) -> Iterator[str]:
 
 def main(
     seeds: Annotated[list[int], typer.Option(help="which, again and again")] = [0, 1, 2],  # noqa: B006
+    uneven: Annotated[bool, typer.Option(help="classes of unequal frequency")] = False,
 ) -> None:
     """Print one row per data set, kind of tasks and embedding: some seeds, merged beside the best and the worst q."""
-    for line in lines(seeds):
+    for line in lines(seeds, UNEVEN if uneven else EVEN):
         typer.echo(line)
 
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 from shared_figures import on_paper, soft_gains
 
-from bench.label_tables import lines
+from bench.label_tables import UNEVEN, lines
 from bench.label_weights import BOUNDS
 
 PAGE = "docs/labels.md"
@@ -42,8 +42,21 @@ def test_the_tables_of_merging_beside_pruning() -> None:
     assert shown(header, 1) == [row[:-1] for row in of_seeds([3, 4, 5])]
 
 
+def test_the_table_of_unequal_frequencies() -> None:
+    expected = [[cell.strip() for cell in line.split("|")[1:-1]] for line in [*lines([0], UNEVEN)][2:]]
+    assert shown("| data | tasks | embedding, val. accuracy |", 2) == expected
+    table = results("label_grid.csv").query(f"tasks in {[*UNEVEN]}")
+    merged = table[table["labeler"] == "merged"]
+    assert len(merged) == 6
+    assert (merged["ari"] == 1).all()
+    for tasks in UNEVEN:
+        own = table[table["tasks"] == tasks]
+        ((rarest, most),) = own[["rarest", "most_frequent"]].drop_duplicates().to_numpy().astype(int).tolist()
+        assert f"{rarest} to {most:,}" in page()
+
+
 def test_merging_is_ahead_of_pruning_by_as_much_as_said() -> None:
-    table = results("label_grid.csv")
+    table = results("label_grid.csv").query(f"tasks not in {[*UNEVEN]}")
     table = table[~table["labeler"].str.contains("no guard|assigned")]
     cell = ["data", "seed", "tasks", "embedding"]
     merged = table[table["labeler"] == "merged"].set_index(cell)
