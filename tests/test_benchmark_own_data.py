@@ -95,14 +95,18 @@ def test_the_table_has_the_shots_that_there_are(mine: Path) -> None:
     told = ask(sys.executable, "-m", "benchmark.tables", where=mine)
     assert "2 systems on mine" in told
     page = (mine / "docs/systems.md").read_text(encoding="utf-8")
-    assert "| system | 1-shot | 2-shot | 1-shot - MeLa | 2-shot - MeLa | tasks | seeds | training |" in page
+    assert "| system | 1-shot | 2-shot | 1-shot - merged | 2-shot - merged | tasks | seeds | training |" in page
     assert re.search(
         r"\| ProtoNet \| [\d.]+ ± [\d.]+ \| [\d.]+ ± [\d.]+ \| [+-][\d.]+ ± [\d.]+ \| [+-].* \| 9 \| 1 \|", page
     )
-    assert "| MeLa + FEAT | not measured | not measured |  |  |  |  |  |" in page
+    assert "| MeLa (merged) + FEAT | not measured | not measured |  |  |  |  |  |" in page
     assert "true labels" not in page
-    assert re.search(r"\| mine \| 0 \| \d+ \| - \| - \| - \| - \| - \|\n", page), "labels, without any truth"
-    assert re.search(r"\n\|  \| mine \|\n(.*\n)+\| MeLa - ProtoNet \| [+-][\d.]+.±.[\d.]+ / .* \(1\) \|\n", page)
+    assert re.search(r"\| mine \| MeLa \(merged\) \| 0 \| \d+ \| - \| - \| - \| - \| - \|\n", page), (
+        "labels, without any truth"
+    )
+    assert re.search(
+        r"\n\|  \| mine \|\n(.*\n)+\| MeLa \(merged\) - ProtoNet \| [+-][\d.]+.±.[\d.]+ / .* \(1\) \|\n", page
+    )
     assert "on the same features, 1-shot / 2-shot, means" in page
 
 
