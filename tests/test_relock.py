@@ -140,9 +140,10 @@ def test_what_runs_again(project: Project) -> None:
     assert ran(project.dvc("repro")) == ["code"]
     edit(numbers, "return x * x", "return x**2")
     assert ran(project.dvc("repro")) == ["code", "two"]
-    edit(numbers, "FACTOR = 2", "FACTOR = 3")
+    # of another length, since DVC takes a file of the same time, size and inode for the same file
+    edit(numbers, "FACTOR = 2", "FACTOR = 30")
     assert ran(project.dvc("repro")) == ["code", "one", "two"], "the second one reads what the first one writes"
-    assert (project.folder / "one.txt").read_text() == "6"
+    assert (project.folder / "one.txt").read_text() == "60"
     assert ran(project.dvc("repro")) == []
 
 

@@ -236,7 +236,7 @@ def test_experiments_and_what_has_been_run(team: Team) -> None:
 
 def test_which_stages_others_need_not_run() -> None:
     whole = [stage for stage in STAGES if set(listed(stage, "outs", "metrics", "plots")) <= set(OUTPUTS)]
-    (text,) = re.findall(r"keep nothing in Git\*\* \((.*?)\)", TEXT, flags=re.DOTALL)
+    (text,) = re.findall(r"keep nothing in\s+Git\*\*\s+\((.*?)\)", TEXT, flags=re.DOTALL)
     assert re.findall(r"`(\w+)`", text) == whole
     assert len(STAGES) - len(whole) == 5
 
