@@ -38,10 +38,12 @@ class Calls:
             path = Path(code.co_filename)
             if path.suffix != ".py" or not path.is_relative_to(ROOT):
                 continue
-            # Python asks a package for a name that turns out to be one of its modules
-            if path.parts[len(ROOT.parts)] not in PACKAGES or path.name == "__init__.py":
+            if path.parts[len(ROOT.parts)] not in PACKAGES:
                 continue
             top = code.co_qualname.split(".")[0]
+            # Python asks a package for a name that turns out to be one of its modules
+            if (path.name, top) == ("__init__.py", "__getattr__"):
+                continue
             if not top.startswith("<"):
                 found.add(".".join([*path.relative_to(ROOT).with_suffix("").parts, top]))
         return found

@@ -53,10 +53,17 @@ def draw_alone(root: Path) -> None:
 
 
 def _draw(kind: int, rng: np.random.Generator) -> Image.Image:
-    image = Image.new("L", (24, 24), int(rng.integers(0, 50)))
-    pen, (x, y) = ImageDraw.Draw(image), rng.integers(-2, 3, 2).tolist()
-    bright, width = int(rng.integers(180, 255)), int(rng.integers(2, 4))
-    low, high, middle = (5 + x, 5 + y), (19 + x, 19 + y), (12 + x, 12 + y)
+    return figure(kind, rng, side=24, margin=5, dark=50, shift=2, thick=4)
+
+
+def figure(
+    kind: int, rng: np.random.Generator, *, side: int, margin: int, dark: int, shift: int, thick: int
+) -> Image.Image:
+    """Return a bright figure, one of six kinds, on a ground below `dark`, moved by at most `shift` pixels."""
+    image = Image.new("L", (side, side), int(rng.integers(0, dark)))
+    pen, (x, y) = ImageDraw.Draw(image), rng.integers(-shift, shift + 1, 2).tolist()
+    bright, width = int(rng.integers(180, 255)), int(rng.integers(2, thick))
+    low, high, middle = ((at + x, at + y) for at in (margin, side - margin, side // 2))
     if kind == 0:
         pen.ellipse((*low, *high), outline=bright, width=width)
     elif kind == 1:

@@ -116,6 +116,11 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         "mine: expected <task>/<local label>/<image>, got 'p0/9.png'; move the file, or describe the tasks in a table "
         "and set data.table",
     ),
+    "one image of a person under a label that has no other": (
+        lambda root: ((root / "p0/l2").mkdir(), Image.open(root / "p0/l0/1.png").save(root / "p0/l2/9.bmp")),
+        "image 'p0/l2/9.bmp': expected one label for the same pixels in one task, got another one for 'p0/l0/1.png'; "
+        "remove one of the two files, or correct its label",
+    ),
     "one image under two labels of a person": (
         lambda root: Image.open(root / "p0/l0/1.png").save(root / "p0/l1/9.bmp"),
         "image 'p0/l1/9.bmp': expected one label for the same pixels in one task, got another one for 'p0/l0/1.png'; "

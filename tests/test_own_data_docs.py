@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
-from PIL import Image, ImageDraw
+from shared_people import figure
 
 from bench.environment import for_clone
 
@@ -23,24 +23,8 @@ SECONDS = 300
 
 def draw(kind: int, path: Path, rng: np.random.Generator) -> None:
     """A bright figure on a dark ground, a little moved."""
-    image = Image.new("L", (28, 28), int(rng.integers(0, 60)))
-    pen, (x, y) = ImageDraw.Draw(image), rng.integers(-3, 4, 2).tolist()
-    bright, width = int(rng.integers(180, 255)), int(rng.integers(2, 5))
-    low, high, middle = (6 + x, 6 + y), (22 + x, 22 + y), (14 + x, 14 + y)
-    if kind == 0:
-        pen.ellipse((*low, *high), outline=bright, width=width)
-    elif kind == 1:
-        pen.line((low[0], middle[1], high[0], middle[1]), fill=bright, width=width)
-    elif kind == 2:
-        pen.line((*low, *high), fill=bright, width=width)
-    elif kind == 3:
-        pen.rectangle((*low, *high), fill=bright)
-    elif kind == 4:
-        pen.polygon([(middle[0], low[1]), high, (low[0], high[1])], fill=bright)
-    else:
-        pen.line((middle[0], low[1], middle[0], high[1]), fill=bright, width=width)
     path.parent.mkdir(parents=True, exist_ok=True)
-    image.save(path)
+    figure(kind, rng, side=28, margin=6, dark=60, shift=3, thick=5).save(path)
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,14 @@ def refuse_contradictions(source: ImageSource) -> None:
     """Raise MelaError if the images of a `recorded` source, which have all been loaded, contradict each other."""
     if source.tasks is not None and isinstance(source.load, Recorder):
         names = dict(enumerate(source.sources))
-        rows = source.tasks.assign(image=source.tasks["image_id"].map(names))
+        # by the names that people wrote, since what is left of a task's labels has a number of its own
+        rows = pd.DataFrame(
+            {
+                "task_id": source.tasks["task"],
+                "local_label": source.tasks["label"],
+                "image": source.tasks["image_id"].map(names),
+            }
+        )
         for problem in contradictions(rows, {names[index]: found for index, found in source.load.digests.items()}):
             refuse(problem)
 
