@@ -71,8 +71,8 @@ PIPELINE = """
       two:
         cmd: python -m stages.two
         deps:
-          - data/code/two.json
           - one.txt
+          - data/code/two.json
         outs:
           - two.txt
     """
@@ -165,6 +165,9 @@ def test_what_has_moved_is_carried_over(project: Project, command: str) -> None:
     assert words[:3] == ["python", "-m", "stages.definitions.relock"]
     assert "dvc.lock: 2 of 2 stages carried over" in relock(project, *words[3:])
     assert due(project) == []
+    carried = (project.folder / "dvc.lock").read_bytes()
+    project.dvc("repro", "--force")
+    assert (project.folder / "dvc.lock").read_bytes() == carried, "as DVC writes it"
     assert "mela.runtime.console.print_error" in (project.folder / "data/code/one.json").read_text()
 
 

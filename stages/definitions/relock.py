@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -196,7 +197,8 @@ class Lock:
                 deps.append(locked[dep])
             else:
                 self.problems.setdefault(f"{dep}, which was no dependency,", []).append(name)
-        return entry | {"cmd": after.command, "deps": deps}
+        # DVC writes them in this order, and a lock file that has another shows differences which are none
+        return entry | {"cmd": after.command, "deps": sorted(deps, key=itemgetter("path"))}
 
     def _compared(self, dep: str) -> list[str]:
         """Return the definitions behind a file of hashes that are not the same in both trees."""
