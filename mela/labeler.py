@@ -1,5 +1,6 @@
 """LearnLabeler as a scikit-learn estimator: global labels for independently labelled tasks."""
 
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -64,7 +65,8 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     guard : bool, default=True
         Pruning only: go back to an earlier pass where pruning ran away; see `mela.pruning.prune_clusters`.
     min_count : int, default=1
-        Tasks that a cluster needs. After merging, the task classes of rarer clusters go to their nearest other one.
+        Tasks that a cluster needs. After merging, the task classes of rarer clusters go to their nearest other one,
+        and tasks two of whose classes then have the same one are left out, unless `collisions` is "assign".
     cumulative_weights : bool, default=False
         Pruning only: keep the weights of the running means between passes, as the authors' code does.
     max_passes : int, default=100
@@ -369,12 +371,24 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return group_samples(X, np.arange(len(X)), groups, y)
 
     def _check_parameters(self) -> None:
-        for name, least in [("n_clusters", 1), ("min_count", 1), ("max_passes", 1)]:
+        # what merging does not read is not judged either
+        for name in ["min_count"] if self.merge else ["min_count", "n_clusters", "max_passes"]:
             value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < least:
-                raise MelaError(f"labeler.{name}: expected an integer of at least {least}, got {value!r}")
-        if not np.isfinite(self.q) or self.q < 0:
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise MelaError(f"labeler.{name}: expected an integer of at least 1, got {value!r}")
+        if not self.merge and not (isinstance(self.q, Real) and 0 <= self.q < np.inf):
             raise MelaError(f"labeler.q: expected a finite number of at least 0, got {self.q!r}")
+        for name in ("merge", "guard", "cumulative_weights", "soft"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise MelaError(f"labeler.{name}: expected True or False, got {value!r}")
+        try:
+            check_random_state(self.random_state)
+        except ValueError:
+            raise MelaError(
+                f"labeler.random_state: expected an integer from 0 to {2**32 - 1}, a RandomState or None, got "
+                f"{self.random_state!r}"
+            ) from None
         if self.collisions not in ("drop", "assign"):
             raise MelaError(f"labeler.collisions: expected 'drop' or 'assign', got {self.collisions!r}")
 

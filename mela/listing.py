@@ -68,7 +68,9 @@ def listing(
         known = manifest["image_id"].isin(image_ids).groupby(manifest["task_id"]).transform("all").astype(bool)
         rows.append(_without_features(manifest[~known]).assign(split=split))
         if known.any():
-            rows.append(_assigned(labeler, manifest_samples(manifest[known], image_ids, features)).assign(split=split))
+            samples = manifest_samples(manifest[known], image_ids, features)
+            taken = _of_the_same_people(pd.concat(rows, ignore_index=True), samples, names)
+            rows.append(_assigned(labeler, samples, taken).assign(split=split))
     table = with_names(pd.concat(rows, ignore_index=True), names)
     order = {split: number for number, split in enumerate(["train", *held_out])}
     table = table.sort_values(
@@ -98,8 +100,21 @@ def _of_training(labeler: LearnLabeler, train: TaskSamples, assignments: pd.Data
     )
 
 
-def _assigned(labeler: LearnLabeler, samples: TaskSamples) -> pd.DataFrame:
-    placed = place(labeler, samples)
+def _of_the_same_people(rows: pd.DataFrame, samples: TaskSamples, names: pd.DataFrame) -> dict[int, list[int]]:
+    """Return the clusters that a person's other labels have, by the number of the task whose labels are left.
+
+    A label that no task is learned from lies in a task of its own, but the person who wrote it told it from the others.
+    """
+    if names.empty:
+        return {}
+    people = names.drop_duplicates("task_id").set_index("task_id")["task"]
+    clustered = rows[rows["clustered"]]
+    known = clustered["cluster"].astype(int).groupby(clustered["task_id"].map(people)).agg(list)
+    return {task: known.get(people.get(task), []) for task in np.unique(samples.task_ids)}
+
+
+def _assigned(labeler: LearnLabeler, samples: TaskSamples, taken: Mapping[int, list[int]]) -> pd.DataFrame:
+    placed = place(labeler, samples, taken)
     clustered = placed.clusters >= 0
     return _labels(samples).assign(
         cluster=_numbers(placed.clusters),

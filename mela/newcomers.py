@@ -1,6 +1,6 @@
 """Tasks that the labeler was not fitted to: to which of its classes their labels belong, or to none of these."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,14 +37,15 @@ class Placed:
     certainty: Floats
 
 
-def place(labeler: LearnLabeler, samples: TaskSamples) -> Placed:
+def place(labeler: LearnLabeler, samples: TaskSamples, taken: Mapping[int, Iterable[int]] | None = None) -> Placed:
     """Place the labels of tasks among the classes of a fitted labeler.
 
     In each task, labels get the clusters that are jointly most probable, all different, where any label may be none of
     the clusters (`mela.memberships.Memberships.log_odds_or_none`). So no task is dropped, unlike in `predict`.
 
     A labeler without the model behind soft labels cannot tell what is none of its clusters. Then the clusters are those
-    of `predict`, and -1 stands for tasks whose labels collide.
+    of `predict`, and -1 stands for tasks whose labels collide, and for those that have more labels than there are
+    clusters.
 
     Parameters
     ----------
@@ -52,13 +53,16 @@ def place(labeler: LearnLabeler, samples: TaskSamples) -> Placed:
         Fitted with ``soft=True``, or read by `mela.labeler_files.load_labeler`.
     samples : TaskSamples
         Of tasks of any number of ways and shots.
+    taken : mapping of int to iterable of int, optional
+        Clusters that labels of a task must not get, by the number of the task: those of other labels of that person.
     """
     model, space = labeler.memberships_, labeler.space_
-    classes = class_means(samples)
+    classes, taken = class_means(samples), taken or {}
+    forbidden = [np.array([*taken.get(task, ())], dtype=np.int64) for task in samples.task_ids[classes.starts[:-1]]]
     if model is None or space is None:
-        features = samples.features[samples.index]
-        found = labeler.predict(features, samples.local_labels[samples.classes], samples.task_ids[samples.classes])
-        return Placed(clusters=found[samples.first], certainty=np.full(len(classes.sizes), np.nan))
+        return Placed(
+            clusters=_predicted(labeler, samples, classes, forbidden), certainty=np.full(len(classes.sizes), np.nan)
+        )
     clusters = np.full(len(classes.sizes), NONE, dtype=np.int64)
     certainty = np.empty(len(classes.sizes))
     for tasks, rows in _blocks(classes):
@@ -66,8 +70,25 @@ def place(labeler: LearnLabeler, samples: TaskSamples) -> Placed:
         odds = model.log_odds_or_none(points, weights)
         for task in tasks:
             own = slice(classes.starts[task], classes.starts[task + 1])
-            clusters[own], certainty[own] = _place_task(odds[own.start - rows.start : own.stop - rows.start])
+            odds_of_task = odds[own.start - rows.start : own.stop - rows.start]
+            odds_of_task[:, forbidden[task]] = -np.inf
+            clusters[own], certainty[own] = _place_task(odds_of_task)
     return Placed(clusters=clusters, certainty=certainty)
+
+
+def _predicted(labeler: LearnLabeler, samples: TaskSamples, classes: ClassMeans, forbidden: Sequence[Ints]) -> Ints:
+    """Return the clusters of task classes by `predict`, -1 for tasks that it cannot answer and clusters not allowed."""
+    clusters = np.full(len(classes.sizes), NONE, dtype=np.int64)
+    answered = np.repeat(classes.ways <= len(labeler.cluster_centers_), classes.ways)
+    used = answered[samples.classes]
+    if used.any():
+        own = samples.classes[used]
+        found = labeler.predict(samples.features[samples.index[used]], samples.local_labels[own], samples.task_ids[own])
+        clusters[own] = found
+    for task, not_allowed in enumerate(forbidden):
+        own_clusters = clusters[classes.starts[task] : classes.starts[task + 1]]
+        own_clusters[np.isin(own_clusters, not_allowed)] = NONE
+    return clusters
 
 
 def place_labels(labeler: LearnLabeler, X: Any, y: Any, groups: Any) -> pd.DataFrame:

@@ -8,12 +8,21 @@ import pandas as pd
 from mela import store
 from mela.checked import read_manifest, read_truth
 from mela.output import log
+from mela.params import PARAMS
 from stages import paths
 from stages.run import run
 
 
-def main(truth: Path = paths.TRUTH, train: Path = paths.TRAIN, labels: Path = paths.ORACLE_LABELS) -> None:
-    """Read the truth; write the true class of every image of a training task (no row where the truth is unknown)."""
+def main(
+    params: Path = PARAMS,
+    truth: Path = paths.TRUTH,
+    train: Path = paths.TRAIN,
+    labels: Path = paths.ORACLE_LABELS,
+) -> None:
+    """Read the truth; write the true class of every image of a training task (no row where the truth is unknown).
+
+    No parameter changes the result. `params` is there to be checked, as every stage does at its start.
+    """
     image_ids = read_manifest(train)["image_id"].drop_duplicates().sort_values()
     known = read_truth(truth).merge(image_ids, on="image_id").sort_values("image_id")
     names, numbers = np.unique(known["class"].to_numpy(dtype=str), return_inverse=True)

@@ -8,12 +8,14 @@ from mela.atomic import together
 from mela.checked import read_assignments, read_labels, read_manifest, read_truth, require_known
 from mela.label_scores import score_clusters, score_images, score_tasks
 from mela.output import log
+from mela.params import PARAMS
 from mela.text_tables import write_text_csv
 from stages import paths
 from stages.run import run
 
 
 def main(
+    params: Path = PARAMS,
     truth: Path = paths.TRUTH,
     train: Path = paths.TRAIN,
     labels: Path = paths.MELA_LABELS,
@@ -22,7 +24,10 @@ def main(
     metrics: Path = paths.SCORES,
     purities: Path = paths.PURITIES,
 ) -> None:
-    """Read labels and truth; write clustering accuracy, purity, adjusted Rand index and mutual information."""
+    """Read labels and truth; write clustering accuracy, purity, adjusted Rand index and mutual information.
+
+    No parameter changes the result. `params` is there to be checked, as every stage does at its start.
+    """
     known = read_truth(truth)
     manifest = read_manifest(train)
     inferred, plain = read_labels(labels), read_labels(kmeans)

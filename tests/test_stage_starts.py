@@ -68,6 +68,26 @@ def test_a_mistake_for_a_later_stage_ends_a_stage_before_its_work(tmp_path: Path
     assert "at work" not in ended.stdout
 
 
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "code"])
+def test_every_stage_checks_all_parameters_first(stage: str, tmp_path: Path) -> None:
+    """In a folder that has nothing but a params.yaml, so that whatever a stage did before would fail for that."""
+    (tmp_path / "params.yaml").write_text(
+        (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8").replace("  q: 5.0 ", "  q: null "), encoding="utf-8"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", f"stages.{stage}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        "error: params.yaml: labeler.q: input should be a valid number, got None\n",
+    )
+
+
 def test_of_several_processes_the_first_one_tells(tmp_path: Path) -> None:
     assert started(tmp_path, RANK="0").returncode == 1
     assert "at work" in started(tmp_path, RANK="1").stdout

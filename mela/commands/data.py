@@ -98,7 +98,8 @@ def check(
         shown = findings.errors if every else list(lines(findings.errors))
         print(*(f"error: {error}" for error in shown), sep="\n", file=told)
         if len(shown) < len(findings.errors):
-            print(f"{len(findings.errors)} errors of {len(shown)} kinds; --all prints each of them", file=told)
+            kinds = "1 kind" if len(shown) == 1 else f"{len(shown)} kinds"
+            print(f"{len(findings.errors)} errors of {kinds}; --all prints each of them", file=told)
         raise typer.Exit(1)
     values = suggest(findings)
     named = source.as_posix() if Path(preset).suffix else f"the preset {preset}"

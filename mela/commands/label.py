@@ -19,6 +19,7 @@ NAMES = {
     "set labeler.collisions to assign": "give --collisions assign",
     "labeler.n_clusters": "--n-clusters",
     "labeler.merge": "--merge",
+    "labeler.min_count": "--min-count",
     "labeler.q": "--q",
 }
 
@@ -40,6 +41,7 @@ def label(
     collisions: Annotated[
         Literal["drop", "assign"], typer.Option(help="Tasks two of whose labels have one nearest cluster.")
     ] = "drop",
+    min_count: Annotated[int, typer.Option(help="Tasks that a class needs.")] = 1,
     seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
 ) -> None:
     """Infer global labels from features and independently labelled tasks, without the rest of the pipeline.
@@ -67,7 +69,7 @@ def label(
     pruning: dict[str, Any] = {
         name: value for name, value in {"n_clusters": n_clusters, "q": q}.items() if value is not None
     }
-    labeler = LearnLabeler(**pruning, merge=merge, collisions=collisions, random_state=seed)
+    labeler = LearnLabeler(**pruning, merge=merge, collisions=collisions, min_count=min_count, random_state=seed)
     try:
         labeler.fit_tasks(samples)
     except MelaError as error:

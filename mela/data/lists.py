@@ -17,7 +17,8 @@ from mela.text_tables import as_written, harmless
 def write_list(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Write a table of text."""
     written = io.StringIO(newline="")
-    writer = csv.writer(written, lineterminator="\n")
+    # all cells are quoted, since the module csv leaves a name with a carriage return bare, which then reads as two rows
+    writer = csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerow(header)
     writer.writerows([harmless(cell) for cell in row] for row in rows)
     with replacing(path) as temporary:

@@ -211,9 +211,10 @@ def check_tasks(rows: pd.DataFrame, *, report: Report = refuse) -> None:
 
 def labels_that_are_rest(count: int) -> str:
     """Say in a line that so many labels are `is_rest`."""
+    labels = "label has" if count == 1 else "labels have"
     return (
-        f"{count} labels have a single image, or no other label beside them in their task; no task is learned from "
-        "them, and they get a class when all others have one"
+        f"{count} {labels} a single image, or no other label beside it in the task; no task is learned from that, and "
+        "its class is found when all others have one"
     )
 
 
