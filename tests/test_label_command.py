@@ -400,7 +400,7 @@ CASES: dict[str, tuple[Callable[[], object], list[str], str]] = {
     ),
     "a negative q": (
         lambda: None,
-        ["features.npy", "tasks.csv", "--q", "-1"],
+        ["features.npy", "tasks.csv", "--no-merge", "--n-clusters", "20", "--q", "-1"],
         "--q: expected a finite number of at least 0, got -1.0",
     ),
 }

@@ -398,6 +398,13 @@ def test_merging_warns_by_its_consistency_when_there_is_little_to_go_by() -> Non
     assert adjusted_rand_score(truth, found.labels_) < 0.5
 
 
+def test_merging_does_not_judge_what_it_does_not_read() -> None:
+    X, y, groups, _ = drawn(0, n_tasks=10)
+    expected = LearnLabeler().fit(X, y, groups).labels_
+    found = LearnLabeler(q=-1, n_clusters=0, max_passes=0).fit(X, y, groups).labels_
+    np.testing.assert_array_equal(found, expected)
+
+
 def with_value(X: np.ndarray, row: int, value: float) -> np.ndarray:
     changed = X.copy()
     changed[row, 2] = value
@@ -426,10 +433,31 @@ BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
     "groups too long": ({}, (X, Y, [*GROUPS, "t1"]), f"got {len(X)}, {len(X)}, {len(X) + 1}"),
     "features of mixed lengths": ({}, ([[1.0, 2.0], [1.0]], ["a", "b"], [1, 1]), "inhomogeneous"),
     "y a table": ({}, (X, np.stack([Y, Y], axis=1), GROUPS), "y should be a 1d array"),
-    "negative q": ({"q": -0.5}, DATA[:3], "labeler.q: expected a finite number of at least 0, got -0.5"),
-    "q not a number": ({"q": float("nan")}, DATA[:3], "labeler.q: expected a finite number of at least 0, got nan"),
-    "no passes": ({"max_passes": 0}, DATA[:3], "labeler.max_passes: expected an integer of at least 1, got 0"),
-    "half a cluster": ({"n_clusters": 2.5}, DATA[:3], "labeler.n_clusters: expected an integer of at least 1, got 2.5"),
+    **{
+        f"q is {q!r}": (PRUNING | {"q": q}, DATA[:3], f"labeler.q: expected a finite number of at least 0, got {q!r}")
+        for q in (-0.5, float("nan"), float("inf"), None, "5")
+    },
+    **{
+        f"{name} is {value!r}": (
+            PRUNING | {name: value},
+            DATA[:3],
+            f"labeler.{name}: expected an integer of at least 1, got {value!r}",
+        )
+        for name, value in (("max_passes", 0), ("n_clusters", 2.5), ("n_clusters", True), ("min_count", "2"))
+    },
+    **{
+        f"{name} is 'x'": ({name: "x"}, DATA[:3], f"labeler.{name}: expected True or False, got 'x'")
+        for name in ("merge", "guard", "cumulative_weights", "soft")
+    },
+    **{
+        f"a seed of {seed!r}, merge={merge}": (
+            {"random_state": seed, "merge": merge},
+            DATA[:3],
+            f"labeler.random_state: expected an integer from 0 to 4294967295, a RandomState or None, got {seed!r}",
+        )
+        for seed in (-1, 2**32, "x")
+        for merge in (True, False)
+    },
     "collisions": ({"collisions": "keep"}, DATA[:3], "labeler.collisions: expected 'drop' or 'assign', got 'keep'"),
     "more ways than clusters": (
         {"merge": False, "n_clusters": 4},

@@ -55,7 +55,6 @@ def test_what_is_listed_of_training_tasks_is_what_the_labeler_found(of_people: P
     assert (found["clustered"] == found["clustered_stage"]).all()
     own = found[found["clustered"]]
     assert (own["cluster"] == own["cluster_stage"]).all()
-    # as the stage `label` has it on average of all of them
     alone = own["note"] == ALONE
     assert own["certainty"].isna().tolist() == alone.tolist()
     counts = own.groupby("cluster")["label"].transform("size")
@@ -96,6 +95,10 @@ def test_labels_that_no_task_is_made_of_get_their_classes_in_the_end(people_copi
     train = table[(table["split"] == "train") & table["clustered"]]
     of_cluster = train.groupby("cluster")["label"].agg(lambda labels: labels.map(kind).mode()[0])
     assert of_cluster[rest.loc[("lone", "pilz"), "cluster"]] == REST_LABELS["lone", "pilz"][0]
+    # the image shows what another label of the same person shows, who yet told the two apart
+    anna = table[table["task"] == "anna"].set_index("label")
+    assert REST_LABELS["anna", "single"][0] in {kind.get(label) for label in anna.index}
+    assert anna.loc[anna["clustered"], "cluster"].is_unique
 
 
 def test_drawn_tasks_have_no_names(finished: Path) -> None:

@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,10 @@ from scipy.stats import norm
 
 from mela import newcomers
 from mela.class_sizes import log_number
+from mela.global_labels import label_images
+from mela.label_report import assignments_table
 from mela.labeler import LearnLabeler
+from mela.listing import listing
 from mela.memberships import Memberships
 from mela.newcomers import NONE, Placed, place, place_labels
 from mela.task_samples import TaskSamples, group_samples
@@ -158,3 +162,70 @@ def test_without_a_model_it_is_what_predict_says() -> None:
     found = place(labeler, samples)
     assert found.clusters[samples.classes].tolist() == labeler.predict(X, y, groups).tolist()
     assert np.isnan(found.certainty).all()
+
+
+def test_clusters_of_a_persons_other_labels_are_taken() -> None:
+    """A label that lies where another label of the same person has its cluster is something else."""
+    rng = np.random.default_rng(5)
+    centers = rng.normal(size=(6, 6)) * 3
+    labeler = LearnLabeler(soft=True).fit_tasks(draw(rng, centers, np.arange(6), 60)[0])
+    samples, _ = draw(rng, centers, np.arange(6), 20, ways=1)
+    free = place(labeler, samples)
+    taken = {task: [cluster] for task, cluster in zip(samples.task_ids[::2], free.clusters[::2], strict=True)}
+    held = place(labeler, samples, taken)
+    assert (held.clusters[1::2] == free.clusters[1::2]).all()
+    assert (held.clusters[::2] != free.clusters[::2]).all()
+    assert held.certainty.min() >= 0
+    assert held.certainty.max() <= 1
+    # so is it without a model, where nothing can be none of the clusters but what collides
+    labeler.space_ = labeler.memberships_ = None
+    assert (place(labeler, samples, taken).clusters[::2] == NONE).all()
+    assert (place(labeler, samples).clusters >= 0).all()
+
+
+def test_without_a_model_one_wide_task_does_not_cost_the_others() -> None:
+    rng = np.random.default_rng(6)
+    centers = rng.normal(size=(6, 4)) * 4
+    labeler = LearnLabeler(n_clusters=24, merge=False).fit_tasks(draw(rng, centers, np.arange(6), 60)[0])
+    labeler.space_ = labeler.memberships_ = None
+    ways = len(labeler.cluster_centers_) + 1
+    X = np.concatenate([rng.normal(size=(ways, 4)), centers[:3]])
+    found = place_labels(labeler, X, np.arange(ways + 3), np.repeat(["wide", "usual"], [ways, 3]))
+    clusters = found.groupby("task")["cluster"].agg(list)
+    assert set(clusters["wide"]) == {NONE}
+    assert NONE not in clusters["usual"]
+    assert len(set(clusters["usual"])) == 3
+
+
+def test_the_table_of_labels_is_as_certain_as_the_labeler() -> None:
+    rng = np.random.default_rng(7)
+    centers = rng.normal(size=(12, 3)) * 1.2
+    samples, _ = draw(rng, centers, np.arange(12), 40, ways=3)
+    others, _ = draw(rng, centers, np.arange(12), 10, ways=3)
+    labeler = LearnLabeler(soft=True).fit_tasks(samples)
+    flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), samples.index, samples.classes)
+    held_out = pd.DataFrame(
+        {
+            "task_id": 1000 + others.task_ids[others.classes],
+            "image_id": others.index,
+            "local_label": others.local_labels[others.classes],
+        }
+    )
+    # the features of both kinds of images have the same numbers, in tables of their own
+    table = listing(
+        labeler,
+        samples,
+        assignments_table(flat, labeler),
+        {"test": held_out},
+        pd.DataFrame(),
+        others.index,
+        others.features,
+    )
+    trained, new = table[table["split"] == "train"], table[table["split"] == "test"]
+    used = labeler.class_labels_ >= 0
+    own = labeler.class_weights_[np.flatnonzero(used), labeler.class_labels_[used]]
+    sure = trained["certainty"].to_numpy()[used]
+    assert len(np.unique(sure)) > 5
+    np.testing.assert_allclose(sure, 100 * own, atol=0.051)
+    np.testing.assert_allclose(new["certainty"], 100 * place(labeler, others).certainty, atol=0.051)
+    assert new["certainty"].min() < 95

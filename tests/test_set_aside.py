@@ -35,6 +35,16 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.parametrize("name", ["a\rb.png", "a\r=1+1.png", "=x\ry.png", "a\r\nb.png", '"', "a,b", ""])
+def test_lists_of_files_hold_names_of_all_kinds(name: str, tmp_path: Path) -> None:
+    write_list(tmp_path / "list.csv", ("path", "reason"), [(name, "why"), ("next.png", name)])
+    assert read_list(tmp_path / "list.csv", ("path", "reason")) == [(name, "why"), ("next.png", name)]
+    # as spreadsheets take rows: none begins within a cell
+    found = rows(tmp_path / "list.csv")
+    assert found[0]["reason"] == "why"
+    assert not any(cell.startswith(("=", "+", "-", "@")) for row in found for cell in row.values())
+
+
 @pytest.fixture
 def messy(mine: Path) -> Path:
     """Photographs of which some cannot be read, with names as bad as names get."""
