@@ -12,7 +12,7 @@ from mela.commands.predict import predict
 from mela.commands.run import run
 from mela.errors import MelaError
 from mela.output import ending_in_one_line, log, speak
-from mela.preset_folder import find_presets
+from mela.preset_folder import preset_files
 
 RUN, DATA, MODEL = "Run the pipeline", "Your own data", "Use what was learned"
 ARCHIVES = ("omniglot", "cifar100")
@@ -42,7 +42,7 @@ def _group(
 
     - `dvc repro` runs the stages whose inputs, code or parameters (params.yaml) have changed;
 
-    - `dvc exp run -S labeler.q=5.5` does so with another value, and `dvc exp show --only-changed` compares;
+    - `dvc exp run -S pretrain.epochs=20` does so with another value, and `dvc exp show --only-changed` compares;
 
     - `mela run` runs all stages one after the other, without Git and DVC;
 
@@ -62,7 +62,7 @@ def _group(
 
 
 def _complete_preset(incomplete: str) -> list[str]:
-    return sorted(path.stem for path in find_presets().glob("*.yaml") if path.stem.startswith(incomplete))
+    return [name for name in preset_files() if name.startswith(incomplete)]
 
 
 @app.command(rich_help_panel=RUN)
@@ -83,16 +83,15 @@ def preset(
     from mela.params import check_document
     from mela.store import write_text
 
-    folder = folder or find_presets()
-    source = folder / f"{name}.yaml"
-    if not source.is_file():
-        names = (
-            ", ".join(sorted(path.stem for path in folder.glob("*.yaml"))) or f"none in {folder}/; leave out --folder"
-        )
+    known = preset_files(folder)
+    if name not in known:
+        names = ", ".join(known) or f"none in {folder}/; leave out --folder"
         raise MelaError(f"preset {name}: no such preset; expected one of {names}")
+    source = known[name]
     check_document(source)
     write_text(params, source.read_text(encoding="utf-8"))
-    log.info(f"{params} is now the preset {name}; `dvc repro` runs it")
+    where = "" if Path("dvc.yaml").is_file() else " in a clone of the project"
+    log.info(f"{params} is now the preset {name}; `dvc repro` runs it{where}")
 
 
 app.command(rich_help_panel=RUN)(run)

@@ -1,22 +1,28 @@
-"""The folder of the presets: in a clone it lies in the project's root, and in an installed wheel inside the package."""
+"""Where presets are: in a clone in the project's root, and in an installed wheel inside the package."""
 
 from pathlib import Path
 
 HERE = Path("presets")
 
 
-def find_presets() -> Path:
-    """Return the folder of the presets.
+def preset_files(folder: Path | None = None) -> dict[str, Path]:
+    """Return the files of all presets by their names, sorted.
 
-    The folder ``presets`` of the current directory comes first, since users of a clone may have presets of their own
-    there. Then come the package itself, as a wheel installs it, and the clone that an editable installation points to.
+    A preset in the folder ``presets`` of the current directory, where users may have some of their own, comes before
+    one of the same name in the package, as a wheel installs it, or in the clone that an editable installation names.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Look in this folder alone.
     """
     package = Path(__file__).parent
-    places = (HERE, package / "presets", package.parent / "presets")
-    return next((place for place in places if any(place.glob("*.yaml"))), HERE)
+    places = (HERE, package / "presets", package.parent / "presets") if folder is None else (folder,)
+    found = {path.stem: path for place in reversed(places) for path in place.glob("*.yaml")}
+    return dict(sorted(found.items()))
 
 
 def find_preset(name: str) -> Path:
     """Return the file of a preset that is named either by its path or, without ``.yaml``, by its name alone."""
     path = Path(name)
-    return path if path.suffix else find_presets() / f"{name}.yaml"
+    return path if path.suffix else preset_files().get(name, HERE / f"{name}.yaml")

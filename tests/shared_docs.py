@@ -88,7 +88,7 @@ NOT_RUN = {
     "dvc exp run -S labeler.merge=false": TRAINS,
     "dvc exp run -S labeler.merge=false -S labeler.q=5.5": TRAINS,
     "dvc exp run -S labeler.merge=false -S labeler.guard=false": TRAINS,
-    "dvc exp run -S labeler.q=5.5": TRAINS,
+    "dvc exp run -S pretrain.epochs=20": TRAINS,
     "dvc exp run -S embed.epochs=2 -S 'embed.milestones=[1]'": TRAINS,
     "dvc exp run -S pretrain.labels=mela_soft": TRAINS,
     "dvc exp run -S pretrain.labels=oracle": TRAINS,

@@ -49,7 +49,7 @@ def mela(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_preset_makes_a_preset_the_active_experiment(sandbox: Path) -> None:
     done = started("preset", "omniglot", folder=sandbox)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "params.yaml is now the preset omniglot; `dvc repro` runs it\n"
+    assert done.stdout == "params.yaml is now the preset omniglot; `dvc repro` runs it in a clone of the project\n"
     assert (sandbox / "params.yaml").read_bytes() == (ROOT / "presets" / "omniglot.yaml").read_bytes()
     assert sorted(path.name for path in sandbox.iterdir()) == ["params.yaml", "presets"]
 
@@ -65,7 +65,11 @@ def test_preset_reads_and_writes_where_it_is_told(sandbox: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nope"], "preset nope: no such preset; expected one of broken, omniglot, syntax"),
+        (["nope"], "preset nope: no such preset; expected one of broken, cifar_fs, "),
+        (
+            ["nope", "--folder", "presets"],
+            "preset nope: no such preset; expected one of broken, omniglot, syntax",
+        ),
         (
             ["omniglot", "--folder", "elsewhere"],
             "preset omniglot: no such preset; expected one of none in elsewhere/; leave out --folder",

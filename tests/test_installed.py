@@ -1,5 +1,6 @@
 """The library as people install it who have no clone: what the wheel holds, and what they are told to install."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -13,14 +14,16 @@ from conftest import ROOT
 from PIL import Image
 
 import mela
-from mela.preset_folder import find_preset, find_presets
+from mela.preset_folder import find_preset, preset_files
 
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
 def run(*command: object, folder: Path) -> subprocess.CompletedProcess[str]:
     words = [str(word) for word in command]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    # what PYTHONPATH names would come before what is installed
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, env=environment)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +60,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_presets(python: Path, tmp_path: Path) -> None:
     done = run(python, "-m", "mela", "preset", "glyphs", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "params.yaml is now the preset glyphs; `dvc repro` runs it\n"
+    assert done.stdout == "params.yaml is now the preset glyphs; `dvc repro` runs it in a clone of the project\n"
     assert (tmp_path / "params.yaml").read_bytes() == (ROOT / "presets/glyphs.yaml").read_bytes()
     refused = run(python, "-m", "mela", "preset", "nope", folder=tmp_path)
     names = ", ".join(sorted(path.stem for path in (ROOT / "presets").glob("*.yaml")))
@@ -83,15 +86,21 @@ def test_the_wheel_checks_data(python: Path, tmp_path: Path) -> None:
     assert "root: mine" in (tmp_path / "params.yaml").read_text("utf-8")
 
 
-def test_presets_of_the_current_folder_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_presets_of_the_current_folder_come_first_and_hide_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert find_presets() == ROOT / "presets"
-    assert find_preset("glyphs") == ROOT / "presets/glyphs.yaml"
+    shipped = sorted(path.stem for path in (ROOT / "presets").glob("*.yaml"))
     assert find_preset("mine/own.yaml") == Path("mine/own.yaml")
+    assert find_preset("own") == Path("presets/own.yaml"), "which is not there, and is named"
     (tmp_path / "presets").mkdir()
-    assert find_presets() == ROOT / "presets"
     (tmp_path / "presets/own.yaml").touch()
-    assert find_presets() == Path("presets")
+    assert find_preset("own") == Path("presets/own.yaml")
+    assert find_preset("glyphs") == ROOT / "presets/glyphs.yaml"
+    assert [*preset_files()] == sorted(["own", *shipped])
+    (tmp_path / "presets/glyphs.yaml").touch()
+    assert find_preset("glyphs") == Path("presets/glyphs.yaml")
+    assert [*preset_files(Path("presets"))] == ["glyphs", "own"]
 
 
 FILES = sorted(
@@ -100,11 +109,27 @@ FILES = sorted(
     for path in ROOT.glob(pattern)
     if path != Path(__file__) and not any(part.startswith(".venv") or part == "site" for part in path.parts)
 )
-STRANGER = re.compile(r"install\s+(-\S+\s+)*[\"']?mela\b")
+# an argument of an installer, wherever it stands among the others, that is the name alone and no path or file
+STRANGER = re.compile(
+    r"\b(?:install|uv\s+add|uvx|pipx\s+run)\b(?:[ \t]+[^\s;&|`]+)*?[ \t]+[\"']?mela(?=[\s\"'`,;\[=<>~!]|$)",
+    re.MULTILINE,
+)
 
 
 def test_nobody_is_told_to_install_the_package_of_this_name_on_the_index() -> None:
-    assert STRANGER.search("pip install mela[onnx]")
-    assert STRANGER.search("uv pip install -U 'mela'")
+    for wrong in (
+        "pip install mela[onnx]",
+        "uv pip install -U 'mela'",
+        "pip install onnx mela",
+        "pip install -r requirements.txt mela",
+        "pip install torch==2 'mela[timm]'",
+        "pip install mela==0.1.0",
+        "uv add mela",
+        "conda install -c conda-forge mela",
+        "uv pip install --python .venv/bin/python mela",
+    ):
+        assert STRANGER.search(wrong), wrong
+    for right in ("pip install mela-0.1.0-py3-none-any.whl", "pip install './wheels/mela[onnx]'", "pip install -e ."):
+        assert not STRANGER.search(right), right
     assert len(FILES) > 300
     assert [path.relative_to(ROOT) for path in FILES if STRANGER.search(path.read_text(encoding="utf-8"))] == []

@@ -37,7 +37,7 @@ def test_help_is_where_one_would_begin() -> None:
     done = mela("--help")
     assert done.returncode == 0
     said = plain(done.stdout)
-    for words in ("dvc repro", "dvc exp run -S labeler.q=5.5", "The exit status is 0", "NO_COLOR", "MELA_OUTPUT"):
+    for words in ("dvc repro", "dvc exp run -S pretrain.epochs=20", "The exit status is 0", "NO_COLOR", "MELA_OUTPUT"):
         assert words in said
     order = [done.stdout.index(panel) for panel in ("Run the pipeline", "Your own data", "Use what was learned")]
     assert order == sorted(order)
