@@ -42,9 +42,10 @@ bench: setup     ## measure speed against references in the same run: results/be
 benchmark: setup ## train and measure all systems on the same tasks: hours; benchmark/params.yaml says which
 	@python -m benchmark.matrix
 	cells=$$(python -m benchmark.due) || exit $$?; test -z "$$cells" || dvc --cd benchmark repro --keep-going $$cells; \
-	ended=$$?; python -m benchmark.tables && exit $$ended
+	ended=$$?; python -m benchmark.due --mark > /dev/null && python -m benchmark.tables && exit $$ended
 
 tables: setup    ## write the tables of systems from what is measured: docs/systems.md
+	@python -m benchmark.due --mark > /dev/null
 	@python -m benchmark.tables
 
 docs: setup      ## build the documentation's site: site/index.html

@@ -5,9 +5,10 @@ trains them, and what they go on from. On another processor that has other bits,
 are due next.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from dvc.exceptions import DvcException
@@ -18,6 +19,7 @@ from dvc_data.hashfile.hash_info import HashInfo
 
 from benchmark import places, settings
 from benchmark.matrix import PARAMS, Matrix
+from benchmark.outdated import write_outdated
 from mela.errors import MelaError, one_line
 from mela.output import ending_in_one_line
 from stages import code
@@ -27,8 +29,8 @@ MEASURED = ("test_", "score_labels")
 NOT_JUDGED = ("code", "settings")
 
 
-def due(repo: Repo) -> list[str]:
-    """Names of the benchmark's cells; all that the stages of code and settings make has to be up to date."""
+def due(repo: Repo) -> list[Stage]:
+    """Return the benchmark's cells that are due; all that the stages of code and settings make has to be up to date."""
     graph = repo.index.graph
     locked = {out.fs_path: out.hash_info for stage in repo.index.stages for out in stage.outs}
 
@@ -37,7 +39,17 @@ def due(repo: Repo) -> list[str]:
         return has_changed(stage, locked) or any(map(stale, graph.successors(stage)))
 
     cells = [stage for stage in repo.index.stages if stage.name.startswith(MEASURED)]
-    return [cell.name for cell in cells if stale(cell) or not all(map(is_there, cell.outs))]
+    return [cell for cell in cells if stale(cell) or not all(map(is_there, cell.outs))]
+
+
+def outdated(cells: Iterable[Stage]) -> Iterator[tuple[str, str, int]]:
+    """Yield data set, system and seed of those cells that have accuracies, which then are of something earlier."""
+    for cell in cells:
+        for out in cell.outs:
+            path = Path(out.fs_path)
+            if path.suffix == ".parquet" and path.is_file():
+                data, seed = path.parts[-3:-1]
+                yield data, path.stem, int(seed.removeprefix("seed"))
 
 
 def has_changed(stage: Stage, locked: Mapping[str, HashInfo]) -> bool:
@@ -63,21 +75,26 @@ def is_there(out: Output) -> bool:
     return bool(out.use_cache or (out.exists and not out.status()))
 
 
-def main(params: Path = PARAMS) -> None:
+def main(
+    params: Path = PARAMS,
+    mark: Annotated[bool, typer.Option(help="Also list the results that tables are to mark as outdated.")] = False,
+) -> None:
     """Print the names of the cells that are due, a line each."""
     matrix = Matrix.read(params)
     try:
-        names = _due_after_update(matrix, params)
+        cells = _due_after_update(matrix, params)
     except DvcException as error:
         raise MelaError(
             f"{places.BENCHMARK}: expected dvc.yaml and dvc.lock that DVC can read, got {one_line(error)}; correct "
             "them, or take those of the last commit"
         ) from error
-    for name in names:
-        typer.echo(name)
+    if mark:
+        write_outdated(places.RESULTS, outdated(cells))
+    for cell in cells:
+        typer.echo(cell.name)
 
 
-def _due_after_update(matrix: Matrix, params: Path) -> list[str]:
+def _due_after_update(matrix: Matrix, params: Path) -> list[Stage]:
     """The cells that are due, after code and settings are written as they are now."""
     repo = Repo(str(places.BENCHMARK))
     code.main(benchmark=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmark.outdated import MARK, Outdated
 from benchmark.systems import GROUPS, by_group, group, title
 
 LEAST = 2
@@ -16,7 +17,9 @@ the seeds that both have, and what chance in training makes of them.
 """
 
 
-def at_a_glance(table: pd.DataFrame, shots: Sequence[int], systems: Sequence[str]) -> list[str]:
+def at_a_glance(
+    table: pd.DataFrame, shots: Sequence[int], systems: Sequence[str], old: Outdated = frozenset()
+) -> list[str]:
     """Lines of the table with what goes before it; none where no system is measured on several data sets.
 
     Parameters
@@ -27,6 +30,8 @@ def at_a_glance(table: pd.DataFrame, shots: Sequence[int], systems: Sequence[str
         Whose settings are shown.
     systems : sequence of str
         In the order of the rows.
+    old : set of (data, system)
+        Whose figures are marked as outdated.
     """
     counts = table.groupby("system")["data"].nunique()
     shown = [system for system in systems if counts.get(system, 0) >= LEAST]
@@ -44,7 +49,11 @@ def at_a_glance(table: pd.DataFrame, shots: Sequence[int], systems: Sequence[str
         lines.append(f"| **{heading}** |" + " |" * (len(columns) + 1))
         for system in inside:
             rows = {column: found.get((system, *column)) for column in columns}
-            cells = [_cell(row, best.get(column) if system in local else None) for column, row in rows.items()]
+            cells = [
+                _cell(row, best.get(column) if system in local else None)
+                + (MARK if row and (column[0], system) in old else "")
+                for column, row in rows.items()
+            ]
             seeds = {one: row["seeds"] for (one, _), row in rows.items() if row is not None}
             cells.append(", ".join(str(seeds.get(one, "-")) for one in data))
             lines.append(f"| {title(system)} | {' | '.join(cells)} |")

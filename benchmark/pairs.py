@@ -9,6 +9,7 @@ import typer
 
 from benchmark import places
 from benchmark.matrix import PARAMS, Matrix
+from benchmark.outdated import MARK, Outdated
 from benchmark.systems import has_published, require, title
 from mela.comparison import Measured, measured, read_results
 from mela.errors import MelaError
@@ -110,7 +111,11 @@ def differences(accuracies: pd.DataFrame, first: str, second: str) -> dict[str, 
 
 
 def two_by_two(
-    accuracies: Mapping[str, pd.DataFrame], questions: Questions, shots: Sequence[int], systems: Iterable[str]
+    accuracies: Mapping[str, pd.DataFrame],
+    questions: Questions,
+    shots: Sequence[int],
+    systems: Iterable[str],
+    old: Outdated = frozenset(),
 ) -> list[str]:
     """Lines of the table with what goes before it; none where no pair is measured.
 
@@ -124,6 +129,8 @@ def two_by_two(
         Whose settings are shown.
     systems : iterable of str
         Those that there are; pairs of others are left out.
+    old : set of (data, system)
+        Whose figures are marked as outdated.
     """
     known = set(systems)
     beside = any(has_published(name, shots) for name in accuracies)
@@ -134,6 +141,8 @@ def two_by_two(
         for first, second in pairs:
             cells = row(accuracies, first, second, shots) if {first, second} <= known else []
             if any(cells):
+                marks = [MARK if {(one, first), (one, second)} & old else "" for one in accuracies]
+                cells = [text and text + mark for text, mark in zip(cells, marks, strict=True)]
                 cells += [published(first, second)] if beside else []
                 rows.append(f"| {title(first)} - {title(second)} | {' | '.join(cells)} |")
         if rows:

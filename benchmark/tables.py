@@ -1,7 +1,7 @@
 """Tables and charts of all systems that are measured: results/systems.csv and docs/systems.md."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +16,7 @@ from benchmark.charts import chart
 from benchmark.glance import at_a_glance
 from benchmark.inferred import inferred_labels
 from benchmark.matrix import PARAMS, Matrix
+from benchmark.outdated import LEGEND, MARK, Outdated, read_outdated
 from benchmark.pairs import signed, two_by_two
 from benchmark.systems import by_group, has_published, published_figures, title
 from mela import store
@@ -109,7 +110,8 @@ def written(matrix: Matrix, results: Path, page: Path) -> tuple[str, list[Part]]
         There is none.
     """
     systems = matrix.systems
-    parts = [found for data in matrix.data if (found := part(data, systems, results, page)) is not None]
+    old = frozenset(pair for pair in read_outdated(results) if pair[0] in matrix.data)
+    parts = [found for data in matrix.data if (found := part(data, systems, results, page, old)) is not None]
     if not parts:
         raise MelaError(
             f"{results}: expected accuracies of some system on {', '.join(matrix.data)}, found none; run "
@@ -118,14 +120,14 @@ def written(matrix: Matrix, results: Path, page: Path) -> tuple[str, list[Part]]
     everything = pd.concat([one.table for one in parts], ignore_index=True)
     shots = shots_of(everything)
     accuracies = {one.data: one.accuracies for one in parts}
-    lines = [HEADER, *at_a_glance(everything, shots, systems)]
-    lines += two_by_two(accuracies, matrix.comparisons, shots, systems)
+    lines = [HEADER, *([LEGEND] if old else []), *at_a_glance(everything, shots, systems, old)]
+    lines += two_by_two(accuracies, matrix.comparisons, shots, systems, old)
     lines += inferred_labels(results, matrix.data, matrix.inferred)
     lines += [line for one in parts for line in one.lines]
     return "\n".join(lines).rstrip() + "\n", parts
 
 
-def part(data: str, systems: list[str], results: Path, page: Path) -> Part | None:
+def part(data: str, systems: list[str], results: Path, page: Path, old: Outdated = frozenset()) -> Part | None:
     """Of a data set; None if no system is measured on it."""
     accuracies = read_results(results, data)
     shots = shots_of(accuracies[accuracies["system"].isin(systems)])
@@ -136,9 +138,10 @@ def part(data: str, systems: list[str], results: Path, page: Path) -> Part | Non
     table.insert(0, "data", data)
     picture = page.with_name(f"{page.stem}-{data}.png")
     lines = [f"## {data}", "", f"![{CHART.format(data=data)}]({picture.name})", ""]
-    lines += [*section(table, data, shots, systems, results), ""]
+    lines += [*section(table, data, shots, systems, results, old), ""]
     lines.append(HEADS_HEADER.format(shots=" / ".join(settings.values())))
-    lines += [*heads_section(read_heads(results, data), shots, systems), ""]
+    marked = {system for one, system in old if one == data}
+    lines += [*heads_section(read_heads(results, data), shots, systems, marked), ""]
     figure = chart(table, settings, REFERENCE)
     return Part(data=data, accuracies=accuracies, table=table, lines=lines, figure=figure, picture=picture)
 
@@ -153,7 +156,9 @@ def shots_of(accuracies: pd.DataFrame) -> list[int]:
     return sorted({int(found[1]) for name in accuracies["setting"].unique() if (found := SHOTS.fullmatch(name))})
 
 
-def section(table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[str], results: Path) -> list[str]:
+def section(
+    table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[str], results: Path, old: Outdated
+) -> list[str]:
     """Lines of a data set's table."""
     published = has_published(data, shots)
     names = [*(f"{k}-shot" for k in shots), *(f"{k}-shot - merged" for k in shots), "tasks", "seeds", "training"]
@@ -170,11 +175,12 @@ def section(table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[
             if published:
                 figures = published_figures(system, data)
                 cells.append(f"*{figures[0]} / {figures[1]}*" if figures else "")
-            lines.append(f"| {title(system)} | {' | '.join(cells)} |")
+            mark = f" {MARK}" if (data, system) in old else ""
+            lines.append(f"| {title(system)}{mark} | {' | '.join(cells)} |")
     return lines
 
 
-def heads_section(heads: pd.DataFrame, shots: Sequence[int], systems: list[str]) -> list[str]:
+def heads_section(heads: pd.DataFrame, shots: Sequence[int], systems: list[str], marked: Set[str]) -> list[str]:
     """Lines of a data set's table of heads: means over seeds, for each number of shots."""
     means = heads.groupby(["system", "head", "setting"])["mean"].mean()
     names = [*HEADS, "logistic, 5x support"]
@@ -185,7 +191,8 @@ def heads_section(heads: pd.DataFrame, shots: Sequence[int], systems: list[str])
         found = [[means.get((system, name, f"{k}_shot")) for k in shots] for name in HEADS]
         found.append([means.get((system, "logistic", f"{k}_shot_5x")) for k in shots])
         cells = [" / ".join("-" if mean is None else f"{mean:.1f}" for mean in of_a_head) for of_a_head in found]
-        lines.append(f"| {title(system)} | {' | '.join(cells)} |")
+        mark = f" {MARK}" if system in marked else ""
+        lines.append(f"| {title(system)}{mark} | {' | '.join(cells)} |")
     return lines
 
 

@@ -466,6 +466,20 @@ def test_the_tables_are_those_of_the_results() -> None:
         assert section.count("\n| ") > 8, heading
 
 
+def test_marks_are_those_of_what_is_due(tmp_path: Path) -> None:
+    """What is in the repository, in a copy without models, as Git has it."""
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    for name in filter(None, names):
+        if (ROOT / name).is_file() and not name.startswith(("docs/", "tests/")):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    environment = for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(tmp_path))
+    command = [sys.executable, "-m", "benchmark.due", "--mark"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    made, kept = (folder / "benchmark/results/outdated.csv" for folder in (tmp_path, ROOT))
+    assert made.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8"), "run `make tables`"
+
+
 def test_the_readme_has_rows_of_the_page() -> None:
     text = (
         (ROOT / "README.md").read_text(encoding="utf-8").partition("### Beside other methods")[2].partition("\n## ")[0]

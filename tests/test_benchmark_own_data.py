@@ -22,6 +22,7 @@ from test_own_data_docs import draw
 
 from bench.environment import for_clone
 from benchmark import tables
+from benchmark.outdated import LEGEND, MARK, read_outdated
 from benchmark.places import MODEL
 from mela.errors import MelaError
 from mela.learned import load_learned
@@ -118,8 +119,8 @@ def cloned(folder: Path, target: Path) -> None:
     assert not list(target.rglob("*.safetensors"))
 
 
-def cells_due(folder: Path) -> set[str]:
-    return set(ask(sys.executable, "-m", "benchmark.due", where=folder).split())
+def cells_due(folder: Path, *options: str) -> set[str]:
+    return set(ask(sys.executable, "-m", "benchmark.due", *options, where=folder).split())
 
 
 def touch(path: Path, name: str) -> None:
@@ -142,8 +143,17 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, tmp_path
     method.write_text(f"{text}# a comment\n", encoding="utf-8")
     assert cells_due(folder) == others
     touch(method, "ProtoNet")
-    assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
+    assert cells_due(folder, "--mark") - others == {"test_tasks@protonet-mine-0"}
+    assert read_outdated(folder / "benchmark/results") == {("mine", "protonet")}
+    ask(sys.executable, "-m", "benchmark.tables", where=folder)
+    page = (folder / "docs/systems.md").read_text(encoding="utf-8")
+    assert f"\n| ProtoNet {MARK} | " in page
+    assert re.search(rf"\| MeLa \(merged\) - ProtoNet \| [^|]*{MARK} \|\n", page)
+    assert f"\n{LEGEND}" in page
     method.write_text(text, encoding="utf-8")
+    assert cells_due(folder, "--mark") == others
+    ask(sys.executable, "-m", "benchmark.tables", where=folder)
+    assert MARK not in (folder / "docs/systems.md").read_text(encoding="utf-8")
     change(folder / DATA, {"rates.protonet": 0.001})
     assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}, "a rate is that of one method"
     change(folder / DATA, {"rates.protonet": None, "rates.feat": 0.0001})

@@ -39,6 +39,14 @@ def test_systems_of_several_data_sets() -> None:
     ]
 
 
+def test_figures_of_earlier_code_are_marked() -> None:
+    table = measured(("glyphs", "initial", 60, 3), ("omniglot", "initial", 88, 1), ("omniglot", "protonet", 70, 1))
+    lines = at_a_glance(
+        table, [1], ["initial", "protonet"], frozenset({("omniglot", "initial"), ("glyphs", "protonet")})
+    )
+    assert lines[-2] == "| initial embedding | **60.0 ± 0.2** | **88.0 ± 0.2**† | 3, 1 |"
+
+
 def test_settings_stand_beside_each_other() -> None:
     one = measured(("glyphs", "initial", 60, 3), ("omniglot", "initial", 88, 1))
     table = pd.concat([one, one.assign(setting="5_shot", mean=95).head(1)])
