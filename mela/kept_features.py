@@ -86,6 +86,8 @@ def keep_features(
 ) -> KeptFeatures:
     """Run the frozen network of a backbone on images without random changes, unless this was done before.
 
+    There is one such file at a time: before it is written, those of other weights or images are deleted.
+
     Parameters
     ----------
     backbone : Backbone
@@ -150,6 +152,9 @@ def _write(path: Path, shape: tuple[int, ...], batches: Iterable[tuple[Ids, Feat
         for _ in batches:
             pass
         return
+    # those of other weights or images, which a training that failed has left
+    for other in path.parent.glob("features-*.npy"):
+        other.unlink()
     with replacing(path) as temporary:
         found = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float32, shape=shape)
         for ids, features in batches:

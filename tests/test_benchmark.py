@@ -474,8 +474,8 @@ def test_marks_are_those_of_what_is_due(tmp_path: Path) -> None:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / name)
     environment = for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(tmp_path))
-    command = [sys.executable, "-m", "benchmark.due", "--mark"]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    for command in (["git", "init", "--quiet"], [sys.executable, "-m", "benchmark.due", "--mark"]):
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
     made, kept = (folder / "benchmark/results/outdated.csv" for folder in (tmp_path, ROOT))
     assert made.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8"), "run `make tables`"
 

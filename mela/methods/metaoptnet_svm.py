@@ -23,7 +23,7 @@ class MetaOptNetSVM(Learner):
     differentiated.
 
     The ridge r is 1, as in the authors' code. It gives each support image a dimension of its own, in which no query
-    has a part, so the machine can no longer tell any support set apart whatever the embedding is.
+    has a part. Without it, the machine can separate every support set, even one with a useless embedding.
 
     Attributes
     ----------
