@@ -111,7 +111,12 @@ def best_of(names: list[str], data: str, shot: int) -> str:
 
 def labels(data: str) -> list[dict[str, Any]]:
     """What MeLa's labels are worth, with each seed."""
-    paths = sorted(RESULTS.glob(f"{data}/seed*/labels-merged.json"))
+    return scores(data, "merged")
+
+
+def scores(data: str, kind: str) -> list[dict[str, Any]]:
+    """What inferred labels of a kind are worth, with each seed."""
+    paths = sorted(RESULTS.glob(f"{data}/seed*/labels-{kind}.json"))
     assert paths
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 

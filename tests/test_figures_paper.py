@@ -1,14 +1,12 @@
 """The page on the paper: its rows are put together from the results, and published figures are those of the package."""
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 import pytest
 from conftest import ROOT
-from shared_figures import RESULTS, found, mean, systems
+from shared_figures import RESULTS, found, mean, scores, systems
 
 from benchmark.pairs import row as of_pair
 from mela.comparison import read_results
@@ -39,11 +37,6 @@ def span(values: list[float], form: str = "{:.0f}") -> str:
     """Lowest and highest, or one of them where they look the same."""
     low, high = (form.format(value) for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
-
-
-def scores(data: str, labels: str) -> list[dict[str, Any]]:
-    paths = sorted(RESULTS.glob(f"{data}/seed*/labels-{labels}.json"))
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
 def table_7() -> Iterator[str]:
@@ -93,17 +86,17 @@ def table_3() -> Iterator[str]:
         for labels, labeler in LABELERS.items():
             if not is_whole(f"{labels}-rfs", data):
                 continue
-            found = scores(data, labels)
-            purity = min(one["purity"] for one in found)
+            seeds = scores(data, labels)
+            purity = min(one["purity"] for one in seeds)
             ours = "100" if purity == 100 else f"{int(purity * 100) / 100:.2f}"
-            counts = sorted(one["clusters"] for one in found)
-            true = {one["true_classes"] for one in found}
+            counts = sorted(one["clusters"] for one in seeds)
+            true = {one["true_classes"] for one in seeds}
             many = (
                 ""
                 if set(counts) == true
                 else f" ({', '.join(map(str, counts[:-1]))} and {counts[-1]} labels for {true.pop()} classes)"
             )
-            others = span([one["kmeans"]["purity"] for one in found])
+            others = span([one["kmeans"]["purity"] for one in seeds])
             cells = [
                 ", ".join(f"{mean(system, data, shot)}" for system in (f"{labels}-rfs", "kmeans-rfs"))
                 for shot in (1, 5)
