@@ -246,6 +246,36 @@ def test_everything_that_is_wrong_is_told() -> None:
     assert not Path("params.yaml").exists()
 
 
+NONE = "expected a task of two local labels with two images each, got none in 3 tasks; add labels or images"
+
+
+@pytest.mark.parametrize("columns", [None, {}, {"role": lambda name: "support", "split": lambda name: "train"}])
+@pytest.mark.parametrize(("n_labels", "n_images"), [(1, 4), (3, 1)])
+def test_no_task_at_all_is_told(n_labels: int, n_images: int, columns: dict[str, Callable[[str], str]] | None) -> None:
+    names = people(3, n_labels, n_images)
+    if columns is not None:
+        table_of(names, **columns)
+    done = check("mine", "--as", "tasks", "--details", "found")
+    assert (done.status, done.err) == (1, "")
+    assert "  tasks        0 tasks" in done.out.splitlines()
+    place = "mine, folder 'p0/l0'" if columns is None else "mine/tasks.csv, line 2"
+    assert done.errors() == [f"{place}: {NONE}"]
+    assert NONE in Path("found/errors.csv").read_text()
+
+
+def test_errors_are_told_whatever_becomes_of_the_description(monkeypatch: pytest.MonkeyPatch) -> None:
+    people(3, 1)
+
+    def fail(*_: object) -> str:
+        raise MelaError("description: this cannot be described")
+
+    monkeypatch.setattr("mela.data.description._line", fail)
+    done = check("mine", "--as", "tasks", "--details", "found")
+    assert (done.status, done.err) == (1, "error: description: this cannot be described\n")
+    assert done.errors() == [f"mine, folder 'p0/l0': {NONE}"]
+    assert NONE in Path("found/errors.csv").read_text()
+
+
 def test_quick_looks_at_heads_only() -> None:
     people()
     Path("mine/p1/l1/2.png").write_bytes(b"x")

@@ -83,23 +83,36 @@ def check(
         fractions, seed = settings.split_fractions, settings.seed
         return inspect(layout, split_fractions=fractions, seed=seed, decode=not quick, progress=counted, known=known)
 
+    def write_tables(findings: "Findings") -> str:
+        if details is None:
+            return ""
+        return f"details: {', '.join(map(str, write_details(details, findings)))}\n"
+
     findings, count = look(), 0
+    # before anything else can fail
+    written = write_tables(findings)
     # what is moved can leave a link behind that leads nowhere, which is moved then
     while aside is not None and (moved := set_aside(layout.root, findings.errors, aside)):
         findings, count = look(), count + len(moved)
+        written = write_tables(findings)
     told = sys.stderr if to_stdout else sys.stdout
-    print(*describe(findings), "", sep="\n", file=told)
-    if aside is not None:
-        undo = f"; {aside / LIST} says why, and `mela data put-back {layout.root} {aside}` undoes it" if count else ""
-        print(f"set aside: {count} files that cannot be read{undo}\n", file=told)
-    if details is not None:
-        print(f"details: {', '.join(map(str, write_details(details, findings)))}\n", file=told)
-    if findings.errors:
+    try:
+        print(*describe(findings), "", sep="\n", file=told)
+    finally:
+        # whatever keeps the data from being described, its errors are told
+        if aside is not None:
+            undo = (
+                f"; {aside / LIST} says why, and `mela data put-back {layout.root} {aside}` undoes it" if count else ""
+            )
+            print(f"set aside: {count} files that cannot be read{undo}\n", file=told)
+        if written:
+            print(written, file=told)
         shown = findings.errors if every else list(lines(findings.errors))
-        print(*(f"error: {error}" for error in shown), sep="\n", file=told)
+        print(*(f"error: {error}\n" for error in shown), sep="", end="", file=told)
         if len(shown) < len(findings.errors):
             kinds = "1 kind" if len(shown) == 1 else f"{len(shown)} kinds"
             print(f"{len(findings.errors)} errors of {kinds}; --all prints each of them", file=told)
+    if findings.errors:
         raise typer.Exit(1)
     values = suggest(findings)
     named = source.as_posix() if Path(preset).suffix else f"the preset {preset}"

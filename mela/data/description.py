@@ -68,6 +68,9 @@ def _range(values: Collection[int]) -> str:
 
 def _tasks(tasks: Tasks) -> Iterator[str]:
     table = tasks.table
+    if table.empty:
+        yield _line("tasks", "0 tasks")
+        return
     yield _line("tasks", f"{len(table)}, ways (local labels of a task): {_range(table['ways'].tolist())}")
     images = _range([*table["fewest"].tolist(), *table["most"].tolist()])
     common = ", ".join(repr(name) for name, _ in tasks.label_names.most_common(3))

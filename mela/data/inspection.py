@@ -189,11 +189,12 @@ def _tasks(
         source = source_of(rows, layout.root, shots=SHOTS, split_fractions=split_fractions, seed=seed)
         split_of = dict(zip(source.sources, source.splits, strict=True))
     rest, every = is_rest(rows), rows
-    rows = rows[~rest].assign(split=rows["image"].map(split_of))
+    rows = rows[~rest]
+    rows = rows.assign(split=rows["image"].map(split_of))
     per_label = rows.groupby(["task_id", "local_label"]).agg(images=("image", "size"), split=("split", "first"))
     support = query = None
     per_label["support"] = per_label["images"] - 1
-    if "role" in rows:
+    if "role" in rows and len(rows):
         for role in ("support", "query"):
             counts = (rows["role"] == role).groupby([rows["task_id"], rows["local_label"]]).sum()
             if role == "support":
