@@ -4,16 +4,17 @@ import csv
 import errno
 import os
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from test_data_check import check
 from test_messy_folders import mine as mine
-from test_messy_folders import noise, told_by_the_stage, truncated
+from test_messy_folders import noise, socket_at, told_by_the_stage, truncated
 
 from mela.commands import data
-from mela.data.aside import put_back, set_aside
+from mela.data.aside import _move, put_back, set_aside
 from mela.data.lists import read_list, write_list
 from mela.data.problems import AboutFile
 from mela.errors import MelaError
@@ -184,8 +185,10 @@ def test_a_move_that_fails_midway_can_be_undone(messy: Path, monkeypatch: pytest
     assert contents(messy) == before
 
 
-def test_another_file_system_gets_a_copy_that_is_whole(messy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, plain = contents(messy), Path.rename
+@pytest.fixture
+def other_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files be moved as if the folders were on two file systems."""
+    plain = Path.rename
 
     def across(self: Path, target: Path) -> Path:
         if self.suffix != ".tmp":
@@ -193,11 +196,92 @@ def test_another_file_system_gets_a_copy_that_is_whole(messy: Path, monkeypatch:
         return plain(self, target)
 
     monkeypatch.setattr(Path, "rename", across)
+
+
+def test_another_file_system_gets_a_copy_that_is_whole(messy: Path, other_file_system: None) -> None:
+    before = contents(messy)
     assert check("mine", "--set-aside", AWAY).status == 0
     assert len(contents(messy)) == len(before) - 7
     done, problems = put_back(messy, AWAY)
     assert (len(done), problems) == (7, [])
     assert contents(messy) == before
+
+
+SOCKET = (
+    "mine/p2/l0/s: expected a file that can be moved to another file system, got the socket; remove it"
+)
+
+
+def test_pipes_are_made_again_on_another_file_system_and_sockets_stay(
+    messy: Path, other_file_system: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(messy)
+    os.mkfifo(messy / "p0/l1/pipe", 0o640)
+    socket_at(messy / "p2/l0/s")
+    for _ in range(2):
+        done = check("mine", "--set-aside", AWAY)
+        assert done.status == 1
+        (error,) = done.errors()
+        assert "got the socket 'p2/l0/s', which cannot be read" in error
+        assert f"not set aside: {SOCKET}" in done.out.splitlines()
+        assert "p2/l0/s" not in [row["path"] for row in rows(AWAY / "moved.csv")]
+    assert len(rows(AWAY / "moved.csv")) == 8
+    assert (AWAY / "p0/l1/pipe").is_fifo()
+    assert stat.S_IMODE((AWAY / "p0/l1/pipe").stat().st_mode) == 0o640
+    assert (messy / "p2/l0/s").is_socket()
+    assert not list(AWAY.rglob("*.tmp"))
+    data.put_back(messy, AWAY)
+    assert capsys.readouterr().out == "mine: 8 files are back\n"
+    assert contents(messy) == before
+    assert (messy / "p0/l1/pipe").is_fifo()
+    assert not AWAY.exists()
+
+
+def test_nothing_is_listed_where_nothing_can_be_moved(mine: Path, other_file_system: None) -> None:
+    socket_at(mine / "p2/l0/s")
+    done = check("mine", "--set-aside", AWAY)
+    assert "set aside: 0 files that cannot be read" in done.out.splitlines()
+    assert not AWAY.exists()
+
+
+def test_what_is_copied_in_part_or_cannot_be_removed_stays_alone(
+    mine: Path, other_file_system: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other file is moved all the same."""
+    for name in ("a.png", "b.png", "c.png"):
+        (mine / "p0/l0" / name).write_bytes(name.encode())
+    before, copy, unlink = contents(mine), shutil.copy2, Path.unlink
+
+    def fail(source: Path, target: Path, **options: bool) -> None:
+        copy(source, target, **options)
+        if source.name == "a.png":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(source))
+
+    def kept(self: Path, **options: bool) -> None:
+        if self == mine / "p0/l0/b.png":
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(self))
+        unlink(self, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copy2", fail)
+        patch.setattr(Path, "unlink", kept)
+        done = check("mine", "--set-aside", AWAY)
+    assert len(done.errors()) == 1
+    assert "not set aside: mine/p0/l0/a.png: Permission denied; check who may read and write it" in done.out
+    assert "not set aside: mine/p0/l0/b.png: Operation not permitted; check who may read and write it" in done.out
+    assert sorted(contents(AWAY)) == ["moved.csv", "p0/l0/c.png"]
+    assert [row["path"] for row in rows(AWAY / "moved.csv")] == ["p0/l0/c.png"]
+    assert put_back(mine, AWAY)[1] == []
+    assert contents(mine) == before
+
+
+def test_no_file_is_moved_onto_another(tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.png").write_text(name)
+    with pytest.raises(MelaError, match=r"there/1\.png: expected nothing in this place, got a file; move it away"):
+        _move(tmp_path / "here", "1.png", tmp_path / "there", "1.png")
+    assert contents(tmp_path) == {"here/1.png": b"here", "there/1.png": b"there"}
 
 
 def test_putting_back_needs_a_list(mine: Path) -> None:

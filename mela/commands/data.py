@@ -88,13 +88,15 @@ def check(
             return ""
         return f"details: {', '.join(map(str, write_details(details, findings)))}\n"
 
-    findings, count = look(), 0
+    findings, count, stay = look(), 0, list[str]()
     # before anything else can fail
     written = write_tables(findings)
     # what is moved can leave a link behind that leads nowhere, which is moved then
-    while aside is not None and (moved := set_aside(layout.root, findings.errors, aside)):
+    while aside is not None and (
+        moved := set_aside(layout.root, findings.errors, aside, report=stay.append)
+    ):
         findings, count = look(), count + len(moved)
-        written = write_tables(findings)
+        written, stay = write_tables(findings), []
     told = sys.stderr if to_stdout else sys.stdout
     try:
         print(*describe(findings), "", sep="\n", file=told)
@@ -104,7 +106,8 @@ def check(
             undo = (
                 f"; {aside / LIST} says why, and `mela data put-back {layout.root} {aside}` undoes it" if count else ""
             )
-            print(f"set aside: {count} files that cannot be read{undo}\n", file=told)
+            print(f"set aside: {count} files that cannot be read{undo}", file=told)
+            print(*(f"not set aside: {line}\n" for line in lines(stay)), sep="", file=told)
         if written:
             print(written, file=told)
         shown = findings.errors if every else list(lines(findings.errors))

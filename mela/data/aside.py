@@ -3,17 +3,24 @@
 import errno
 import os
 import shutil
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from mela.data.lists import read_list, require_inside, write_list
-from mela.data.problems import AboutFile
-from mela.errors import MelaError
+from mela.data.problems import AboutFile, Report, refuse
+from mela.data.tree import SPECIAL
+from mela.errors import MelaError, told
 
 LIST = "moved.csv"
 COLUMNS = ("path", "moved_to", "reason")
+
+
+class UnmovableError(MelaError):
+    """A single file cannot be moved, and is as it was."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +46,7 @@ def require_aside(root: Path, folder: Path) -> None:
         raise MelaError(f"--set-aside: expected a new folder, got {folder}, which holds other files; name another one")
 
 
-def set_aside(root: Path, problems: Iterable[str], folder: Path) -> list[Moved]:
+def set_aside(root: Path, problems: Iterable[str], folder: Path, *, report: Report = refuse) -> list[Moved]:
     """Move each file that a problem is about, and list it in ``moved.csv`` before.
 
     Parameters
@@ -51,11 +58,13 @@ def set_aside(root: Path, problems: Iterable[str], folder: Path) -> list[Moved]:
     folder : Path
         Where to, by the same relative paths; a file of such a name that is there already stays, and the new one gets a
         number.
+    report : callable
+        Told of each file that cannot be moved and stays, such as a socket if `folder` is on another file system.
 
     Returns
     -------
     list of Moved
-        Empty where no problem names a file.
+        Empty where no problem names a file that can be moved.
     """
     require_aside(root, folder)
     before = _read(folder) if (folder / LIST).is_file() else []
@@ -74,9 +83,18 @@ def set_aside(root: Path, problems: Iterable[str], folder: Path) -> list[Moved]:
         new.append(Moved(path=problem.path, moved_to=target, reason=str(problem)))
     if new:
         _write(folder, [*before, *new])
+    done, stay = [], []
     for moved in new:
-        _move(root, moved.path, folder, moved.moved_to)
-    return new
+        try:
+            _move(root, moved.path, folder, moved.moved_to)
+            done.append(moved)
+        except (UnmovableError, PermissionError) as error:
+            stay.append(told(error) or str(error))
+    if stay:
+        _keep(folder, [*before, *done])
+    for problem in stay:
+        report(problem)
+    return done
 
 
 def put_back(root: Path, folder: Path) -> tuple[list[Moved], list[str]]:
@@ -86,7 +104,7 @@ def put_back(root: Path, folder: Path) -> tuple[list[Moved], list[str]]:
     -------
     moved : list of Moved
     problems : list of str
-        A line for each file whose place is taken; it stays where it is, and in the list.
+        A line for each file whose place is taken, or that cannot be moved; it stays where it is, and in the list.
     """
     moves = _read(folder)
     done, left, problems = [], [], []
@@ -98,13 +116,13 @@ def put_back(root: Path, folder: Path) -> tuple[list[Moved], list[str]]:
             left.append(moved)
             problems.append(f"{root / moved.path}: expected nothing in this place, got a file; move it away")
             continue
-        _move(folder, moved.moved_to, root, moved.path)
-        done.append(moved)
-    if left:
-        _write(folder, left)
-    else:
-        (folder / LIST).unlink()
-    _remove_empty(folder)
+        try:
+            _move(folder, moved.moved_to, root, moved.path)
+            done.append(moved)
+        except (UnmovableError, PermissionError) as error:
+            left.append(moved)
+            problems.append(told(error) or str(error))
+    _keep(folder, left)
     return done, problems
 
 
@@ -118,6 +136,15 @@ def _read(folder: Path) -> list[Moved]:
 
 def _write(folder: Path, moves: Iterable[Moved]) -> None:
     write_list(folder / LIST, COLUMNS, [(moved.path, moved.moved_to, moved.reason) for moved in moves])
+
+
+def _keep(folder: Path, moves: Sequence[Moved]) -> None:
+    """Write the list of what is left; remove it, and folders that are empty, where nothing is."""
+    if moves:
+        _write(folder, moves)
+    else:
+        (folder / LIST).unlink()
+    _remove_empty(folder)
 
 
 def _free(folder: Path, path: str, taken: set[str]) -> str:
@@ -146,11 +173,44 @@ def _move(here: Path, path: str, there: Path, new: str) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        # another file system: what is there is whole before the original goes
-        aside = target.with_name(f".{target.name}.tmp")
-        shutil.copy2(source, aside, follow_symlinks=False)
+        _move_across(source, target)
+
+
+def _move_across(source: Path, target: Path) -> None:
+    """Move to another file system: the target is whole before the source goes, and where that fails there is none."""
+    kind = stat.S_IFMT(source.lstat().st_mode)
+    if kind in SPECIAL and kind != stat.S_IFIFO:
+        raise UnmovableError(
+            f"{source}: expected a file that can be moved to another file system, got {SPECIAL[kind]}; remove it"
+        )
+    names = (target.with_name(f".moving-{number}.tmp") for number in count())
+    aside = next(name for name in names if not os.path.lexists(name))
+    try:
+        if kind == stat.S_IFIFO:
+            _make_pipe(source, aside)
+        else:
+            shutil.copy2(source, aside, follow_symlinks=False)
         aside.rename(target)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    try:
         source.unlink()
+    except OSError:
+        target.unlink()
+        raise
+
+
+def _make_pipe(source: Path, target: Path) -> None:
+    """Make a named pipe like another one, which has no content that could be copied."""
+    try:
+        os.mkfifo(target)
+        shutil.copystat(source, target)
+    except OSError as error:
+        raise UnmovableError(
+            f"{source}: expected a file system that can hold a named pipe (FIFO) at {target.parent}, got: "
+            f"{error.strerror}; remove the pipe"
+        ) from error
 
 
 def _remove_empty(folder: Path) -> None:
