@@ -78,6 +78,15 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         "HERE: expected a file behind the link 'p0/.h', got none at 'nowhere'; remove the link, or put back what it "
         "leads to",
     ),
+    "a broken link in a hidden folder": (
+        lambda root: ((root / ".git").mkdir(), (root / ".git/deep").mkdir(), (root / ".git/deep/h").symlink_to("no")),
+        "HERE: expected a file behind the link '.git/deep/h', got none at 'no'; remove the link, or put back what it "
+        "leads to",
+    ),
+    "a file by which DVC ignores others": (
+        lambda root: (root / "p0/.dvcignore").write_text("*.tmp"),
+        "HERE: expected no file .dvcignore in the data, got 'p0/.dvcignore', at which DVC stops; move it elsewhere",
+    ),
     "a link to itself": (
         lambda root: (root / "p0/l0/9.png").symlink_to("9.png"),
         "HERE: expected a file behind the link 'p0/l0/9.png', got none at '9.png'; remove the link, or put back what "

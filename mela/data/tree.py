@@ -17,6 +17,7 @@ SPECIAL = {
     stat.S_IFCHR: "the device",
     stat.S_IFBLK: "the device",
 }
+IGNORED = ".dvcignore"
 EXAMPLES = 3
 
 
@@ -31,8 +32,9 @@ class Unused:
 def check_files(root: Path, *, report: Report = refuse) -> None:
     """Report what nobody can read below a folder, be it hidden or not.
 
-    DVC reads every file of ``data.root``: it fails at a link that leads nowhere, at a socket and at a name that is not
-    UTF-8, and waits at a named pipe for ever. So each of them is a problem although it is no image.
+    DVC reads every file of ``data.root``: it fails at a link that leads nowhere, at a socket, at a name that is not
+    UTF-8 and at a file ``.dvcignore``, and waits at a named pipe for ever. So each of them is a problem although it is
+    no image.
     """
     for path, problem in _problems(root.resolve(), ""):
         report(AboutFile(problem, path))
@@ -68,6 +70,8 @@ def _problem(root: Path, path: str) -> str | None:
         )
     if kind in SPECIAL:
         return f"{root}: expected files and folders, got {SPECIAL[kind]} {path!r}, which cannot be read; remove it"
+    if kind == stat.S_IFREG and file.name == IGNORED:
+        return f"{root}: expected no file {IGNORED} in the data, got {path!r}, at which DVC stops; move it elsewhere"
     if kind == stat.S_IFREG and not os.access(file, os.R_OK):
         return permission_problem(root, path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
     return None
