@@ -57,11 +57,12 @@ def messy(mine: Path) -> Path:
     # its target goes first, and leaves it broken
     (mine / "p2/l1/link.png").symlink_to("../../p0/l0/a.jpg")
     (mine / "p3/l0/out.png").symlink_to(Path("params.yaml").resolve())
+    (mine / "p3/.dvcignore").write_text("*.tmp")
     return mine
 
 
 BAD = ["p0/l0/=1+1.png", "p0/l0/a.jpg", "p1/l1/a\nb.png", "p1/l1/\udcff.png", "p2/l0/broken.png", "p2/l1/link.png"]
-BAD += ["p3/l0/out.png"]
+BAD += ["p3/l0/out.png", "p3/.dvcignore"]
 
 
 def test_what_cannot_be_read_is_set_aside_and_put_back(messy: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +71,7 @@ def test_what_cannot_be_read_is_set_aside_and_put_back(messy: Path, capsys: pyte
     done = check("mine", "--set-aside", AWAY)
     assert (done.status, done.errors()) == (0, [])
     assert (
-        "set aside: 7 files that cannot be read; away/moved.csv says why, and `mela data put-back mine away` undoes it"
+        "set aside: 8 files that cannot be read; away/moved.csv says why, and `mela data put-back mine away` undoes it"
     ) in done.out.splitlines()
     assert told_by_the_stage(capsys).endswith("images: 24 of 16 x 16 x 3, 12 train, 6 test, 6 val\n")
     kept = {name: content for name, content in before.items() if name not in BAD}
@@ -84,7 +85,7 @@ def test_what_cannot_be_read_is_set_aside_and_put_back(messy: Path, capsys: pyte
     assert all(row["moved_to"] == row["path"] for row in listed)
     assert all("; " in row["reason"] and "expected" in row["reason"] for row in listed)
     data.put_back(messy, AWAY)
-    assert capsys.readouterr().out == "mine: 7 files are back\n"
+    assert capsys.readouterr().out == "mine: 8 files are back\n"
     assert contents(messy) == before
     assert not AWAY.exists()
 
@@ -150,14 +151,15 @@ def test_nothing_leaves_the_folders_by_links_or_lists(mine: Path) -> None:
     assert set_aside(mine, [AboutFile("x; y", "p0/link/1.png")], AWAY) == []
     AWAY.mkdir()
     (AWAY / "deep").symlink_to(outside.resolve())
+    header, root = ("path", "moved_to", "reason", "root"), str(mine.resolve())
     for cells in (("p0/9.png", "../outside/1.png"), ("../x.png", "1.png"), ("/x.png", "1.png"), ("p0//9.png", "1.png")):
-        write_list(AWAY / "moved.csv", ("path", "moved_to", "reason"), [(*cells, "")])
+        write_list(AWAY / "moved.csv", header, [(*cells, "", root)])
         with pytest.raises(MelaError, match=r"moved\.csv: expected a path below its folder, such as 'a/b\.png', got "):
             put_back(mine, AWAY)
-    write_list(AWAY / "moved.csv", ("path", "moved_to", "reason"), [("p0/9.png", "deep/1.png", "")])
+    write_list(AWAY / "moved.csv", header, [("p0/9.png", "deep/1.png", "", root)])
     with pytest.raises(MelaError, match="a link that leads out of it"):
         put_back(mine, AWAY)
-    write_list(AWAY / "moved.csv", ("path", "moved_to", "reason"), [("p0/link/9.png", "1.png", "")])
+    write_list(AWAY / "moved.csv", header, [("p0/link/9.png", "1.png", "", root)])
     (AWAY / "1.png").write_bytes(b"x")
     with pytest.raises(MelaError, match="a link that leads out of it"):
         put_back(mine, AWAY)
@@ -201,9 +203,9 @@ def other_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_file_system_gets_a_copy_that_is_whole(messy: Path, other_file_system: None) -> None:
     before = contents(messy)
     assert check("mine", "--set-aside", AWAY).status == 0
-    assert len(contents(messy)) == len(before) - 7
+    assert len(contents(messy)) == len(before) - 8
     done, problems = put_back(messy, AWAY)
-    assert (len(done), problems) == (7, [])
+    assert (len(done), problems) == (8, [])
     assert contents(messy) == before
 
 
@@ -225,13 +227,13 @@ def test_pipes_are_made_again_on_another_file_system_and_sockets_stay(
         assert "got the socket 'p2/l0/s', which cannot be read" in error
         assert f"not set aside: {SOCKET}" in done.out.splitlines()
         assert "p2/l0/s" not in [row["path"] for row in rows(AWAY / "moved.csv")]
-    assert len(rows(AWAY / "moved.csv")) == 8
+    assert len(rows(AWAY / "moved.csv")) == 9
     assert (AWAY / "p0/l1/pipe").is_fifo()
     assert stat.S_IMODE((AWAY / "p0/l1/pipe").stat().st_mode) == 0o640
     assert (messy / "p2/l0/s").is_socket()
     assert not list(AWAY.rglob("*.tmp"))
     data.put_back(messy, AWAY)
-    assert capsys.readouterr().out == "mine: 8 files are back\n"
+    assert capsys.readouterr().out == "mine: 9 files are back\n"
     assert contents(messy) == before
     assert (messy / "p0/l1/pipe").is_fifo()
     assert not AWAY.exists()
@@ -284,6 +286,28 @@ def test_no_file_is_moved_onto_another(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"here/1.png": b"here", "there/1.png": b"there"}
 
 
+def test_files_go_back_to_the_folder_that_they_come_from_and_to_no_other(messy: Path) -> None:
+    assert check("mine", "--set-aside", AWAY).status == 0
+    shutil.copytree(messy, "others")
+    truncated(Path("others/p0/l0/b.jpg"))
+    before, here = {folder: contents(Path(folder)) for folder in ("mine", "others", "away")}, messy.resolve()
+    with pytest.raises(MelaError) as refused:
+        put_back(Path("others"), AWAY)
+    assert str(refused.value) == (
+        f"others: expected {here}, from which the files in away were moved, got another folder; name that one, or "
+        "correct the column root of away/moved.csv if the data has moved since"
+    )
+    assert check("others", "--set-aside", AWAY).err == (
+        f"error: --set-aside: expected a folder with files of {Path('others').resolve()}, got away with files of "
+        f"{here}; name another one\n"
+    )
+    assert {folder: contents(Path(folder)) for folder in before} == before
+    # by another way to the same folder
+    Path("way").symlink_to(messy)
+    done, problems = put_back(Path("way"), AWAY)
+    assert (len(done), problems) == (len(BAD), [])
+
+
 def test_putting_back_needs_a_list(mine: Path) -> None:
     with pytest.raises(MelaError, match=r"nowhere/moved\.csv: no such file; name the folder that .* made"):
         put_back(mine, Path("nowhere"))
@@ -296,7 +320,7 @@ def test_details_are_written(messy: Path) -> None:
     done = check("mine", "--details", "found")
     assert "details: found/errors.csv, found/unused.csv, found/copies.csv" in done.out.splitlines()
     assert sorted(row["error"] for row in rows(Path("found/errors.csv"))) == sorted(check("mine", "--all").errors())
-    assert [row["path"] for row in rows(Path("found/unused.csv"))] == ["'+notes.txt"]
+    assert [row["path"] for row in rows(Path("found/unused.csv"))] == ["'+notes.txt", "p3/.dvcignore"]
     assert [(row["path"], row["same_as"]) for row in rows(Path("found/copies.csv"))] == [
         ("p0/l0/=again.png", "p0/l0/0.png"),
         ("p1/l0/again.png", "p0/l0/0.png"),

@@ -16,7 +16,7 @@ from mela.data.tree import SPECIAL
 from mela.errors import MelaError, told
 
 LIST = "moved.csv"
-COLUMNS = ("path", "moved_to", "reason")
+COLUMNS = ("path", "moved_to", "reason", "root")
 
 
 class UnmovableError(MelaError):
@@ -25,18 +25,19 @@ class UnmovableError(MelaError):
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """A file that was moved: its path in the data, its path in the other folder, and why."""
+    """A file that was moved: its path in the data, its path in the other folder, why, and the folder of the data."""
 
     path: str
     moved_to: str
     reason: str
+    root: str
 
 
 def require_aside(root: Path, folder: Path) -> None:
     """Raise MelaError unless files of the data in `root` can be moved to `folder`.
 
     It has to be outside of the data, where its files would be read again, and either new, empty or the folder of an
-    earlier call.
+    earlier call for the same data.
     """
     if folder.resolve().is_relative_to(root.resolve()):
         raise MelaError(f"--set-aside: expected a folder outside of the data ({root}), got {folder}; name another one")
@@ -44,6 +45,11 @@ def require_aside(root: Path, folder: Path) -> None:
         raise MelaError(f"--set-aside: expected a folder, got the file {folder}; name another one")
     if folder.is_dir() and not (folder / LIST).is_file() and any(folder.iterdir()):
         raise MelaError(f"--set-aside: expected a new folder, got {folder}, which holds other files; name another one")
+    if (folder / LIST).is_file() and (other := _other_root(root, _read(folder))):
+        raise MelaError(
+            f"--set-aside: expected a folder with files of {root.resolve()}, got {folder} with files of {other}; name "
+            "another one"
+        )
 
 
 def set_aside(root: Path, problems: Iterable[str], folder: Path, *, report: Report = refuse) -> list[Moved]:
@@ -80,7 +86,7 @@ def set_aside(root: Path, problems: Iterable[str], folder: Path, *, report: Repo
             continue
         target = _free(folder, problem.path, taken)
         taken.add(target)
-        new.append(Moved(path=problem.path, moved_to=target, reason=str(problem)))
+        new.append(Moved(path=problem.path, moved_to=target, reason=str(problem), root=str(root.resolve())))
     if new:
         _write(folder, [*before, *new])
     done, stay = [], []
@@ -107,6 +113,11 @@ def put_back(root: Path, folder: Path) -> tuple[list[Moved], list[str]]:
         A line for each file whose place is taken, or that cannot be moved; it stays where it is, and in the list.
     """
     moves = _read(folder)
+    if other := _other_root(root, moves):
+        raise MelaError(
+            f"{root}: expected {other}, from which the files in {folder} were moved, got another folder; name that one, "
+            f"or correct the column root of {folder / LIST} if the data has moved since"
+        )
     done, left, problems = [], [], []
     for moved in moves:
         if not os.path.lexists(folder / moved.moved_to):
@@ -129,13 +140,18 @@ def put_back(root: Path, folder: Path) -> tuple[list[Moved], list[str]]:
 def _read(folder: Path) -> list[Moved]:
     where = folder / LIST
     return [
-        Moved(path=require_inside(path, where), moved_to=require_inside(moved_to, where), reason=reason)
-        for path, moved_to, reason in read_list(where, COLUMNS)
+        Moved(path=require_inside(path, where), moved_to=require_inside(moved_to, where), reason=reason, root=root)
+        for path, moved_to, reason, root in read_list(where, COLUMNS)
     ]
 
 
 def _write(folder: Path, moves: Iterable[Moved]) -> None:
-    write_list(folder / LIST, COLUMNS, [(moved.path, moved.moved_to, moved.reason) for moved in moves])
+    write_list(folder / LIST, COLUMNS, [(moved.path, moved.moved_to, moved.reason, moved.root) for moved in moves])
+
+
+def _other_root(root: Path, moves: Iterable[Moved]) -> str | None:
+    """Return the folder from which files were moved; None if it is `root`."""
+    return next((moved.root for moved in moves if Path(moved.root) != root.resolve()), None)
 
 
 def _keep(folder: Path, moves: Sequence[Moved]) -> None:
