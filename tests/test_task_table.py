@@ -9,11 +9,13 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from mela.data.partition import split_by_fractions
 from mela.data.source import ImageSource
-from mela.data.task_table import natural_key, task_number, task_numbers, tasks
+from mela.data.task_table import _draw_splits, natural_key, task_number, task_numbers, tasks
 from mela.errors import MelaError
 
 FRACTIONS = (0.5, 0.25, 0.25)
+SPLIT_FRACTIONS = (0.64, 0.16, 0.2)
 Row = tuple[object, ...]
 
 
@@ -437,6 +439,40 @@ def test_one_more_person_leaves_the_others_where_they_were(tmp_path: Path) -> No
     after = known(folder)
     assert {name: after[name] for name in before} == before
     assert set(after) - set(before) == {"aaron"}
+
+
+def splits_of(groups: Sequence[Sequence[str]], seed: int) -> dict[str, str]:
+    """Splits of tasks of which each group shares an image; the other images are the tasks' own."""
+    rows = [
+        (name, "xy"[k // 2], f"{name} {k}" if k else f"shared by {number}")
+        for number, names in enumerate(groups)
+        for name in names
+        for k in range(4)
+    ]
+    table = pd.DataFrame(rows, columns=["task_id", "local_label", "image"])
+    return dict(zip(table["task_id"], _draw_splits(table, SPLIT_FRACTIONS, seed=seed), strict=True))
+
+
+def test_one_more_person_of_a_group_seldom_moves_the_group() -> None:
+    """Only if the newcomer's hash is the smallest of three, or if a border between splits moves; not by its name."""
+    others, moved = [[f"person {n}"] for n in range(30)], []
+    for seed in range(60):
+        pair, newcomer = [f"b {seed}", f"c {seed}"], f"a {seed}"
+        before, after = (splits_of([own, *others], seed) for own in (pair, [*pair, newcomer]))
+        assert len({after[name] for name in [*pair, newcomer]}) == 1
+        assert sum(after[name] != before[name] for [name] in others) <= 2
+        smallest = min([*pair, newcomer], key=task_number)
+        if after[pair[0]] != before[pair[0]]:
+            moved.append(smallest == newcomer)
+    assert 0 < len(moved) <= 15
+    assert sum(not deciding for deciding in moved) <= 1
+
+
+def test_tasks_that_share_nothing_are_where_their_names_put_them() -> None:
+    names = [f"person {n}" for n in range(30)]
+    for seed in range(5):
+        alone = split_by_fractions(dict.fromkeys(names, 1), SPLIT_FRACTIONS, seed=seed)
+        assert splits_of([[name] for name in names], seed) == alone
 
 
 def test_pins_overrule_the_draw_and_leave_the_others(tmp_path: Path) -> None:

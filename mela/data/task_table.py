@@ -41,8 +41,8 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
     split_fractions : sequence of float, length 3
         Where splits are not given: the shares of train, val and test, by which the tasks are split. A task's split
         follows from its name (see `mela.data.partition.split_by_fractions`). Tasks that share images, even by way of
-        other tasks, stay together, by the name that is the first in natural order; if that connects all of them, all
-        are train.
+        other tasks, stay together, by one of their names, which does not depend on those of the others; if that
+        connects all of them, all are train.
     seed : int
 
     Returns
@@ -183,14 +183,19 @@ def _draw_splits(rows: pd.DataFrame, fractions: Sequence[float], *, seed: int) -
 
 
 def _groups(rows: pd.DataFrame) -> "pd.Series[str]":
-    """For each task the first one, in natural order, of those that a chain of shared images connects with it."""
+    """For each task, in natural order, the one that decides for all that a chain of shared images connects with it.
+
+    That is the one with the smallest number, so that a further task decides only if its own number is smaller still.
+    """
     task, names = pd.factorize(rows["task_id"])
     image, images = pd.factorize(rows["image"])
     size = len(names) + len(images)
     edges = coo_array((np.ones(len(rows), dtype=np.int8), (task, len(names) + image)), shape=(size, size))
     component = connected_components(edges, directed=False)[1][: len(names)]
     members = pd.DataFrame({"name": names, "component": component}).sort_values("name", key=_natural_ranks)
-    return pd.Series(members.groupby("component")["name"].transform("first").to_numpy(), index=members["name"])
+    ranked = sorted(zip(members["name"], members["component"], strict=True), key=lambda row: (task_number(row[0]), row))
+    decides = {component: name for name, component in reversed(ranked)}
+    return pd.Series(members["component"].map(decides).to_numpy(), index=members["name"])
 
 
 def _pins(rows: pd.DataFrame, group: "pd.Series[str]") -> "pd.Series[str]":
@@ -201,13 +206,13 @@ def _pins(rows: pd.DataFrame, group: "pd.Series[str]") -> "pd.Series[str]":
 def _check_pins(rows: pd.DataFrame, table: Path, report: Report) -> None:
     group = _groups(rows)
     pins = _pins(rows, group).dropna()
-    leader = group[pins.index]
-    for name, members in pins.groupby(leader):
+    for name, members in pins.groupby(group[pins.index], sort=False):
         one, *others = members.index[members.ne(members.iloc[0]) | (np.arange(len(members)) == 0)]
         if others:
+            first = group.index[group == name][0]
             report(
                 f"{table}: expected one split for tasks that share images, got {members[one]} for {one!r} and "
-                f"{members[others[0]]} for {others[0]!r} (both belong with {name!r}); pin them to the same split"
+                f"{members[others[0]]} for {others[0]!r} (both belong with {first!r}); pin them to the same split"
             )
 
 
