@@ -114,7 +114,7 @@ params.yaml: {preset} with these values (--write params.yaml writes it)
 
 data:
   name: tasks                # glyphs | omniglot | cifar_fs | fc100 | folder | tasks
-  root: mine                 # folder of the raw data (glyphs are rendered and need none)
+  root: {root:<20} # folder of the raw data (glyphs are rendered and need none)
   size: 32                   # side in pixels, images are cut to a square and resized
   channels: 3                # 1 grey, 3 colour
 tasks:
@@ -142,7 +142,7 @@ def test_folders_of_tasks() -> None:
     people()
     done = check("mine")
     assert (done.status, done.err) == (0, "")
-    assert done.out == TASKS.format(preset=PRESET)
+    assert done.out == TASKS.format(preset=PRESET, root=Path("mine").resolve().as_posix())
     assert not Path("params.yaml").exists()
 
 
@@ -345,6 +345,19 @@ def test_a_preset_is_named_outside_of_a_clone() -> None:
     assert (done.status, done.err) == (0, "")
     assert done.out.endswith("params.yaml is made for this data; `dvc repro` runs it in a clone of the project\n")
     assert Path("params.yaml").read_text().startswith("# Made by `mela data check mine` from the preset glyphs.\n")
+
+
+def test_the_data_are_found_from_a_clone_wherever_the_check_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    people()
+    Path("clone").mkdir()
+    Path("clone/dvc.yaml").touch()
+    for path in ("mine", "clone/../mine"):
+        assert check(path, "--write", "clone/params.yaml").status == 0
+        assert DataParams.read(Path("clone/params.yaml")).root == Path("mine").resolve().as_posix()
+    # in a clone, the parameters are the same on each machine
+    monkeypatch.chdir("clone")
+    assert check("../mine", "--write", "params.yaml").status == 0
+    assert DataParams.read(Path("params.yaml")).root == "../mine"
 
 
 @pytest.mark.parametrize(("old", "new"), [("  rate: 0.1 ", "  rates: 0.1 "), ("  tasks_per_epoch: 150\n", "")])

@@ -118,6 +118,10 @@ def check(
     if findings.errors:
         raise typer.Exit(1)
     values = suggest(findings)
+    in_clone = Path("dvc.yaml").is_file()
+    if not in_clone:
+        # the parameters are for a clone, in which a path relative to this folder leads elsewhere
+        values["data.root"] = layout.root.resolve().as_posix()
     named = source.as_posix() if Path(preset).suffix else f"the preset {preset}"
     filled = fill_preset(text, values, title=f"Made by `mela data check {path.as_posix()}` from {named}.")
     if to_stdout:
@@ -125,7 +129,7 @@ def check(
     elif write is not None:
         write_text(write, filled)
         then = "make benchmark" if is_of_benchmark(text) else "dvc repro"
-        where = "" if Path("dvc.yaml").is_file() else " in a clone of the project"
+        where = "" if in_clone else " in a clone of the project"
         log.info(f"{write} is made for this data; `{then}` runs it{where}")
     else:
         print(f"params.yaml: {named} with these values (--write params.yaml writes it)\n")
