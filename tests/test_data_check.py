@@ -304,6 +304,26 @@ def test_many_errors_are_counted() -> None:
     assert sum("in no folder" in error for error in every) == 130
 
 
+def test_many_warnings_are_counted() -> None:
+    splits = ["train"] * 3 + ["val"] * 20 + ["test"] * 20
+    for number, split in enumerate(splits):
+        for drawing in range(2 if split == "train" else 1):
+            picture(f"c{number:02}/{drawing}.png", 10 * number + drawing, "L")
+    Path("mine/splits.csv").write_text("class,split\n" + "".join(f"c{i:02},{name}\n" for i, name in enumerate(splits)))
+    done = check("mine")
+    thin = "tasks.shots + tasks.queries: expected at most 1, the images of {0} class 'c{1:02}', got 2, the fewest that "
+    thin += "tasks can have; no {0} tasks are drawn"
+    assert (done.status, done.errors()) == (0, [])
+    assert done.warnings() == [
+        f"{thin.format('val', 3)} (20 times, also for 'c04', 'c05', ...)",
+        f"{thin.format('test', 23)} (20 times, also for 'c24', 'c25', ...)",
+    ]
+    assert "\n40 warnings of 2 kinds; --all prints each of them\n" in done.out
+    every = check("mine", "--all")
+    assert every.warnings() == [thin.format(split, i) for i, split in enumerate(splits) if split != "train"]
+    assert "--all prints" not in every.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

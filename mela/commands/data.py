@@ -29,7 +29,7 @@ def check(
     ] = None,
     write: Annotated[Path | None, typer.Option(help="Write a complete params.yaml there (- prints it).")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Look at the heads of the image files only.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Print every error, not one line for each kind.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Print every error and warning, not one line for each kind.")] = False,
     details: Annotated[
         Path | None,
         typer.Option(
@@ -47,12 +47,12 @@ def check(
     """Say what a folder or a table of tasks holds and all that is wrong with it, and make the parameters for it.
 
     The exit status is 0 if the pipeline can use it, and 1 if it has errors. Errors of one kind are one line with their
-    number and three examples.
+    number and three examples, and so are warnings.
 
     Example: `mela data check data/raw/mine --write params.yaml && dvc repro`
     """
     from mela.data.aside import LIST, require_aside, set_aside
-    from mela.data.description import describe
+    from mela.data.description import describe, in_lines
     from mela.data.details import write_details
     from mela.data.error_kinds import lines
     from mela.data.inspection import inspect
@@ -99,7 +99,7 @@ def check(
         written, stay = write_tables(findings), []
     told = sys.stderr if to_stdout else sys.stdout
     try:
-        print(*describe(findings), "", sep="\n", file=told)
+        print(*describe(findings, every=every), "", sep="\n", file=told)
     finally:
         # whatever keeps the data from being described, its errors are told
         if aside is not None:
@@ -110,11 +110,7 @@ def check(
             print(*(f"not set aside: {line}\n" for line in lines(stay)), sep="", file=told)
         if written:
             print(written, file=told)
-        shown = findings.errors if every else list(lines(findings.errors))
-        print(*(f"error: {error}\n" for error in shown), sep="", end="", file=told)
-        if len(shown) < len(findings.errors):
-            kinds = "1 kind" if len(shown) == 1 else f"{len(shown)} kinds"
-            print(f"{len(findings.errors)} errors of {kinds}; --all prints each of them", file=told)
+        print(*(f"{line}\n" for line in in_lines("error", findings.errors, every=every)), sep="", end="", file=told)
     if findings.errors:
         raise typer.Exit(1)
     values = suggest(findings)

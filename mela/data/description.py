@@ -1,8 +1,9 @@
 """What was found in a user's data, in lines of text."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
+from mela.data.error_kinds import lines
 from mela.data.inspection import Classes, Findings, Tasks
 from mela.data.pictures import Pictures
 from mela.data.source import SPLITS
@@ -19,8 +20,8 @@ KIND = {
 OTHER = {"tasks": "classes", "classes": "tasks"}
 
 
-def describe(findings: Findings) -> Iterator[str]:
-    """What is there, and the warnings; errors are left to the caller."""
+def describe(findings: Findings, *, every: bool = False) -> Iterator[str]:
+    """What is there, and the warnings, one line for each kind of them or for every one; errors are the caller's."""
     layout, pictures = findings.layout, findings.pictures
     yield f"{layout.root}: taken for {KIND[layout.kind]}, {layout.reason} (--as {OTHER[layout.kind]} overrules)"
     yield ""
@@ -34,7 +35,16 @@ def describe(findings: Findings) -> Iterator[str]:
         yield _line("not used" if number == 0 else "", line)
     if findings.warnings:
         yield ""
-    yield from (f"warning: {warning}" for warning in findings.warnings)
+    yield from in_lines("warning", findings.warnings, every=every)
+
+
+def in_lines(name: str, problems: Sequence[str], *, every: bool) -> Iterator[str]:
+    """Yield a line for each kind of problem, or for every one, and how many there are where kinds stand for more."""
+    shown = problems if every else list(lines(problems))
+    yield from (f"{name}: {line}" for line in shown)
+    if len(shown) < len(problems):
+        kinds = "1 kind" if len(shown) == 1 else f"{len(shown)} kinds"
+        yield f"{len(problems)} {name}s of {kinds}; --all prints each of them"
 
 
 def _line(name: str, text: str) -> str:
