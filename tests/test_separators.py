@@ -72,6 +72,10 @@ def test_an_archive_is_to_be_unpacked_and_nothing_is_written(mine: Path, capsys:
     done = check("mine.zip")
     assert (done.status, done.out) == (1, "")
     assert done.err == f"error: mine.zip: expected a folder of images, got an archive; {advice}\n"
+    Path("my images;.zip").touch()
+    advice = "unpack it, for instance by `unzip 'my images;.zip' -d 'my images;'`, and name the folder"
+    assert check("my images;.zip").err.endswith(f"got an archive; {advice}\n")
+    Path("my images;.zip").unlink()
     for name in ("tasks", "folder"):
         data = DataParams.read().model_copy(update={"name": name, "root": "mine.zip"})
         with pytest.raises(MelaError, match=r"^data\.root: expected a folder, got the archive mine\.zip; unpack it"):

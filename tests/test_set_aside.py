@@ -97,6 +97,12 @@ def test_nothing_is_moved_where_all_can_be_read(mine: Path) -> None:
     assert not AWAY.exists()
 
 
+def test_the_command_that_undoes_it_can_be_pasted(mine: Path) -> None:
+    (mine / "p0/l0/9.png").write_bytes(b"words")
+    done = check("mine", "--set-aside", "my files; old")
+    assert "`mela data put-back mine 'my files; old'` undoes it" in done.out
+
+
 def test_a_second_call_adds_to_the_first_and_overwrites_nothing(mine: Path) -> None:
     for content in (b"one", b"two", b"three"):
         (mine / "p0/l0/9.png").write_bytes(content)

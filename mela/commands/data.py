@@ -1,5 +1,6 @@
 """``mela data``: what a user's data holds, what is wrong with it, and which parameters suit it."""
 
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -103,9 +104,8 @@ def check(
     finally:
         # whatever keeps the data from being described, its errors are told
         if aside is not None:
-            undo = (
-                f"; {aside / LIST} says why, and `mela data put-back {layout.root} {aside}` undoes it" if count else ""
-            )
+            back = shlex.join(["mela", "data", "put-back", str(layout.root), str(aside)])
+            undo = f"; {aside / LIST} says why, and `{back}` undoes it" if count else ""
             print(f"set aside: {count} files that cannot be read{undo}", file=told)
             print(*(f"not set aside: {line}\n" for line in lines(stay)), sep="", file=told)
         if written:

@@ -1,5 +1,6 @@
 """Which files are images: their suffix says so, or their content where they have no suffix."""
 
+import shlex
 import warnings
 from functools import cache
 from importlib.util import find_spec
@@ -64,8 +65,10 @@ def _holds_image(path: Path) -> bool:
 def unpack_it(archive: Path) -> str:
     """Return what to do about an archive that is given in place of a folder."""
     folder = archive.with_suffix("")
-    command = f", for instance by `unzip {archive} -d {folder}`," if archive.suffix.lower() == ".zip" else ""
-    return f"unpack it{command} and name the folder"
+    if archive.suffix.lower() != ".zip":
+        return "unpack it and name the folder"
+    command = shlex.join(["unzip", str(archive), "-d", str(folder)])
+    return f"unpack it, for instance by `{command}`, and name the folder"
 
 
 def why_unused(name: str) -> str:

@@ -177,18 +177,24 @@ def list_folders(root: Path, *, report: Report = refuse) -> pd.DataFrame:
     return pd.DataFrame(cells, columns=[*REQUIRED, "place", "image"])
 
 
-def check_tasks(rows: pd.DataFrame, *, report: Report = refuse) -> None:
+def check_tasks(rows: pd.DataFrame, *, folders: bool = False, report: Report = refuse) -> None:
     """Report what makes no sense about the rows together; messages name the row, or the task.
 
     Some task needs two local labels of two images. Where roles are given, such a label needs a support and a query
     image. A task names an image once. Where splits are given, a task and an image lie in one of them. A role or split
     that nobody knows, which `read_table` has told, counts for either.
+
+    Parameters
+    ----------
+    rows : DataFrame
+    folders : bool
+        Whether the rows are from `list_folders`, where an image that is there twice is a link.
+    report : callable
     """
-    for row in _each(rows, rows.duplicated(["task_id", "image"])):
-        report(
-            f"{row['place']}: expected an image once in task {row['task_id']!r}, got {row['path']!r} again; "
-            "remove one of the rows"
-        )
+    first = rows.groupby(["task_id", "image"], sort=False)[["path", "local_label"]].transform("first")
+    both = rows.assign(other=first["path"], other_label=first["local_label"])
+    for row in _each(both, rows.duplicated(["task_id", "image"])):
+        report(_again_in_folders(row) if folders else _again_in_table(row))
     if "split" in rows:
         _check_one_split(rows, "task_id", "task", report)
         _check_one_split(rows, "image", "image", report)
@@ -207,6 +213,24 @@ def check_tasks(rows: pd.DataFrame, *, report: Report = refuse) -> None:
                 f"{row['place']}: expected at least one {role} image of {_class_of(row)}, got none; "
                 "change a role, or remove that column to have roles drawn"
             )
+
+
+def _again_in_table(row: dict[str, Any]) -> str:
+    return (
+        f"{row['place']}: expected an image once in task {row['task_id']!r}, got {row['path']!r} again; "
+        "remove one of the rows"
+    )
+
+
+def _again_in_folders(row: dict[str, Any]) -> str:
+    """Say that a task has an image twice, which takes a link, and name it."""
+    link, other = (row["path"], row["other"]) if row["path"] != row["image"] else (row["other"], row["path"])
+    if row["local_label"] == row["other_label"]:
+        expected, todo = f"an image once in task {row['task_id']!r}", "remove the link"
+    else:
+        expected = f"an image under one label in task {row['task_id']!r}"
+        todo = "keep it under the label that is right"
+    return f"{row['place']}: expected {expected}, got {link!r}, a link to the same file as {other!r}; {todo}"
 
 
 def labels_that_are_rest(count: int) -> str:

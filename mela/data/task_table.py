@@ -74,7 +74,7 @@ def read_tasks(root: Path, table: Path | None, *, report: Report = refuse) -> pd
     require_folder(root, "data.root")
     check_files(root, report=report)
     rows = list_folders(root, report=report) if table is None else read_table(table, root, report=report)
-    check_tasks(rows, report=report)
+    check_tasks(rows, folders=table is None, report=report)
     main = rows[~is_rest(rows)]
     if "split" in rows and "train" not in set(main["split"]) and set(SPLITS).issuperset(rows["split"]) and len(main):
         report(f"{table}: expected tasks in the split 'train', got none; add them")
