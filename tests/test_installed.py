@@ -83,7 +83,7 @@ def test_the_wheel_checks_data(python: Path, tmp_path: Path) -> None:
     done = run(python, "-m", "mela", "data", "check", "mine", "--write", "params.yaml", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("params.yaml is made for this data; `dvc repro` runs it in a clone of the project\n")
-    assert "root: mine" in (tmp_path / "params.yaml").read_text("utf-8")
+    assert f"root: {(tmp_path / 'mine').resolve()}" in (tmp_path / "params.yaml").read_text("utf-8")
 
 
 def test_presets_of_the_current_folder_come_first_and_hide_no_others(
