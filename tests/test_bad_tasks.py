@@ -158,7 +158,7 @@ CASES: dict[str, Case] = {
     "a spreadsheet": (
         "images",
         tasks(lambda rows: rows.to_csv(), suffix="xlsx"),
-        "data.table: expected a file .csv or .parquet, got 'mine/tasks.xlsx'; set data.table",
+        "data.table: expected a file .csv, .tsv or .parquet, got 'mine/tasks.xlsx'; set data.table",
     ),
     "no parquet file": (
         "images",

@@ -59,6 +59,19 @@ def test_the_check_reads_tables_with_each_separator(
     assert "given: 4 train, 0 val, 2 test" in done.out
 
 
+def test_tables_of_tabs_are_read_by_their_suffix(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"p{n // 4}\tl{n // 2 % 2}\tp{n // 4}/l{n // 2 % 2}/{n % 2}.png\ttrain" for n in range(16)]
+    (mine / "tasks.tsv").write_text("\n".join(["task_id\tlocal_label\tpath\tsplit", *rows]))
+    for path in ("mine", "mine/tasks.tsv"):
+        done = check(path, "--write", "params.yaml")
+        assert (done.status, done.errors()) == (0, [])
+        assert "since tasks.tsv is a table of tasks and their images" in done.out
+    assert "images: 16 of" in told_by_the_stage(capsys)
+    (mine / "tasks.tsv").write_text("split\tclass\ntrain\tp0/l0\ntrain\tp0/l1\n")
+    (mine / "tasks.tsv").rename(mine / "splits.tsv")
+    assert find_layout(mine).table == "splits.tsv"
+
+
 def test_mela_label_reads_tables_with_semicolons(tmp_path: Path) -> None:
     (tmp_path / "tasks.csv").write_text("task_id;image_id;local_label\n1;2;a,b\n1;3;c\n")
     assert read_tasks(tmp_path / "tasks.csv")["local_label"].tolist() == ["a,b", "c"]

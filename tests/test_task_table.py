@@ -380,7 +380,7 @@ def test_bad_parquet(root: Path, frame: pd.DataFrame, expected: str) -> None:
         ("tasks.csv", None, r"data\.table: expected a readable file at "),
         ("tasks.parquet", None, r"data\.table: expected a Parquet file at "),
         ("tasks.parquet", "text", r"data\.table: expected a Parquet file at "),
-        ("tasks.xlsx", "", r"data\.table: expected a file \.csv or \.parquet"),
+        ("tasks.xlsx", "", r"data\.table: expected a file \.csv, \.tsv or \.parquet"),
     ],
 )
 def test_unreadable_table(root: Path, name: str, content: str | None, expected: str) -> None:

@@ -24,7 +24,7 @@ def _group() -> None:
 
 @app.command()
 def check(
-    path: Annotated[Path, typer.Argument(help="A folder of images, or a table (csv, parquet) in it.")],
+    path: Annotated[Path, typer.Argument(help="A folder of images, or a table (csv, tsv, parquet) in it.")],
     kind: Annotated[
         Literal["tasks", "classes"] | None, typer.Option("--as", help="What to take it for; default: what is there.")
     ] = None,

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 
 from mela.data.files import walk_images
 from mela.data.kinds import ARCHIVE_SUFFIXES, unpack_it
-from mela.data.tables import find_separator, read_header, read_text
+from mela.data.tables import TEXT_SUFFIXES, find_separator, read_header, read_text
 from mela.errors import MelaError
 
 Kind = Literal["tasks", "classes"]
-SUFFIXES = (".csv", ".parquet")
+SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
 SPLIT_NAMES = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
 
 
@@ -62,7 +62,7 @@ def find_layout(path: Path, kind: Kind | None = None) -> Layout:
         if path.suffix.lower() not in SUFFIXES:
             raise MelaError(
                 f"{path}: expected a folder of images, or a table ({' or '.join(SUFFIXES)}), got another file; "
-                "name the folder that holds it"
+                "name the folder of the images, or save the table in one of these formats"
             )
         found = kind or ("classes" if _is_split_table(path) else "tasks")
         return Layout(kind=found, root=path.parent, table=path.name, reason=_of_table(path.name, found, kind))
@@ -111,7 +111,7 @@ def _is_task_table(path: Path) -> bool:
 
 
 def _is_split_table(path: Path) -> bool:
-    return path.suffix.lower() == ".csv" and {"split", "class"} <= set(_header(path, ("split", "class")))
+    return path.suffix.lower() in TEXT_SUFFIXES and {"split", "class"} <= set(_header(path, ("split", "class")))
 
 
 def _header(path: Path, wanted: Collection[str]) -> list[str]:

@@ -12,6 +12,7 @@ from mela.data.problems import Report, refuse, stop_at
 from mela.data.source import SPLITS
 from mela.errors import MelaError
 
+TEXT_SUFFIXES = (".csv", ".tsv")
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 

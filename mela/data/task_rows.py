@@ -12,7 +12,7 @@ from mela.data.files import walk_images
 from mela.data.kinds import HEIF_SUFFIXES, NEEDS_HEIF, is_image, is_image_name, suffixes
 from mela.data.problems import Report, refuse
 from mela.data.source import ROLES, SPLITS
-from mela.data.tables import parse_csv, read_text, require_columns
+from mela.data.tables import TEXT_SUFFIXES, parse_csv, read_text, require_columns
 from mela.errors import MelaError
 
 REQUIRED = ("task_id", "local_label", "path")
@@ -22,7 +22,7 @@ UNKNOWN = "\0"
 
 
 def read_table(table: Path, root: Path, *, report: Report = refuse) -> pd.DataFrame:
-    """Read a CSV or Parquet file of tasks.
+    """Read a CSV, TSV or Parquet file of tasks.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ def read_table(table: Path, root: Path, *, report: Report = refuse) -> pd.DataFr
         One line that names the file and, where there is one, the row.
     """
     suffix = table.suffix.lower()
-    if suffix == ".csv":
+    if suffix in TEXT_SUFFIXES:
         rows = _read_csv(table, report)
     elif suffix == ".parquet":
         rows = _read_parquet(table, report)
     else:
-        raise MelaError(f"data.table: expected a file .csv or .parquet, got {str(table)!r}; set data.table")
+        raise MelaError(f"data.table: expected a file .csv, .tsv or .parquet, got {str(table)!r}; set data.table")
     if rows.empty:
         raise MelaError(f"{table}: expected one row per task and image, got an empty table; add rows")
     _check_cells(rows, report)

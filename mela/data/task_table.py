@@ -30,7 +30,7 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
     root : Path
         Folder of the images.
     table : Path or None
-        CSV or Parquet file with the columns ``task_id``, ``local_label`` (text or integers), ``path`` (relative to
+        CSV, TSV or Parquet file with the columns ``task_id``, ``local_label`` (text or integers), ``path`` (relative to
         `root`, with ``/``), and perhaps ``role`` (support or query) and ``split`` (train, val or test); other columns
         are ignored. A file that several tasks name is one image.
         Without a table, tasks are folders: ``root/<task>/<local label>/<image>``. There, a file ``splits.csv`` with the
