@@ -153,7 +153,7 @@ CASES: dict[str, Case] = {
     "text in another encoding": (
         "images",
         tasks(lambda rows: "task_id,local_label,path\né,b,0.png\n".encode("latin-1")),
-        "mine/tasks.csv: expected text in UTF-8, got .*; save it as UTF-8",
+        "mine/tasks.csv, line 2: expected text in UTF-8, got .*; save it as UTF-8",
     ),
     "a spreadsheet": (
         "images",

@@ -15,7 +15,8 @@ from test_messy_folders import told_by_the_stage
 
 from mela.data.layout import find_layout
 from mela.data.open import open_source
-from mela.data.tables import SEPARATORS, find_separator, parse_csv, parse_split_table
+from mela.data.pins import read_pins
+from mela.data.tables import SEPARATORS, find_separator, parse_csv, parse_split_table, read_text
 from mela.errors import MelaError
 from mela.label_inputs import read_tasks
 from mela.params import DataParams
@@ -57,6 +58,46 @@ def test_the_check_reads_tables_with_each_separator(
     done = check("mine")
     assert (done.status, done.errors()) == (0, [])
     assert "given: 4 train, 0 val, 2 test" in done.out
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+def test_a_column_whose_name_differs_in_case_or_blanks_is_named(separator: str) -> None:
+    text = "Task_ID, split ,note\na,train,\n".replace(",", separator)
+    told: list[str] = []
+    with pytest.raises(MelaError) as last:
+        parse_csv(text, where="table", required=("task_id", "split"), report=told.append)
+    assert [*told, str(last.value)] == [
+        "table: expected the column 'task_id', got 'Task_ID', ' split ', 'note'; rename 'Task_ID'",
+        "table: expected the column 'split', got 'Task_ID', ' split ', 'note'; rename ' split '",
+    ]
+    # a column of the exact name decides
+    assert find_separator("task_id;Task_ID,x", ("task_id",)) == ";"
+    assert find_separator("something|else", ("task_id",)) == ","
+
+
+def test_a_table_is_known_by_columns_of_another_case(mine: Path) -> None:
+    (mine / "leaves.csv").write_text("Task_ID;Local_Label;Path\np0;l0;p0/l0/0.png\n")
+    assert check("mine", "--all").errors() == [
+        f"mine/leaves.csv: expected the column {name.lower()!r}, got 'Task_ID', 'Local_Label', 'Path'; rename {name!r}"
+        for name in ("Task_ID", "Local_Label", "Path")
+    ]
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_text_that_is_no_utf_8_is_told_by_its_line(mark: bytes, end: bytes, tmp_path: Path) -> None:
+    (tmp_path / "tasks.csv").write_bytes(mark + end.join([b"a,b", b"", b"c,\xe9"]))
+    with pytest.raises(MelaError, match=r"tasks\.csv, line 3: expected text in UTF-8, got .*; save it as UTF-8$"):
+        read_text(tmp_path / "tasks.csv", "data.table")
+    (tmp_path / "tasks.csv").write_bytes(mark + end.join([b"a,b", b"", b"c,d"]))
+    assert read_text(tmp_path / "tasks.csv", "data.table") == f"a,b{end.decode() * 2}c,d"
+
+
+def test_blanks_around_cells_of_splits_count_only_in_names_that_have_them(tmp_path: Path) -> None:
+    text = "class,split\n a ,train \n b, test\nb,val\n"
+    assert parse_split_table(text, where="table", known=(" b", "b")) == {" b": "test", "a": "train", "b": "val"}
+    (tmp_path / "splits.csv").write_text(text.replace("class", "task"))
+    assert read_pins(tmp_path / "splits.csv", [" b", "b", "a"]) == {" b": "test", "a": "train", "b": "val"}
 
 
 def test_tables_of_tabs_are_read_by_their_suffix(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

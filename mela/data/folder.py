@@ -53,7 +53,7 @@ def folder(
         split_of = split_by_fractions(dict.fromkeys(names_of, 1), split_fractions, seed=seed)
     else:
         text = read_text(split_table, "data.table")
-        split_of = parse_split_table(text, where=str(split_table), report=report)
+        split_of = parse_split_table(text, where=str(split_table), known=names_of, report=report)
         for label in (label for label in split_of if label not in names_of):
             report(
                 f"{split_table}: expected the folder {label!r} with images in {root}, got none; "

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from mela.data.files import walk_images
 from mela.data.kinds import ARCHIVE_SUFFIXES, unpack_it
-from mela.data.tables import TEXT_SUFFIXES, find_separator, read_header, read_text
+from mela.data.tables import TEXT_SUFFIXES, find_separator, folded, read_header, read_text
 from mela.errors import MelaError
 
 Kind = Literal["tasks", "classes"]
@@ -107,19 +107,22 @@ def _by_folders(root: Path) -> Layout:
 
 
 def _is_task_table(path: Path) -> bool:
-    return path.stem.lower() == "tasks" or {"task_id", "local_label"} <= set(_header(path, ("task_id", "local_label")))
+    return path.stem.lower() == "tasks" or {"task_id", "local_label"} <= _header(path, ("task_id", "local_label"))
 
 
 def _is_split_table(path: Path) -> bool:
-    return path.suffix.lower() in TEXT_SUFFIXES and {"split", "class"} <= set(_header(path, ("split", "class")))
+    return path.suffix.lower() in TEXT_SUFFIXES and {"split", "class"} <= _header(path, ("split", "class"))
 
 
-def _header(path: Path, wanted: Collection[str]) -> list[str]:
-    """Names of a table's columns, separated so that the wanted ones are found; none where it cannot be read."""
+def _header(path: Path, wanted: Collection[str]) -> set[str]:
+    """Names of a table's columns, as `folded` has them; none where it cannot be read.
+
+    A table whose names differ in case is one of its kind, and refused later by a line that says what to rename.
+    """
     try:
         if path.suffix.lower() == ".parquet":
-            return list(pq.read_schema(path).names)
+            return set(map(folded, pq.read_schema(path).names))
         text = read_text(path, "data.table")
-        return read_header(text, find_separator(text, wanted))
+        return set(map(folded, read_header(text, find_separator(text, wanted))))
     except (MelaError, OSError, pa.ArrowException, UnicodeDecodeError):
-        return []
+        return set()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mela.data.problems import Report, refuse
 from mela.data.source import SPLITS
-from mela.data.tables import parse_csv, read_text
+from mela.data.tables import as_known, parse_csv, read_text
 from mela.errors import MelaError
 from mela.store import read_json, write_json
 
@@ -20,7 +20,8 @@ def read_pins(table: Path, tasks: Collection[str], *, report: Report = refuse) -
     Parameters
     ----------
     table : Path
-        CSV with the columns ``task`` and ``split``; it may leave out tasks.
+        CSV with the columns ``task`` and ``split``; it may leave out tasks. Blanks around cells count only where the
+        name of a task has them.
     tasks : collection of str
         All that there are.
     report : callable
@@ -33,7 +34,8 @@ def read_pins(table: Path, tasks: Collection[str], *, report: Report = refuse) -
     """
     text = parse_csv(read_text(table, str(table)), where=str(table), required=("task", "split"), report=report)
     pins: dict[str, str] = {}
-    for line, task, split in zip(text.lines, text.columns["task"], text.columns["split"], strict=True):
+    for line, name, cell in zip(text.lines, text.columns["task"], text.columns["split"], strict=True):
+        task, split = as_known(name, tasks), cell.strip()
         if split not in SPLITS:
             report(f"{table}, line {line}: expected the split {' or '.join(SPLITS)}, got {split!r}; correct it")
         elif task not in tasks:

@@ -27,10 +27,12 @@ class TextTable:
 def read_text(path: Path, key: str) -> str:
     """The text of the UTF-8 file `path`, the value of the parameter `key`; a byte order mark is dropped."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return file.read()
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise MelaError(f"{path}: expected text in UTF-8, got {error.reason}; save it as UTF-8") from error
+        line = len((error.object[: error.start] + b"?").splitlines())
+        raise MelaError(
+            f"{path}, line {line}: expected text in UTF-8, got {error.reason}; save it as UTF-8"
+        ) from error
     except OSError as error:
         raise MelaError(f"{key}: expected a readable file at {path}, got {error.strerror}; set {key}") from error
 
@@ -96,8 +98,19 @@ def read_header(text: str, separator: str) -> list[str]:
 
 
 def find_separator(text: str, wanted: Collection[str]) -> str:
-    """Return the separator by which the header has all wanted columns; a comma where no separator has them."""
-    return next((mark for mark in SEPARATORS if set(wanted) <= set(read_header(text, mark))), ",")
+    """Return the separator by which the header has most of the wanted columns; a comma where none has any.
+
+    Names that differ in case or blanks count where no separator has all of the wanted ones.
+    """
+    headers = {mark: read_header(text, mark) for mark in SEPARATORS}
+    exact = next((mark for mark, header in headers.items() if set(wanted) <= set(header)), None)
+    alike = set(map(folded, wanted))
+    return exact or max(headers, key=lambda mark: len(alike & set(map(folded, headers[mark]))))
+
+
+def folded(name: str) -> str:
+    """Return what column names have in common that differ in case or blanks."""
+    return "".join(name.split()).casefold()
 
 
 def require_columns(header: Sequence[str], *, where: str, required: Sequence[str], report: Report = refuse) -> None:
@@ -105,15 +118,30 @@ def require_columns(header: Sequence[str], *, where: str, required: Sequence[str
     got = ", ".join(map(repr, header)) or "no header"
     missing = [name for name in required if name not in header]
     repeated = [name for name, count in Counter(header).items() if count > 1]
+    alike = {folded(name): name for name in reversed(header) if name not in required}
+    advice = {
+        name: f"rename {alike[folded(name)]!r}" if folded(name) in alike else "add the column" for name in missing
+    }
     stop_at(
-        [f"{where}: expected the column {name!r}, got {got}; add the column" for name in missing]
+        [f"{where}: expected the column {name!r}, got {got}; {advice[name]}" for name in missing]
         + [f"{where}: expected every column once, got {got}; remove one {name!r}" for name in repeated],
         report,
     )
 
 
-def parse_split_table(text: str, *, where: str, report: Report = refuse) -> dict[str, str]:
+def parse_split_table(
+    text: str, *, where: str, known: Collection[str] = (), report: Report = refuse
+) -> dict[str, str]:
     """Parse a table with the columns ``split`` and ``class``; rows that are wrong are reported and left out.
+
+    Parameters
+    ----------
+    text : str
+    where : str
+        What messages call the table.
+    known : collection of str
+        Names that are classes as they are; others are read without the blanks around them, and so are splits.
+    report : callable
 
     Returns
     -------
@@ -122,15 +150,22 @@ def parse_split_table(text: str, *, where: str, report: Report = refuse) -> dict
     """
     table = parse_csv(text, where=where, required=("split", "class"), report=report)
     split_of: dict[str, str] = {}
-    for line, split, label in zip(table.lines, table.columns["split"], table.columns["class"], strict=True):
+    splits = [cell.strip() for cell in table.columns["split"]]
+    classes = [as_known(cell, known) for cell in table.columns["class"]]
+    for line, split, label in zip(table.lines, splits, classes, strict=True):
         if split not in SPLITS:
             report(f"{where}, line {line}: expected the split {' or '.join(SPLITS)}, got {split!r}; correct it")
-        if not label.strip():
+        if not label:
             report(f"{where}, line {line}: expected a class, got an empty cell; fill it or remove the row")
         elif label in split_of:
             report(f"{where}, line {line}: expected every class once, got {label!r} again; remove the row")
         else:
             split_of[label] = split
-    if "train" not in split_of.values() and set(SPLITS).issuperset(table.columns["split"]):
+    if "train" not in split_of.values() and set(SPLITS).issuperset(splits):
         report(f"{where}: expected classes in the split 'train', got none; add them")
     return {label: split for label, split in sorted(split_of.items()) if split in SPLITS}
+
+
+def as_known(cell: str, known: Collection[str]) -> str:
+    """Return a cell without the blanks around it, unless it is a known name with them."""
+    return cell if cell in known else cell.strip()
