@@ -187,5 +187,5 @@ def test_a_picture_in_two_splits_is_told(project: Path, capsys: pytest.CaptureFi
     shutil.copy("mine/class 0/1.png", "mine/class 3/1.png")
     run_stages("images")
     assert capsys.readouterr().out.startswith(
-        "images: 1 pictures are in several splits, such as 'class 0/1.png' (test) and 'class 3/1.png' (train); "
+        "images: 1 image is in several splits, such as 'class 0/1.png' (test) and 'class 3/1.png' (train); "
     )

@@ -153,12 +153,12 @@ images (--as tasks overrules)
   images       43, 40 to 50 x 34 to 60 pixels, most often 40 x 34 (42); grey 42, RGB 1; all of them grey
   classes      7, splits given
   train        4 classes of 6 to 7 images; allows 4 ways, and 6 shots and queries together (the images of 'c0')
-  val          1 classes of 6 images; allows 1 ways, and 6 shots and queries together (the images of 'c4')
+  val          1 class of 6 images; allows 1 way, and 6 shots and queries together (the images of 'c4')
   test         2 classes of 6 images; allows 2 ways, and 6 shots and queries together (the images of 'c5')
 
-warning: 1 pictures are there several times, such as 'c0/1.png' and 'c5/2.png' (--details DIR lists all); keep one \
+warning: 1 image is there several times, such as 'c0/1.png' and 'c5/2.png' (--details DIR lists all); keep one \
 file of each, or let tasks name the same one
-warning: 1 pictures are in several splits, such as 'c0/1.png' (train) and 'c5/2.png' (test); accuracies then say less \
+warning: 1 image is in several splits, such as 'c0/1.png' (train) and 'c5/2.png' (test); accuracies then say less \
 about what is new
 warning: tasks.ways: expected at most 1, the number of val classes, got 2, the fewest that tasks can have; no val \
 tasks are drawn
@@ -211,7 +211,7 @@ def test_a_table_of_tasks_with_roles_and_splits() -> None:
             "  splits       given: 5 train, 0 val, 3 test",
             "  allows       tasks with enough support images of each label: 8 for 1-shot, 8 for 5-shot, 0 for 10-shot",
         ]
-        assert done.warnings() == ["mine: 1 images are not in tasks.csv; they are not used"]
+        assert done.warnings() == ["mine: 1 image is not in tasks.csv; it is not used"]
     assert "shots: [1, 5]" in Path("params.yaml").read_text()
 
 

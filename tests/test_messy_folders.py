@@ -295,7 +295,7 @@ def test_a_repeat_under_one_label_is_no_contradiction(mine: Path, capsys: pytest
     shutil.copy(mine / "p0/l0/0.png", mine / "p1/l1/again.png")
     done = check("mine")
     assert (done.status, done.errors()) == (0, [])
-    assert any(warning.startswith("1 pictures are there several times") for warning in done.warnings())
+    assert any(warning.startswith("1 image is there several times") for warning in done.warnings())
     assert "images: 26 of" in told_by_the_stage(capsys)
 
 

@@ -97,10 +97,13 @@ def test_nothing_is_moved_where_all_can_be_read(mine: Path) -> None:
     assert not AWAY.exists()
 
 
-def test_the_command_that_undoes_it_can_be_pasted(mine: Path) -> None:
+def test_the_command_that_undoes_it_can_be_pasted(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (mine / "p0/l0/9.png").write_bytes(b"words")
     done = check("mine", "--set-aside", "my files; old")
+    assert "set aside: 1 file that cannot be read; " in done.out
     assert "`mela data put-back mine 'my files; old'` undoes it" in done.out
+    data.put_back(mine, Path("my files; old"))
+    assert capsys.readouterr().out == "mine: 1 file is back\n"
 
 
 def test_a_second_call_adds_to_the_first_and_overwrites_nothing(mine: Path) -> None:

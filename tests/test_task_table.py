@@ -254,8 +254,8 @@ def test_an_image_of_a_task_stays_there_though_it_is_the_rest_of_another(root: P
         ("t/b", "t/b/deeper/0.png", r"got 't/b/deeper/0\.png'"),
         ("t/b", "0.png", r"got '0\.png'"),
         ("t/b", "t/c/notes.txt", r"at least one image .*folder 't/c'"),
-        ("t/b", None, r"folder 't/a': expected a task of two local labels with two images each, got none in 1 tasks"),
-        ("t/b/0.png", None, r"expected a task of two local labels with two images each, got none in 1 tasks; add lab"),
+        ("t/b", None, r"folder 't/a': expected a task of two local labels with two images each, got none in 1 task"),
+        ("t/b/0.png", None, r"expected a task of two local labels with two images each, got none in 1 task; add lab"),
     ],
 )
 def test_bad_folders(tmp_path: Path, remove: str, add: str | None, expected: str) -> None:
@@ -340,7 +340,7 @@ def test_bad_cell(root: Path, column: str, row: int, value: str, expected: str) 
         ("task_id,local_label,path\nt,a,0.png\nt,a\n", r"line 3: expected 3 cells as in the header, got 2"),
         (
             "task_id,local_label,path\nt,a,0.png\n\nt,a,1.png\n",
-            r"line 2: expected a task of two local labels with two images each, got none in 1 tasks",
+            r"line 2: expected a task of two local labels with two images each, got none in 1 task",
         ),
         (
             "task_id,local_label,path,split\nt,a,0.png,val\nt,a,1.png,val\nt,b,2.png,val\nt,b,3.png,val\n",

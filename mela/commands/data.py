@@ -59,6 +59,7 @@ def check(
     from mela.data.inspection import inspect
     from mela.data.layout import find_layout
     from mela.data.suggestion import changed_lines, fill_preset, is_of_benchmark, read_preset, suggest
+    from mela.data.words import count_of
     from mela.params import DataParams
     from mela.preset_folder import find_preset
     from mela.store import write_text
@@ -106,7 +107,7 @@ def check(
         if aside is not None:
             back = shlex.join(["mela", "data", "put-back", str(layout.root), str(aside)])
             undo = f"; {aside / LIST} says why, and `{back}` undoes it" if count else ""
-            print(f"set aside: {count} files that cannot be read{undo}", file=told)
+            print(f"set aside: {count_of(count, 'file')} that cannot be read{undo}", file=told)
             print(*(f"not set aside: {line}\n" for line in lines(stay)), sep="", file=told)
         if written:
             print(written, file=told)
@@ -145,10 +146,11 @@ def put_back(
     """
     from mela.data import aside as files
     from mela.data.files import require_folder
+    from mela.data.words import count_of
 
     require_folder(path, "path")
     moved, problems = files.put_back(path, aside)
-    print(f"{path}: {len(moved)} files are back")
+    print(f"{path}: {count_of(len(moved), 'file')} {'is' if len(moved) == 1 else 'are'} back")
     if problems:
         print(*(f"error: {problem}" for problem in problems), sep="\n")
         raise typer.Exit(1)

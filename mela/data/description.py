@@ -8,6 +8,7 @@ from mela.data.inspection import Classes, Findings, Tasks
 from mela.data.pictures import Pictures
 from mela.data.source import SPLITS
 from mela.data.tree import unused_in_words
+from mela.data.words import count_of
 
 SUPPORTS = (1, 5, 10)
 USUAL_MODES = frozenset({"1", "L", "RGB"})
@@ -111,6 +112,7 @@ def _classes(classes: Classes) -> Iterator[str]:
         images = _range(list(sizes.values()))
         yield _line(
             split,
-            f"{len(sizes)} classes of {images} images; allows {len(sizes)} ways, and {least} shots and queries "
+            f"{count_of(len(sizes), 'class')} of {images} {'image' if images == '1' else 'images'}; allows "
+            f"{count_of(len(sizes), 'way')}, and {least} shots and queries "
             f"together (the images of {name!r})",
         )

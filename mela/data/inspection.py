@@ -20,6 +20,7 @@ from mela.data.source import SPLITS
 from mela.data.task_rows import UNKNOWN, is_rest, labels_that_are_rest
 from mela.data.task_table import natural_key, read_tasks, source_of
 from mela.data.tree import Unused, unused_files
+from mela.data.words import images_are
 from mela.errors import MelaError, plain, told
 from mela.sampling import pool_problems
 
@@ -159,7 +160,8 @@ def inspect(
     if tasks is not None and not errors:
         warnings += _thin_tasks(tasks) + _rest(tasks)
     if others:
-        warnings.append(f"{layout.root}: {others} images are not in {layout.table}; they are not used")
+        they_are = "it is" if others == 1 else "they are"
+        warnings.append(f"{layout.root}: {images_are(others)} not in {layout.table}; {they_are} not used")
     return Findings(
         layout=layout,
         pictures=pictures,
@@ -286,7 +288,7 @@ def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:
     if pictures.copies:
         first, second = pictures.copies[0][:2]
         found.append(
-            f"{len(pictures.copies)} pictures are there several times, such as {first!r} and {second!r} (--details "
+            f"{images_are(len(pictures.copies))} there several times, such as {first!r} and {second!r} (--details "
             "DIR lists all); keep one file of each, or let tasks name the same one"
         )
     across = [group for group in pictures.copies if len({split_of[name] for name in group}) > 1]
@@ -294,7 +296,7 @@ def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:
         first = across[0][0]
         second = next(name for name in across[0] if split_of[name] != split_of[first])
         found.append(
-            f"{len(across)} pictures are in several splits, such as {first!r} ({split_of[first]}) and {second!r} "
+            f"{images_are(len(across))} in several splits, such as {first!r} ({split_of[first]}) and {second!r} "
             f"({split_of[second]}); accuracies then say less about what is new"
         )
     return found

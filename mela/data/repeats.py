@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from mela.data.words import images_are
+
 BLOCK = 1024
 
 
@@ -29,7 +31,7 @@ class Repeats:
     def __str__(self) -> str:
         one, first, other, second = self.example
         return (
-            f"{self.count} pictures are in several splits, such as {first!r} ({one}) and {second!r} ({other}); "
+            f"{images_are(self.count)} in several splits, such as {first!r} ({one}) and {second!r} ({other}); "
             "accuracies then say less about what is new"
         )
 

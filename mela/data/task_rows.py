@@ -13,6 +13,7 @@ from mela.data.kinds import HEIF_SUFFIXES, NEEDS_HEIF, is_image, is_image_name, 
 from mela.data.problems import Report, refuse
 from mela.data.source import ROLES, SPLITS
 from mela.data.tables import TEXT_SUFFIXES, parse_csv, read_text, require_columns
+from mela.data.words import count_of
 from mela.errors import MelaError
 
 REQUIRED = ("task_id", "local_label", "path")
@@ -202,7 +203,7 @@ def check_tasks(rows: pd.DataFrame, *, folders: bool = False, report: Report = r
     if rest.all() and len(rows):
         report(
             f"{rows['place'].iloc[0]}: expected a task of two local labels with two images each, got none in "
-            f"{rows['task_id'].nunique()} tasks; add labels or images"
+            f"{count_of(rows['task_id'].nunique(), 'task')}; add labels or images"
         )
     rows, keys = rows[~rest], ["task_id", "local_label"]
     for role in ROLES if "role" in rows else ():
