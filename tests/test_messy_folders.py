@@ -229,8 +229,7 @@ def test_heic_is_read_with_its_package_and_named_without(
     assert f"{26} of" in told_by_the_stage(capsys)
     assert open_image(mine / "p0/l0/IMG_1.HEIC", "").size == (64, 64)
     # as if the package were not there
-    monkeypatch.setattr(kinds, "reads_heif", lambda: False)
-    monkeypatch.setattr("mela.data.files.reads_heif", lambda: False)
+    monkeypatch.setattr(kinds, "why_no_heif", lambda: kinds.NEEDS_HEIF)
     done = check("mine")
     assert done.status == 0
     assert "  images       24, " in done.out
@@ -241,6 +240,29 @@ def test_heic_is_read_with_its_package_and_named_without(
     (error,) = check("mine").errors()
     assert error.startswith("mine/tasks.csv, line 8: expected the path of an image (.avif ")
     assert error.endswith(f"got 'p0/l0/IMG_1.HEIC' ({kinds.NEEDS_HEIF}); convert the file")
+
+
+def test_a_package_for_heic_that_is_broken_is_told(
+    mine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (mine / "p0/l0/IMG_1.HEIC").write_bytes(b"x")
+    (mine / "p0/l0/IMG_2").write_bytes(b"x")
+    Path("packages/pillow_heif").mkdir(parents=True)
+    Path("packages/pillow_heif/__init__.py").write_text("raise ImportError('libheif.so.1: no such file')")
+    monkeypatch.syspath_prepend(Path("packages").resolve())
+    monkeypatch.delitem(sys.modules, "pillow_heif", raising=False)
+    kinds.why_no_heif.cache_clear()
+    try:
+        done, said = check("mine"), told_by_the_stage(capsys)
+    finally:
+        kinds.why_no_heif.cache_clear()
+    assert (done.status, done.err) == (0, "")
+    line = (
+        "1 file: HEIC, and the package pillow-heif cannot be imported (ImportError: libheif.so.1: no such file); "
+        "install it again ('p0/l0/IMG_1.HEIC')"
+    )
+    assert f"  not used     {line}" in done.out.splitlines()
+    assert f"images: not used: {line}" in said.splitlines()
 
 
 CLUTTER = [".DS_Store", "p0/.hidden.png", "p0/Thumbs.db", "p1/l0/notes.txt", "p2/README", "more.zip", ".git/config"]
@@ -319,7 +341,9 @@ def test_what_moved_since_the_last_run_is_told(mine: Path, capsys: pytest.Captur
     # another folder of data is another matter, and so is a note that is damaged
     shutil.copytree(mine, "others")
     (mine / "splits.csv").unlink()
+    Path("others/splits.csv").unlink()
     assert "  moved " in check("mine").out
+    assert "  moved " not in check("others").out
     Path(".checkpoints/splits.json").write_text("{}")
     assert "  moved " not in check("mine").out
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from mela.errors import one_line
+
 IMAGE_SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".avif", ".ppm", ".pgm", ".pbm", ".pnm"}
 )
@@ -20,15 +22,27 @@ NEEDS_HEIF = (
 )
 
 
-@cache
 def reads_heif() -> bool:
     """Return whether HEIC images can be read, which takes the package pillow-heif; tell Pillow of it."""
-    if find_spec("pillow_heif") is None:
-        return False
-    from pillow_heif import register_heif_opener
+    return why_no_heif() is None
 
-    register_heif_opener()
-    return True
+
+@cache
+def why_no_heif() -> str | None:
+    """Return why HEIC images cannot be read, and what to do; None where they can, of which Pillow is told."""
+    if find_spec("pillow_heif") is None:
+        return NEEDS_HEIF
+    try:
+        from pillow_heif import register_heif_opener
+
+        register_heif_opener()
+    # whatever a broken installation raises, other images can be read
+    except Exception as error:
+        return (
+            f"HEIC, and the package pillow-heif cannot be imported ({type(error).__name__}: {one_line(error)}); "
+            "install it again"
+        )
+    return None
 
 
 def suffixes() -> list[str]:
@@ -76,8 +90,8 @@ def why_unused(name: str) -> str:
     suffix = Path(name).suffix.lower()
     if name.startswith("."):
         return "hidden"
-    if suffix in HEIF_SUFFIXES:
-        return NEEDS_HEIF
+    if suffix in HEIF_SUFFIXES and (reason := why_no_heif()):
+        return reason
     if suffix in ARCHIVE_SUFFIXES:
         return f"an archive ({suffix}), to be unpacked first"
     return f"no image by its suffix {suffix}" if suffix else "no suffix, and no image inside"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mela.data.files import walk_images
-from mela.data.kinds import HEIF_SUFFIXES, NEEDS_HEIF, is_image, is_image_name, suffixes
+from mela.data.kinds import HEIF_SUFFIXES, is_image, is_image_name, suffixes, why_unused
 from mela.data.problems import Report, refuse
 from mela.data.source import ROLES, SPLITS
 from mela.data.tables import TEXT_SUFFIXES, parse_csv, read_text, require_columns
@@ -151,7 +151,8 @@ def _locate(root: Path, path: str, place: str) -> str:
 
 
 def _no_image(path: str, place: str) -> MelaError:
-    why = f" ({NEEDS_HEIF})" if PurePosixPath(path).suffix.lower() in HEIF_SUFFIXES else ""
+    suffix = PurePosixPath(path).suffix.lower()
+    why = f" ({why_unused(f'x{suffix}')})" if suffix in HEIF_SUFFIXES else ""
     return MelaError(
         f"{place}: expected the path of an image ({' '.join(suffixes())}), got {path!r}{why}; convert the file"
     )
