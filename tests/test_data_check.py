@@ -330,8 +330,8 @@ def test_many_warnings_are_counted() -> None:
         (["nowhere"], "nowhere: expected a folder of images, or a table of them, got nothing; correct the path"),
         (
             ["notes.txt"],
-            r"notes.txt: expected a folder of images, or a table \(.csv or .tsv or .parquet\), got another file; name the "
-            "folder of the images, or save the table in one of these formats",
+            r"notes.txt: expected a folder of images, or a table \(.csv or .tsv or .parquet\), got another file; name "
+            "the folder of the images, or save the table in one of these formats",
         ),
         (
             ["mine"],

@@ -218,9 +218,7 @@ def test_another_file_system_gets_a_copy_that_is_whole(messy: Path, other_file_s
     assert contents(messy) == before
 
 
-SOCKET = (
-    "mine/p2/l0/s: expected a file that can be moved to another file system, got the socket; remove it"
-)
+SOCKET = "mine/p2/l0/s: expected a file that can be moved to another file system, got the socket; remove it"
 
 
 def test_pipes_are_made_again_on_another_file_system_and_sockets_stay(

@@ -30,7 +30,9 @@ def check(
     ] = None,
     write: Annotated[Path | None, typer.Option(help="Write a complete params.yaml there (- prints it).")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Look at the heads of the image files only.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Print every error and warning, not one line for each kind.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Print every error and warning, not one line for each kind.")
+    ] = False,
     details: Annotated[
         Path | None,
         typer.Option(
@@ -94,9 +96,7 @@ def check(
     # before anything else can fail
     written = write_tables(findings)
     # what is moved can leave a link behind that leads nowhere, which is moved then
-    while aside is not None and (
-        moved := set_aside(layout.root, findings.errors, aside, report=stay.append)
-    ):
+    while aside is not None and (moved := set_aside(layout.root, findings.errors, aside, report=stay.append)):
         findings, count = look(), count + len(moved)
         written, stay = write_tables(findings), []
     told = sys.stderr if to_stdout else sys.stdout

@@ -115,8 +115,8 @@ def put_back(root: Path, folder: Path) -> tuple[list[Moved], list[str]]:
     moves = _read(folder)
     if other := _other_root(root, moves):
         raise MelaError(
-            f"{root}: expected {other}, from which the files in {folder} were moved, got another folder; name that one, "
-            f"or correct the column root of {folder / LIST} if the data has moved since"
+            f"{root}: expected {other}, from which the files in {folder} were moved, got another folder; name that "
+            f"one, or correct the column root of {folder / LIST} if the data has moved since"
         )
     done, left, problems = [], [], []
     for moved in moves:

@@ -30,9 +30,7 @@ def read_text(path: Path, key: str) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = len((error.object[: error.start] + b"?").splitlines())
-        raise MelaError(
-            f"{path}, line {line}: expected text in UTF-8, got {error.reason}; save it as UTF-8"
-        ) from error
+        raise MelaError(f"{path}, line {line}: expected text in UTF-8, got {error.reason}; save it as UTF-8") from error
     except OSError as error:
         raise MelaError(f"{key}: expected a readable file at {path}, got {error.strerror}; set {key}") from error
 
@@ -129,9 +127,7 @@ def require_columns(header: Sequence[str], *, where: str, required: Sequence[str
     )
 
 
-def parse_split_table(
-    text: str, *, where: str, known: Collection[str] = (), report: Report = refuse
-) -> dict[str, str]:
+def parse_split_table(text: str, *, where: str, known: Collection[str] = (), report: Report = refuse) -> dict[str, str]:
     """Parse a table with the columns ``split`` and ``class``; rows that are wrong are reported and left out.
 
     Parameters
