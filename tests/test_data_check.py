@@ -351,7 +351,7 @@ def test_what_cannot_be_looked_at(arguments: list[str], message: str) -> None:
 
 def test_a_preset_is_needed() -> None:
     people()
-    for preset, file in (("presets/glyphs.yaml", "presets/glyphs.yaml"), ("nope", f"{ROOT}/presets/nope.yaml")):
+    for preset, file in (("presets/glyphs.yaml", "presets/glyphs.yaml"), ("nope", "presets/nope.yaml")):
         done = check("mine", preset=preset)
         assert (done.status, done.out) == (1, "")
         assert done.err == (
