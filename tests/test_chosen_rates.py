@@ -12,6 +12,7 @@ from bench import chosen_rates
 from bench.chosen_rates import GRID, choose, entry, measured, read_table, with_rates
 from benchmark import settings
 from benchmark.matrix import Matrix
+from benchmark.systems import title
 from mela.errors import MelaError
 from mela.method import find_method
 from mela.params import RatesParams
@@ -32,6 +33,19 @@ def test_rates_are_those_that_validation_tasks_choose(path: Path) -> None:
     table = read_table(ROOT / chosen_rates.TABLE)
     expected = {method: entry(method, choose(measured(table, path.stem, method))) for method in METHODS}
     assert named(RatesParams.read(path)) == {method: rate for method, rate in expected.items() if rate is not None}
+
+
+def test_the_page_of_methods_names_the_pairs_whose_rate_is_chosen() -> None:
+    names = {"fc100": "FC100", "cifar_fs": "CIFAR-FS", "omniglot": "Omniglot", "glyphs": "the glyphs"}
+    pairs = [
+        f"{title(method)} on {name}"
+        for data, name in reversed(names.items())
+        for method in named(RatesParams.read(ROOT / f"benchmark/data/{data}.yaml"))
+    ]
+    assert len(pairs) > 1
+    sentence = f"So far this is measured for {', '.join(pairs[:-1])} and {pairs[-1]}; all other pairs"
+    text = " ".join((ROOT / "docs/methods.md").read_text(encoding="utf-8").split())
+    assert sentence in text
 
 
 def test_some_rates_are_chosen() -> None:
