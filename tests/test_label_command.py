@@ -393,6 +393,26 @@ CASES: dict[str, tuple[Callable[[], object], list[str], str]] = {
         ["features.npy", "tasks.csv", "--out", "x.csv", "--tasks-out", "x.csv"],
         "x.csv: expected two files, got one name for --out and --tasks-out; give another",
     ),
+    "the tasks": (
+        lambda: None,
+        ["features.npy", "tasks.csv", "--out", "../{here}/tasks.csv"],
+        r"--out: \S+/tasks.csv is the file tasks.csv, which this command reads; give another name",
+    ),
+    "a link to the tasks": (
+        lambda: Path("link.csv").symlink_to("tasks.csv"),
+        ["features.npy", "tasks.csv", "--out", "link.csv"],
+        "--out: link.csv is the file tasks.csv, which this command reads; give another name",
+    ),
+    "the features": (
+        lambda: None,
+        ["features.parquet", "tasks.csv", "--out", "x.csv", "--tasks-out", "features.parquet"],
+        "--tasks-out: features.parquet is the file features.parquet, which this command reads; give another name",
+    ),
+    "tasks by the usual name of the second file": (
+        lambda: Path("tasks.csv").rename("labels_tasks.csv"),
+        ["features.npy", "labels_tasks.csv", "--out", "labels.csv"],
+        "--tasks-out: labels_tasks.csv is the file labels_tasks.csv, which this command reads; give another name",
+    ),
     "more clusters than local labels": (
         lambda: None,
         ["features.npy", "tasks.csv", "--no-merge"],
@@ -411,7 +431,7 @@ def test_what_is_bad_ends_in_one_line(name: str, folder: Path) -> None:
     spoil, arguments, message = CASES[name]
     spoil()
     before = sorted(Path().iterdir())
-    arguments = arguments or ["features.parquet"]
+    arguments = [argument.format(here=folder.name) for argument in arguments] or ["features.parquet"]
     done = mela(*arguments, *([] if len(arguments) > 1 else ["tasks.csv"]))
     assert done.returncode == 1
     assert done.stdout == ""

@@ -234,6 +234,27 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         "models/final.safetensors: no such file; run `dvc repro`, or the stage that makes it, first",
     ),
     "no such device": (lambda: None, ["--device", "gpu"], "device: expected auto, cpu, cuda or cuda:N, got 'gpu'"),
+    "a query for the output": (
+        lambda: None,
+        ["--out", "query/a.png"],
+        "--out: query/a.png lies in query, which this command reads; write to another folder",
+    ),
+    "the one query for the output": (
+        lambda: None,
+        ["--query", "query/a.png", "--out", "query/a.png"],
+        "--out: query/a.png is the file query/a.png, which this command reads; give another name",
+    ),
+    "a folder of examples for the output": (
+        lambda: Path("link").symlink_to("support"),
+        ["--out", "link/elm/new.csv"],
+        "--out: link/elm/new.csv lies in support, which this command reads; write to another folder",
+    ),
+    "the model for the output": (
+        lambda: None,
+        ["--out", "models/final.safetensors"],
+        "--out: models/final.safetensors is the file models/final.safetensors, which this command reads; give another "
+        "name",
+    ),
     "a folder in the way": (
         lambda: Path("predictions.csv").mkdir(),
         [],

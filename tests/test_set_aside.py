@@ -334,6 +334,23 @@ def test_details_are_written(messy: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("folder", ["mine", "mine/p0/new", "link/p0"])
+def test_details_do_not_go_into_the_data(mine: Path, folder: str) -> None:
+    Path("link").symlink_to(mine)
+    before = contents(mine)
+    message = f"--details: {folder}/errors.csv lies in mine, which this command reads; write to another folder"
+    done = check("mine", "--details", folder)
+    assert (done.status, done.out, done.err) == (1, "", f"error: {message}\n")
+    assert contents(mine) == before
+
+
+def test_parameters_take_no_images_place(mine: Path) -> None:
+    before = contents(mine)
+    message = "--write: mine/p0/l0/0.png lies in mine, which this command reads; write to another folder"
+    assert check("mine", "--write", "mine/p0/l0/0.png").err == f"error: {message}\n"
+    assert contents(mine) == before
+
+
 def test_lists_are_read_as_they_were_written(tmp_path: Path) -> None:
     written = [('a\n,;"b.png', "x"), (os.fsdecode(bytes([255])), ""), ("=1+1.png", "-"), ("'=", "@x")]
     write_list(tmp_path / "list.csv", ("path", "reason"), written)

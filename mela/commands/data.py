@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from mela.output import is_terminal, log
+from mela.outputs import require_apart
 
 if TYPE_CHECKING:
     from mela.data.inspection import Findings
@@ -71,6 +72,12 @@ def check(
     text, settings = read_preset(source), DataParams.read(source)
     layout = find_layout(path, kind)
     to_stdout = write is not None and str(write) == "-"
+    if details is not None:
+        for name in ("errors.csv", "unused.csv", "copies.csv"):
+            require_apart("--details", details / name, [path])
+    # parameters may lie in the folder of the data, which may be the current one
+    if write is not None and not to_stdout and write.suffix not in (".yaml", ".yml"):
+        require_apart("--write", write, [path])
     if aside is not None:
         require_aside(layout.root, aside)
 

@@ -7,6 +7,7 @@ import typer
 
 from mela.errors import MelaError
 from mela.output import log
+from mela.outputs import require_apart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +57,8 @@ def label(
         raise MelaError(f"{out}: expected two files, got one name for --out and --tasks-out; give another")
     if not 0 <= seed < SEEDS:
         raise MelaError(f"--seed: expected an integer from 0 to {SEEDS - 1}, got {seed}; give another")
+    require_apart("--out", out, (features, tasks))
+    require_apart("--tasks-out", tasks_out, (features, tasks))
     import pandas as pd
 
     from mela import label_inputs

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mela.errors import MelaError
+from mela.outputs import require_apart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +35,7 @@ def predict(
 
     Example: `mela predict --support examples --query new --out predictions.csv`
     """
+    require_apart("--out", out, (support, query, model))
     import numpy as np
     import pandas as pd
 
