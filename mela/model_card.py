@@ -12,8 +12,10 @@ import pandas as pd
 
 from mela.exporting import Export, Format
 from mela.page.named import names_of_classes
+from mela.pretrained import PREFIX
 from mela.provenance import Provenance
-from mela.summary import NAMES, tested_on
+from mela.summary import NAMES, share, tested_on
+from mela.temperatures import Temperatures
 
 # classes whose labels the card lists
 SHOWN = 10
@@ -53,6 +55,8 @@ class Source:
         Numbers of features, and of weights that were learned.
     method : str or None
         What has learned it beside a rule of its own, which is left out.
+    temperatures : Temperatures or None
+        Of the logistic head, where a file beside the model knows them.
     """
 
     file: str
@@ -61,6 +65,7 @@ class Source:
     dimensions: int
     parameters: int
     method: str | None = None
+    temperatures: Temperatures | None = None
 
 
 def model_card(export: Export, source: Source, origin: Provenance | None) -> str:
@@ -79,10 +84,7 @@ def model_card(export: Export, source: Source, origin: Provenance | None) -> str
         ("format", KINDS[export.kind]),
         ("SHA-256", f"`{hashlib.sha256(export.content).hexdigest()}`"),
         ("made from", f"`{source.file}`, SHA-256 `{source.sha256}`"),
-        (
-            "architecture",
-            f"{source.configuration['name']}, width {source.configuration['width']}, {source.parameters:,} parameters",
-        ),
+        ("architecture", f"{_architecture(source.configuration)}, {source.parameters:,} parameters"),
         *(
             [("method", f"{source.method}: its embedding, without what it has learned besides")]
             if source.method
@@ -128,7 +130,7 @@ few images of each class.
 ## Accuracy
 
 {_accuracy(origin)}
-{_calibration(origin)}
+{_calibration(origin, source.temperatures)}
 ## Licence
 
 The code of MeLa is under the MIT licence. The licence of the data that the model was trained on is for you to state,
@@ -144,6 +146,15 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [f"| {' | '.join(cells)} |" for cells in [head, *rows]]
     lines.insert(1, "|---" * len(head) + "|")
     return "\n".join(lines) + "\n"
+
+
+def _architecture(configuration: Mapping[str, Any]) -> str:
+    """Say which network it is; the width belongs to networks of this project, and the side to those of timm."""
+    name = configuration["name"]
+    if not name.startswith(PREFIX):
+        return f"{name}, width {configuration['width']}"
+    side = configuration["side"]
+    return f"{name} for images that the model resizes to {side} x {side} pixels itself (`model.input_size`)"
 
 
 def _numbers(values: Sequence[float]) -> str:
@@ -177,11 +188,11 @@ def _quality(origin: Provenance) -> list[str]:
     """How good the labels are, as far as it is known."""
     label, scores, lines = origin.label, origin.scores, []
     if "pair_precision" in label:
-        error = label.get("pair_precision_error")
-        spread = f" ± {error:.1f} (standard error)" if error is not None else ""
+        right = share(label["pair_precision"], label.get("pair_precision_error"))
+        pairs = f"of the pairs in one class {right} belong together" if right else "too few pairs to judge them"
         lines.append(
-            f"quality of the labels, judged without any truth: {label['clusters']} classes; of the pairs in one class "
-            f"{label['pair_precision']:.1f}%{spread} belong together; {label['tasks_clustered']:.1f}% of the tasks used"
+            f"quality of the labels, judged without any truth: {label['clusters']} classes; {pairs}; "
+            f"{label['tasks_clustered']:.1f}% of the tasks used"
         )
     if origin.listing is not None:
         lines.append(_names(origin.listing))
@@ -234,7 +245,7 @@ def _accuracy(origin: Provenance | None) -> str:
     )
 
 
-def _calibration(origin: Provenance | None) -> str:
+def _calibration(origin: Provenance | None, temperatures: Temperatures | None) -> str:
     """Say how far probabilities of a logistic head can be trusted, and by which temperatures."""
     found = origin.evaluation.get("calibration", {}).get(origin.embedding, {}) if origin else {}
     rows = [
@@ -246,11 +257,22 @@ def _calibration(origin: Provenance | None) -> str:
         for setting, values in found.items()
         if values["temperature"] is not None
     ]
-    if not rows:
-        return "Probabilities are not calibrated.\n"
-    head = ("setting", "temperature", "calibration error before, %", "after, %")
+    says = (
+        "Divided by the temperature, the logits of {head} give calibrated probabilities; the most probable class "
+        "stays the same. Each temperature is fitted on validation tasks."
+    )
+    if rows:
+        head = ("setting", "temperature", "calibration error before, %", "after, %")
+        return (
+            f"{says.format(head='that head')} The expected calibration error (15 bins) is measured on test tasks.\n\n"
+            f"{_table(head, rows)}"
+        )
+    if temperatures is None:
+        return "Probabilities are not calibrated: no `temperatures.json` knows this model; copy it beside the model.\n"
+    if not temperatures.temperatures:
+        return "Probabilities are not calibrated: there were no validation tasks to fit a temperature on.\n"
+    known = [(f"{shots}-shot", f"{value:.3g}") for shots, value in temperatures.temperatures.items()]
     return (
-        "Divided by the temperature, the logits of that head give calibrated probabilities; the most probable class "
-        "stays the same. Each temperature is fitted on validation tasks. The expected calibration error (15 bins) is "
-        f"measured on test tasks.\n\n{_table(head, rows)}"
+        f"{says.format(head=f'logistic regression (C = {temperatures.C:g})')} The calibration error is not known.\n\n"
+        f"{_table(('setting', 'temperature'), known)}"
     )

@@ -13,6 +13,7 @@ from mela.errors import MelaError, one_line
 from mela.names import LISTING
 from mela.params import read_document
 from mela.store import read_json
+from mela.temperatures import read_entry
 from mela.text_tables import read_text_csv
 
 Embedding = Literal["initial", "mela"]
@@ -20,6 +21,8 @@ Embedding = Literal["initial", "mela"]
 # which stage knows of a block of the parameters
 STAGES = {"data": "images", "tasks": "manifest", "evaluate": "evaluate"}
 NAMES: dict[str, Embedding] = {"models/initial.safetensors": "initial", "models/final.safetensors": "mela"}
+EMBEDDINGS = {Path(name).name: embedding for name, embedding in NAMES.items()}
+TEMPERATURES = Path("models/temperatures.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +51,14 @@ class Provenance:
     listing: pd.DataFrame | None = None
 
 
-def provenance(model: Path, *, params: Path, results: Path, lock: Path) -> Provenance | None:
+def provenance(
+    model: Path, *, params: Path, results: Path, lock: Path, temperatures: Path = TEMPERATURES
+) -> Provenance | None:
     """The last run in this folder, if the model is one of its two.
 
-    Where DVC has kept a record of the run, the model is known by its content, and the parameters are those of the
-    record, since ``params.yaml`` may have been changed since. Elsewhere the name of the file has to do.
+    Where DVC's record knows the content of the model, the parameters are those of the record, since ``params.yaml`` may
+    have been changed since. A run without DVC leaves its own record: ``evaluate`` writes the SHA-256 of both models
+    beside their temperatures. Where neither is there, the name of the file has to do.
 
     Parameters
     ----------
@@ -63,21 +69,23 @@ def provenance(model: Path, *, params: Path, results: Path, lock: Path) -> Prove
         Folder of the metrics.
     lock : Path
         ``dvc.lock``.
+    temperatures : Path
+        What ``evaluate`` wrote about both models.
 
     Raises
     ------
     MelaError
         A file is there but cannot be read as what it should be.
     """
-    blocks: dict[str, Any]
-    if lock.is_file():
-        embedding, blocks = _recorded(model, lock)
-    else:
+    evaluation, label, scores = (_metrics(results / stage) for stage in ("evaluate", "label", "score_labels"))
+    embedding, blocks = _recorded(model, lock) if lock.is_file() else (None, {})
+    if embedding is None and temperatures.is_file():
+        embedding, blocks = _measured(model, temperatures, params, evaluation)
+    elif embedding is None and not lock.is_file():
         embedding = NAMES.get(model.as_posix())
         blocks = dict(read_document(params)) if embedding and params.is_file() else {}
     if embedding is None or not all(isinstance(blocks.get(name), Mapping) for name in STAGES):
         return None
-    evaluation, label, scores = (_metrics(results / stage) for stage in ("evaluate", "label", "score_labels"))
     listing = results / "labels.csv"
     written = blocks["data"].get("name") == "tasks" and listing.is_file()
     return Provenance(
@@ -106,6 +114,25 @@ def _recorded(model: Path, lock: Path) -> tuple[Embedding | None, dict[str, Any]
     # DVC knows files by it
     md5 = hashlib.md5(model.read_bytes(), usedforsecurity=False).hexdigest()
     return next((name for path, name in NAMES.items() if used.get(path) == md5), None), blocks
+
+
+def _measured(
+    model: Path, temperatures: Path, params: Path, evaluation: Mapping[str, Any]
+) -> tuple[Embedding | None, dict[str, Any]]:
+    """Which of the models that ``evaluate`` met last this is, without DVC, and the parameters as they are now."""
+    found = read_entry(temperatures, model)
+    embedding = None if found is None else EMBEDDINGS.get(found[0])
+    if found is None or embedding is None or not params.is_file():
+        return None, {}
+    fitted = evaluation.get("calibration", {}).get(embedding, {})
+    known = {f"{shots}_shot": temperature for shots, temperature in found[1].temperatures.items()}
+    if known != {name: values["temperature"] for name, values in fitted.items() if values["temperature"] is not None}:
+        # the metrics are of another run
+        return None, {}
+    blocks = dict(read_document(params))
+    head = blocks.get("evaluate")
+    # which may have been changed since
+    return embedding, blocks | ({"evaluate": head | {"C": found[1].C}} if isinstance(head, dict) else {})
 
 
 def _metrics(folder: Path) -> Mapping[str, Any]:

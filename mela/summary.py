@@ -133,6 +133,13 @@ def interval(values: Mapping[str, float], sign: str = "") -> str:
     return f"{values['mean']:{sign}.2f} ± {values['ci95']:.2f}"
 
 
+def share(percent: float, error: float | None) -> str | None:
+    """Return a share and its standard error; None where the 95% interval is about as wide as all that it could be."""
+    if error is None:
+        return f"{percent:.1f}%"
+    return f"{percent:.1f}% ± {error:.1f} (standard error)" if 4 * error < 100 else None
+
+
 def markdown(rows: list[tuple[str, str]]) -> str:
     """The rows as a markdown table."""
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]) + "\n"

@@ -62,14 +62,26 @@ def read_temperatures(model: Path) -> Temperatures | None:
     MelaError
         The file of temperatures is damaged.
     """
-    path = model.with_name(NAME)
+    found = read_entry(model.with_name(NAME), model)
+    return None if found is None else found[1]
+
+
+def read_entry(path: Path, model: Path) -> tuple[str, Temperatures] | None:
+    """Return what a file of temperatures knows of a model: its name at that time, and its temperatures.
+
+    Raises
+    ------
+    MelaError
+        The file of temperatures is damaged.
+    """
     if not path.is_file():
         return None
     content = read_json(path).get(sha256(model))
     if content is None:
         return None
     try:
-        return Temperatures.model_validate(content)
+        found = Temperatures.model_validate(content)
     except ValidationError as error:
         reason = error.errors(include_url=False)[0]["msg"].lower()
         raise MelaError(f"{path}: expected the temperatures of {model.name}, got {reason}; rerun evaluate") from None
+    return str(content.get("file")), found

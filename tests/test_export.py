@@ -3,6 +3,7 @@
 import builtins
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,8 +23,11 @@ from test_stage_starts import modules_after
 
 from mela import FewShotClassifier, cli, exporting, store
 from mela.backbones import Backbone, build_backbone
+from mela.exporting import Export
+from mela.model_card import Source, model_card
 from mela.models import read_model
-from mela.provenance import provenance
+from mela.provenance import Provenance, provenance
+from mela.temperatures import write_temperatures
 
 SHAPES = {
     "conv4": {"name": "conv4", "channels": 1, "size": 28, "width": 8, "drop_rate": 0.0},
@@ -232,7 +236,59 @@ def test_what_is_not_known_is_not_claimed(run: Callable[..., str]) -> None:
         "## Training\n\nNot known: this is not a model of the last run in the folder where it was exported.\n" in card
     )
     assert "## Accuracy\n\nNot measured.\n" in card
-    assert "\nProbabilities are not calibrated.\n" in card
+    assert "\nProbabilities are not calibrated: no `temperatures.json` knows this model; copy it beside" in card
+
+
+def card_about(configuration: dict[str, Any], origin: Provenance | None = None) -> str:
+    source = Source(file="x", sha256="0", configuration=configuration, dimensions=8, parameters=1234)
+    return model_card(Export(file="psi.pt2", kind="torch", content=b"", difference=0.0), source, origin)
+
+
+def test_a_network_of_timm_has_a_side_and_no_width() -> None:
+    configuration = {"channels": 3, "size": 32, "width": 1, "mean": [0.4] * 3, "std": [0.3] * 3}
+    card = card_about(configuration | {"name": "timm:test_resnet", "side": 160})
+    assert (
+        "| architecture | timm:test_resnet for images that the model resizes to 160 x 160 pixels itself "
+        "(`model.input_size`), 1,234 parameters |" in card
+    )
+    assert "width" not in card
+    assert "| architecture | resnet12, width 1, 1,234 parameters |" in card_about(configuration | {"name": "resnet12"})
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (111.1, "3 classes; too few pairs to judge them; 80.0% of"),
+        (24.0, "pairs in one class 100.0% ± 24.0 (standard error) belong together; 80.0% of"),
+        (None, "pairs in one class 100.0% belong together; 80.0% of"),
+    ],
+)
+def test_an_error_as_wide_as_the_scale_is_no_estimate(error: float | None, said: str) -> None:
+    origin = Provenance(
+        embedding="mela",
+        data={"name": "tasks", "size": 32},
+        tasks={},
+        head={},
+        evaluation={"labels": "mela"},
+        label={"clusters": 3, "tasks_clustered": 80.0, "pair_precision": 100.0, "pair_precision_error": error},
+        scores={},
+    )
+    configuration = {"name": "conv4", "width": 8, "channels": 3, "size": 32, "mean": [0.4] * 3, "std": [0.3] * 3}
+    assert said in card_about(configuration, origin)
+
+
+def test_temperatures_without_a_run_are_told(run: Callable[..., str]) -> None:
+    model = Path("models/final.safetensors")
+    fitted = {"1_shot": {"temperature": 0.25}, "5_shot": {"temperature": 0.125}}
+    write_temperatures(Path("models/temperatures.json"), {model: fitted}, C=2)
+    run("--torch", "psi.pt2")
+    card = Path("psi.pt2.md").read_text(encoding="utf-8")
+    assert "the logits of logistic regression (C = 2) give calibrated probabilities;" in card
+    assert "| 1-shot | 0.25 |\n| 5-shot | 0.125 |\n" in card
+    assert "not calibrated" not in card
+    write_temperatures(Path("models/temperatures.json"), {model: {}}, C=2)
+    run("--torch", "psi.pt2")
+    assert "not calibrated: there were no validation tasks" in Path("psi.pt2.md").read_text(encoding="utf-8")
 
 
 def test_dvc_knows_a_model_by_its_content(copied: Path) -> None:
@@ -259,10 +315,38 @@ def test_dvc_knows_a_model_by_its_content(copied: Path) -> None:
     write_model(final)
     assert provenance(final, **asked) is None
     (copied / "dvc.lock").unlink()
+    assert provenance(final, **asked) is None
+    Path("models/temperatures.json").unlink()
     renamed = provenance(final, **asked)
     assert renamed is not None
     assert renamed.data["name"] == "omniglot"
     assert provenance(moved, **asked) is None
+
+
+def test_a_run_without_dvc_is_known_beside_the_record_of_another(copied: Path, run: Callable[..., str]) -> None:
+    """As after `mela run` in a clone, whose dvc.lock is of the project's own run."""
+    entries = [{"path": f"models/{name}.safetensors", "md5": "0" * 32} for name in ("initial", "final")]
+    blocks = [("images", "data"), ("manifest", "tasks"), ("evaluate", "evaluate")]
+    stages: dict[str, Any] = {stage: {"params": {"params.yaml": {block: {"C": 9.0}}}} for stage, block in blocks}
+    stages["evaluate"]["deps"] = entries
+    YAML(typ="safe").dump({"stages": stages}, Path("dvc.lock"))
+    shutil.copy("models/final.safetensors", "psi.safetensors")
+    change(Path("params.yaml"), {"evaluate.C": 2.5})
+    run("--torch", "psi.pt2", "--model", "psi.safetensors")
+    card = Path("psi.pt2.md").read_text(encoding="utf-8")
+    values = store.read_json(Path("results/evaluate/metrics.json"))["mela"]["1_shot"]
+    assert "- data set: glyphs, images of 16 x 16 pixels\n" in card
+    assert "Of logistic regression (C = 1)" in card
+    assert f"| 1-shot | {values['mean']:.2f} | ± {values['ci95']:.2f} | 12 |\n" in card
+    assert "Divided by the temperature" in card
+    # metrics of another run do not count
+    evaluation = store.read_json(Path("results/evaluate/metrics.json"))
+    evaluation["calibration"]["mela"]["1_shot"]["temperature"] = 0.5
+    store.write_json(Path("results/evaluate/metrics.json"), evaluation)
+    run("--torch", "psi.pt2", "--model", "models/final.safetensors")
+    card = Path("psi.pt2.md").read_text(encoding="utf-8")
+    assert "Not measured." in card
+    assert "(C = 1) give calibrated probabilities" in card
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {

@@ -39,6 +39,7 @@ def export(
     from mela.model_card import Source, model_card
     from mela.provenance import provenance
     from mela.store import write_text
+    from mela.temperatures import read_temperatures
 
     if onnx is not None:
         exporting.require_packages()
@@ -50,6 +51,7 @@ def export(
         configuration=configuration,
         dimensions=backbone.dimensions,
         parameters=sum(weights.numel() for weights in backbone.parameters()),
+        temperatures=read_temperatures(model),
         method=None if learned.method is None else find_method(learned.method).title,
     )
     origin = provenance(model, params=params, results=results, lock=lock)

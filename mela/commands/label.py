@@ -66,6 +66,7 @@ def label(
     from mela.global_labels import label_images
     from mela.label_report import label_metrics, remark, single_tasks
     from mela.labeler import LearnLabeler
+    from mela.summary import share
 
     image_ids, vectors = label_inputs.read_features(features)
     samples = label_inputs.match(label_inputs.read_tasks(tasks), image_ids, vectors, where=str(features))
@@ -89,11 +90,8 @@ def label(
     metrics = label_metrics(labeler)
     log.info(f"{out}: {len(flat.image_ids)} images, {len(set(flat.labels.tolist()))} clusters")
     log.info(f"{tasks_out}: {len(samples.task_ids)} local labels, {metrics['tasks_clustered']:.1f}% of tasks clustered")
-    log.info(
-        "pair precision: {pair_precision:.1f}% ± {pair_precision_error:.1f}%, judged by the tasks alone".format(
-            **metrics
-        )
-    )
+    precision = share(metrics["pair_precision"], metrics["pair_precision_error"])
+    log.info(f"pair precision: {precision or 'too few pairs to tell'}, judged by the tasks alone")
     if line := single_tasks(labeler):
         log.info(line)
     if line := remark(labeler):
