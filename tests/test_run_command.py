@@ -1,6 +1,7 @@
 """The command `mela run`: all stages of dvc.yaml in their order, without Git and DVC."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,72 @@ def test_a_stage_that_fails_is_named_and_ends_the_run(pipeline: Path) -> None:
     assert again.returncode == 0
     assert again.stdout.startswith("run: not run again, as --from asks: one\nrun: two (2 of 3)\n")
     assert Path("done").read_text() == "one two three "
+
+
+def declare(**outs: list[object]) -> None:
+    pipeline = YAML().load(Path("dvc.yaml"))
+    for name, paths in outs.items():
+        pipeline["stages"][name]["outs"] = paths
+    YAML().dump(pipeline, Path("dvc.yaml"))
+
+
+@pytest.fixture
+def outputs(pipeline: Path) -> Path:
+    """What an earlier run of the three stages and somebody else have left."""
+    for name in ("data/one", "data/two", "data/three/deep", "data/own", "own/kept"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text("old")
+    Path("data/link").symlink_to("../own")
+    declare(one=["data/one"], two=[{"data/two": {"cache": False}}], three=["data/three", "data/link", "data/not there"])
+    return pipeline
+
+
+def test_results_are_never_of_two_runs(outputs: Path) -> None:
+    """What later stages wrote before is deleted once the first stage has written anew, and nothing else is."""
+    Path("fail").touch()
+    ended = mela()
+    assert ended.returncode == 1
+    assert "run: deleted what an earlier run has left of the stages after one\n" in ended.stdout
+    left = sorted(path.as_posix() for name in ("data", "own") for path in Path(name).rglob("*"))
+    assert left == ["data/one", "data/own", "own/kept"]
+
+
+def test_before_a_stage_has_written_all_stays(outputs: Path) -> None:
+    """A mistake about the data costs no model; the hashes of the code are no data."""
+    text = Path("dvc.yaml").read_text().replace("one:", "code:")
+    Path("dvc.yaml").write_text(text)
+    Path("fail").touch()
+    assert mela().returncode == 1
+    assert Path("data/three/deep").read_text() == "old"
+    assert mela("--from", "three").returncode == 0
+    assert Path("data/three/deep").read_text() == "old"
+
+
+@pytest.mark.parametrize("path", ["../x", "/tmp/x", ".", "data/../../x"])
+def test_outputs_elsewhere_are_refused(pipeline: Path, path: str) -> None:
+    declare(two=[path])
+    ended = mela()
+    assert ended.stderr == (
+        f"error: dvc.yaml: two: expected outputs in this folder, got {str(Path(path))!r}; correct it\n"
+    )
+    assert not Path("done").exists()
+
+
+@pytest.mark.parametrize(
+    ("signal", "said"),
+    [
+        (
+            "KILL",
+            "was killed by the system, perhaps because memory ran out; use a machine with more, or lower .*, then",
+        ),
+        ("TERM", "was ended by the signal SIGTERM;"),
+    ],
+)
+def test_a_stage_that_a_signal_ends_gave_no_reason(pipeline: Path, signal: str, said: str) -> None:
+    Path("steps/two.py").write_text(f"import os, signal\nos.kill(os.getpid(), signal.SIG{signal})\n")
+    ended = mela()
+    assert ended.returncode == 1
+    assert re.fullmatch(f"error: run: the stage two {said} go on with `mela run --from two`\n", ended.stderr)
 
 
 def test_a_mistake_in_the_parameters_is_found_before_the_first_stage(pipeline: Path) -> None:
