@@ -5,10 +5,14 @@ from typing import Any
 
 import pandas as pd
 
+from mela.errors import MelaError
 from mela.params import LabelerParams
 from mela.summary import final_name
 
 Content = Mapping[str, Any]
+
+# whose figures these are; all others are of evaluate
+STAGES = {"clusters": "label", "tasks_clustered": "label", "true_classes": "score_labels", "ari": "score_labels"}
 
 
 def overview(label: Content, scores: Content, evaluation: Content, *, data: str) -> dict[str, Any]:
@@ -43,6 +47,36 @@ def overview(label: Content, scores: Content, evaluation: Content, *, data: str)
         if calibrated and calibrated["temperature"] is not None and calibrated["ece"] is not None:
             found[setting]["ece"] = calibrated["ece"]
     return found
+
+
+def require_report(kept: Content, label: Content, scores: Content, evaluation: Content, *, where: str) -> None:
+    """Raise MelaError if stages have run again since the report, which leaves results of several runs side by side.
+
+    Parameters
+    ----------
+    kept : mapping
+        What `overview` returned when the report was made. Keys that a former version did not have are passed over.
+    label, scores, evaluation : mapping
+        As in `overview`, as they are now.
+    where : str
+        What the error calls the file with `kept`.
+    """
+    now = overview(label, scores, evaluation, data="")
+    changed = set()
+    for key in (kept.keys() | now.keys()) - {"data"}:
+        old, new = kept.get(key), now.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            same = all(old[name] == new[name] for name in old.keys() & new.keys())
+        else:
+            same = old == new
+        if not same:
+            changed.add(STAGES.get(key, "evaluate"))
+    if changed:
+        names = ", ".join(name for name in ("label", "score_labels", "evaluate") if name in changed)
+        raise MelaError(
+            f"{where}: the report is of another run than the metrics of {names}, so one table would mix them; finish "
+            "the run, with `dvc repro` or `mela run`"
+        )
 
 
 def accuracy_table(evaluation: Content, pretrain: Content) -> pd.DataFrame:

@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from mela.overview import accuracy_table, overview, sweep_row
+from mela.errors import MelaError
+from mela.overview import accuracy_table, overview, require_report, sweep_row
 from mela.params import DataParams, LabelerParams
 
 LABEL = {"clusters": 82, "tasks_clustered": 97.5, "pair_precision": 91.0}
@@ -119,3 +120,26 @@ def test_own_data_is_known_by_its_folder() -> None:
     glyphs = DataParams.read(Path(__file__).parents[1] / "presets/glyphs.yaml")
     assert glyphs.described == "glyphs"
     assert glyphs.model_copy(update={"name": "tasks", "root": "data/raw/mine"}).described == "tasks in data/raw/mine"
+
+
+def test_a_report_of_another_run_is_told() -> None:
+    kept = overview(LABEL, SCORES, EVALUATION, data="tasks in mine")
+    require_report(kept, LABEL, SCORES, EVALUATION, where="metrics.json")
+    message = (
+        r"^metrics.json: the report is of another run than the metrics of {}, so one table would mix them; finish the "
+        r"run, with `dvc repro` or `mela run`$"
+    )
+    with pytest.raises(MelaError, match=message.format("label")):
+        require_report(kept, LABEL | {"clusters": 7}, SCORES, EVALUATION, where="metrics.json")
+    with pytest.raises(MelaError, match=message.format("score_labels, evaluate")):
+        require_report(kept, LABEL, {"clusters": 82}, NOTHING, where="metrics.json")
+    changed = EVALUATION | {"mela": EVALUATION["initial"]}
+    with pytest.raises(MelaError, match=message.format("evaluate")):
+        require_report(kept, LABEL, SCORES, changed, where="metrics.json")
+
+
+def test_a_report_of_a_former_version_lacks_some_figures() -> None:
+    kept = overview(LABEL, SCORES, EVALUATION, data="glyphs")
+    del kept["data"]
+    calibration = {"mela": {"1_shot": {"temperature": 0.5, "ece_before": 60.0, "ece": 1.0}}}
+    require_report(kept, LABEL, SCORES, EVALUATION | {"calibration": calibration}, where="metrics.json")
