@@ -116,6 +116,10 @@ def test_what_cannot_be_read_costs_itself_alone(
     Path("query/b.png").write_text("text")
     Path("query/z.png").symlink_to("/etc/hosts")
     Path("query/empty").mkdir()
+    Path("query/gone.png").symlink_to("nowhere.png")
+    Path("query/.gone.png").symlink_to("nowhere.png")
+    Path("support/elm/round.png").symlink_to("round.png")
+    os.mkfifo("query/deeper/pipe.png")
     save("support/elm/2.png", some_images(1, 20, 18, 3)[0]).write_bytes(b"text")
     capsys.readouterr()
     assert run(monkeypatch, *USUAL) == 0
@@ -131,9 +135,13 @@ def test_what_cannot_be_read_costs_itself_alone(
         r".*: expected at least one image .* in folder 'empty', got none; .*",
         r"image 'query/b.png': expected a readable image, got .*; replace the file",
         r"image 'support/elm/2.png': expected a readable image, got .*; replace the file",
+        r"query/.gone.png: hidden",
+        r"query/deeper/pipe.png: .*: expected files and folders, got the named pipe \(FIFO\) 'deeper/pipe.png', .*",
+        r"query/gone.png: .*: expected a file behind the link 'gone.png', got none at 'nowhere.png'; .*",
         r"query/notes.txt: no image .*",
         r"query/z.png: .*: expected links that stay below this folder, .*",
-        "5 in all",
+        r"support/elm/round.png: .*: expected a file behind the link 'elm/round.png', got none at 'round.png'; .*",
+        "9 in all",
     ]
     assert len(told) == len(expected)
     for line, pattern in zip(told, expected, strict=True):
@@ -201,6 +209,18 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         lambda: Path("query/z.png").symlink_to("/etc/hosts"),
         ["--strict"],
         "HERE/query: expected links that stay below this folder, got 'z.png' -> .*; put a copy in its place",
+    ),
+    "a link that leads nowhere": (
+        lambda: Path("query/gone.png").symlink_to("nowhere.png"),
+        ["--strict"],
+        "HERE/query: expected a file behind the link 'gone.png', got none at 'nowhere.png'; remove the link, or put "
+        "back what it leads to",
+    ),
+    "a pipe among the examples": (
+        lambda: os.mkfifo("support/elm/pipe.png"),
+        ["--strict"],
+        "HERE/support: expected files and folders, got the named pipe (FIFO) 'elm/pipe.png', which cannot be "
+        "read; remove it",
     ),
     "a label of which no example can be read": (
         lambda: [Path(f"support/elm/{number}.png").write_text("text") for number in range(2)],

@@ -1,5 +1,6 @@
 """Classify images by a few examples of each class."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -149,6 +150,7 @@ def _images_below(root: Path, leave_out: LeaveOut, left_out: list[str], *, empty
     """Return the names of the images in every folder below one that has images; others are an error or left out."""
     from mela.data.files import walk_images
     from mela.data.problems import AboutFile, refuse
+    from mela.data.tree import check_files
 
     def report(problem: str) -> None:
         if isinstance(problem, AboutFile):
@@ -161,6 +163,14 @@ def _images_below(root: Path, leave_out: LeaveOut, left_out: list[str], *, empty
     def note(path: str, reason: str) -> None:
         left_out.append(f"{root / path}: {reason}")
 
+    def report_special(problem: str) -> None:
+        # all others are met where images are read, and hidden ones passed over
+        if isinstance(problem, AboutFile) and not any(part.startswith(".") for part in Path(problem.path).parts):
+            path = root / problem.path
+            if not os.path.isfile(path) and not os.path.isdir(path):  # noqa: PTH112, PTH113
+                leave_out(path, problem)
+
+    check_files(root, report=report_special)
     return dict(walk_images(root, report=report, note=note))
 
 
