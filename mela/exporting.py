@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from mela.backbones import Backbone
-from mela.errors import MelaError
+from mela.errors import MelaError, one_line, out_of_memory
 
 Format = Literal["onnx", "torch"]
 Features = npt.NDArray[np.float32]
@@ -81,10 +82,20 @@ def export(kind: Format, file: str, backbone: Backbone, configuration: Mapping[s
 
 
 def require_packages() -> None:
-    """Raise MelaError unless all that is needed for ONNX is installed."""
+    """Raise MelaError unless all that is needed for ONNX is installed and can be imported."""
     for name in PACKAGES:
         if find_spec(name) is None:
             raise MelaError(f"--onnx: expected the package {name}, which is not installed; {INSTALL}")
+        try:
+            import_module(name)
+        # what is compiled for another system or version raises almost anything
+        except Exception as error:
+            if out_of_memory(error):
+                raise
+            raise MelaError(
+                f"--onnx: the package {name} is installed, but it cannot be imported: {one_line(error)}; install it "
+                f"again: {INSTALL}"
+            ) from error
 
 
 def to_torch(backbone: Backbone, channels: int, size: int) -> bytes:

@@ -412,6 +412,26 @@ def test_a_missing_package_is_told(run: Callable[..., str], monkeypatch: pytest.
     assert run("--onnx", "psi.onnx", status=1) == message
 
 
+@pytest.mark.parametrize(
+    "error",
+    [ImportError("libstdc++.so.6: version not found"), RuntimeError("a line\nand another"), AttributeError("x")],
+)
+def test_a_package_that_cannot_be_imported_is_told(
+    run: Callable[..., str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def broken(name: str) -> object:
+        if name == "onnxscript":
+            raise error
+        return sys.modules.get(name)
+
+    monkeypatch.setattr(exporting, "import_module", broken)
+    assert run("--onnx", "psi.onnx", status=1) == (
+        "error: --onnx: the package onnxscript is installed, but it cannot be imported: "
+        f"{' '.join(str(error).split())}; install it again: run `pip install -e '.[onnx]'` in a clone of the project, "
+        "or `pip install onnx onnxscript onnxruntime` elsewhere\n"
+    )
+
+
 def test_torch_needs_no_package_of_onnx(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     plain = builtins.__import__
 
