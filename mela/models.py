@@ -136,6 +136,9 @@ def build_configured(
     try:
         shape = (configuration["size"], configuration["size"], configuration["channels"])
         backbone = build_backbone(**configuration, seed=0)
+    except MelaError as error:
+        # about a network of timm, or timm itself, which is not the fault of the file
+        raise MelaError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise MelaError(f"{path}: expected a backbone's configuration, got {error}; train it again") from None
     if images is None:

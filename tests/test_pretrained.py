@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 import torch
 from conftest import change, run_stages
+from PIL import Image
 from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela import FewShotClassifier, pretrained, store
+from mela import FewShotClassifier, cli, pretrained, store
 from mela.backbones import Backbone, build_backbone
 from mela.compute import Compute
 from mela.errors import MelaError
@@ -332,6 +333,33 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         with pytest.raises(MelaError) as caught:
             needs_it()
         assert str(caught.value) == MISSING
+
+
+@pytest.mark.parametrize("command", [None, ("predict", "--support", "s", "--query", "s/a/0.png"), ("export",)])
+def test_a_model_without_the_package(
+    command: tuple[str, ...] | None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It would not help to train the model again."""
+    monkeypatch.chdir(tmp_path)
+    backbone, configuration = started(tmp_path)
+    save_model(Path("model.safetensors"), backbone, configuration)
+    for number, image in enumerate(IMAGES[:2]):
+        Path("s", "ab"[number]).mkdir(parents=True)
+        Image.fromarray(image).save(Path("s", "ab"[number], "0.png"))
+    without_timm(monkeypatch, Absent("timm"))
+    if command is None:
+        with pytest.raises(MelaError) as caught:
+            read_model(Path("model.safetensors"), torch.device("cpu"))
+        assert str(caught.value) == f"model.safetensors: {MISSING}"
+        return
+    more = ["--torch", "x.pt2"] if command == ("export",) else []
+    monkeypatch.setattr(sys, "argv", ["mela", *command, *more, "--model", "model.safetensors"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert capsys.readouterr().err == f"error: model.safetensors: {MISSING}\n"
 
 
 @pytest.mark.parametrize(
