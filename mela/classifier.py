@@ -22,7 +22,7 @@ from mela.pictures import Pictures, list_pictures
 
 FINAL = "models/final.safetensors"
 AUTO, LOGISTIC = "auto", "logistic"
-OF_HEADS = ("coef_", "intercept_", "n_iter_", "temperature_", "support_", "targets_")
+OF_HEADS = ("coef_", "intercept_", "n_iter_", "temperature_", "calibrated_", "support_", "targets_")
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -71,6 +71,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     temperature_ : float
         Number by which `predict_proba` divides the logits of the logistic head, so that probabilities mean what they
         say. The stage ``evaluate`` has fitted it on validation tasks of about as many shots; 1 where it has not.
+    calibrated_ : bool
+        Whether that number, of the logistic head alone, was fitted for this model, this `C` and support images as they
+        are. It was not where no file ``temperatures.json`` beside the model knows the model.
     support_ : float32 (n, ...)
         What the method's rule needs of each support image, where it classifies.
     targets_ : int64 (n,)
@@ -97,6 +100,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     intercept_: Floats
     n_iter_: int
     temperature_: float
+    calibrated_: bool
     support_: Features
     targets_: npt.NDArray[np.int64]
     embedding_: Embedding
@@ -152,7 +156,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : images
             The support set; see the notes of the class.
         y : array-like (n,)
-            Labels of any kind that scikit-learn takes; shots may differ from class to class.
+            Labels of any kind that scikit-learn takes, all of one type; shots may differ from class to class.
 
         Raises
         ------
@@ -161,6 +165,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         pictures = list_pictures(X, "support images")
+        _require_one_type(y)
         y = column_or_1d(y)
         if len(y) != len(pictures):
             raise MelaError(f"labels: expected one per support image ({len(pictures)}), got {len(y)}")
@@ -180,12 +185,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             }
         else:
             heads = self._logistic(embedding, pictures, targets, len(classes))
+            temperature = self._temperature(embedding, len(pictures) / len(classes))
             found = {
                 "head_": LOGISTIC,
                 "coef_": heads.weights[0],
                 "intercept_": heads.intercepts[0, :, 0],
                 "n_iter_": heads.iterations,
-                "temperature_": self._temperature(embedding, len(pictures) / len(classes)),
+                "temperature_": 1.0 if temperature is None else temperature,
+                "calibrated_": temperature is not None,
             }
         for name in OF_HEADS:
             self.__dict__.pop(name, None)
@@ -263,11 +270,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return heads
 
-    def _temperature(self, embedding: Embedding, shots: float) -> float:
-        """Return the temperature for heads of the model that are fitted as those of ``evaluate`` were."""
-        if embedding.temperatures is None or self.support_copies > 1:
-            return 1.0
-        return embedding.temperatures.of(shots, self.C)
+    def _temperature(self, embedding: Embedding, shots: float) -> float | None:
+        """Return the temperature for heads that are fitted as those of ``evaluate`` were; None where none was."""
+        known = embedding.temperatures
+        if known is None or not known.temperatures or known.C != self.C or self.support_copies > 1:
+            return None
+        return known.of(shots, self.C)
 
     def _copies(self, embedding: Embedding, pictures: Pictures) -> Iterator[Iterator[Features]]:
         """Features of the images as they are, or of one augmented copy of each after the other."""
@@ -310,6 +318,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
+
+
+def _require_one_type(y: Any) -> None:
+    """Raise MelaError for missing labels and mixed types in a list, of which numpy would make text: 'nan', '1'."""
+    if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
+        require_names(np.fromiter(y, dtype=object, count=len(y)), "labels")
 
 
 def _joined(blocks: Iterator[Features]) -> Features:

@@ -125,7 +125,11 @@ def _fits(block: npt.NDArray[np.uint8], size: int, channels: int) -> bool:
 
 def _opened(picture: Any, name: str) -> Image.Image:
     if isinstance(picture, str | Path):
-        return open_image(Path(picture), str(picture))
+        path = Path(picture)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            # reading would wait for ever
+            raise MelaError(f"image {str(picture)!r}: expected a file, got a device or a pipe; give another path")
+        return open_image(path, str(picture))
     if isinstance(picture, np.ndarray):
         _check_image(picture, name)
         picture = Image.fromarray(picture[..., 0] if picture.shape[2:] == (1,) else picture)

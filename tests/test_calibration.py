@@ -103,6 +103,19 @@ def test_without_validation_tasks_nothing_is_calibrated() -> None:
     assert found["5_shot"] == {"temperature": None, "ece_before": None, "ece": None}
 
 
+def test_test_tasks_are_judged_with_the_temperature() -> None:
+    validation, test = QueryLogits(), QueryLogits()
+    for kept, seed in ((validation, 0), (test, 1)):
+        logits, labels = drawn(seed, 0.1)
+        for position in range(len(logits)):
+            own = group([position], labels[[position]].tolist())
+            kept.keep("1_shot", own, logits[[position]])
+    found = calibrations(validation, test, [1])["1_shot"]
+    assert found["temperature"] == pytest.approx(0.1, rel=0.1)
+    assert found["ece"] == calibration_error(test.of("1_shot"), found["temperature"])
+    assert found["ece"] < 2 < 10 < found["ece_before"]
+
+
 def test_the_nearest_number_of_shots_counts() -> None:
     known = Temperatures(C=1.0, temperatures={1: 0.1, 5: 0.2, 20: 0.4})
     assert [known.of(shots, 1.0) for shots in (1, 2, 2.5, 5, 9, 11, 100)] == [0.1, 0.1, 0.2, 0.2, 0.2, 0.4, 0.4]

@@ -1,5 +1,6 @@
 """The classifier that uses a trained embedding: the head of the stage evaluate, in scikit-learn's manners."""
 
+import os
 import pickle
 import re
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 import torch
 from conftest import ROOT
@@ -28,6 +30,7 @@ from mela.errors import MelaError
 from mela.extraction import extract_features
 from mela.logistic import l2_normalize
 from mela.models import save_model
+from mela.temperatures import write_temperatures
 
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
 LABELS = np.array(["oak", "ash", "elm"]).repeat(4)
@@ -160,6 +163,26 @@ def test_labels_are_of_any_kind(model: Path, labels: Any) -> None:
     predicted = FewShotClassifier(model, device="cpu").fit(IMAGES, labels).predict(IMAGES)
     assert predicted.dtype == np.asarray(labels).dtype
     np.testing.assert_array_equal(predicted, labels)
+
+
+def test_probabilities_have_the_temperature_of_the_model(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "psi.safetensors")
+    plain = fitted(model)
+    assert (plain.temperature_, plain.calibrated_) == (1.0, False)
+    fitted_on = {"1_shot": {"temperature": 0.5}, "5_shot": {"temperature": 0.125}}
+    write_temperatures(tmp_path / "temperatures.json", {model: fitted_on}, C=1.0)
+    calibrated = fitted(model)
+    assert (calibrated.temperature_, calibrated.calibrated_) == (0.125, True)
+    # the softmax of eight times the logits
+    expected = plain.predict_proba(QUERIES) ** 8
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(calibrated.predict_proba(QUERIES), expected, rtol=1e-9)
+    # it was fitted on heads without copies, and with this C
+    for changes in ({"support_copies": 2, "augmentation": SOME}, {"C": 2.0}):
+        other = fitted(model, **changes)
+        assert (other.temperature_, other.calibrated_) == (1.0, False)
+    write_temperatures(tmp_path / "temperatures.json", {model: {}}, C=1.0)
+    assert not fitted(model).calibrated_
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -416,6 +439,13 @@ def test_a_path_that_leads_nowhere(model: Path) -> None:
         FewShotClassifier.load(model, "cpu").fit(["nowhere.png", "there.png"], ["ash", "elm"])
 
 
+def test_a_pipe_is_not_waited_for(model: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    message = rf"^image '{tmp_path}/pipe': expected a file, got a device or a pipe; give another path$"
+    with pytest.raises(MelaError, match=message):
+        FewShotClassifier.load(model, "cpu").fit([tmp_path / "pipe", IMAGES[0]], ["ash", "elm"])
+
+
 def test_an_open_image_that_cannot_be_decoded(model: Path, broken: Image.Image) -> None:
     message = r"^image 'images\[0\]': expected a readable image, got OSError: .*; replace the file$"
     with pytest.raises(MelaError, match=message):
@@ -430,6 +460,18 @@ LEFT_OUT = "of 12 samples have none); fill it in, or leave these samples out"
     [
         ({}, ["oak", None] * 6, f"labels: expected a value for every sample, got None at position 1 (6 {LEFT_OUT}"),
         ({}, [1.0, 2.0, np.nan] * 4, f"labels: expected a value for every sample, got nan at position 2 (4 {LEFT_OUT}"),
+        (
+            {},
+            ["oak", float("nan")] * 6,
+            f"labels: expected a value for every sample, got nan at position 1 (6 {LEFT_OUT}",
+        ),
+        ({}, ("oak", pd.NA) * 6, f"labels: expected a value for every sample, got <NA> at position 1 (6 {LEFT_OUT}"),
+        (
+            {},
+            ["oak", 1] * 6,
+            "labels: expected values of one type that can be sorted, got str at position 0 and int at position 1; "
+            "convert all of them to text",
+        ),
         ({}, LABELS[:11], "labels: expected one per support image (12), got 11"),
         ({}, ["oak"] * 12, "labels: expected two different ones or more, got only oak; add images of another class"),
         ({"head": "svm"}, LABELS, "head: expected auto or logistic, got 'svm'; correct it"),

@@ -149,6 +149,7 @@ def test_what_is_fitted_again_forgets_the_other_head(path: Path) -> None:
         "intercept_",
         "n_iter_",
         "temperature_",
+        "calibrated_",
     }
     np.testing.assert_array_equal(logistic, fitted(path, head="logistic").predict_proba(IMAGES[QUERIES]))
     again = classifier.set_params(head="auto").fit(IMAGES[SUPPORT], LABELS).predict_proba(IMAGES[QUERIES])

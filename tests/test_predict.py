@@ -16,6 +16,7 @@ from test_classifier import some_images, write_model
 from test_stage_starts import SLOW, modules_after
 
 from mela import FewShotClassifier, cli
+from mela.temperatures import write_temperatures
 
 LABELS = ("ash [grey]", "elm", "oak")
 
@@ -82,6 +83,24 @@ def test_one_image_another_model_and_another_file(monkeypatch: pytest.MonkeyPatc
     assert run(monkeypatch, *arguments) == 0
     assert pd.read_csv("new/p.csv")["path"].tolist() == ["query/a.png"]
     assert not Path("predictions.csv").exists()
+
+
+@pytest.mark.usefixtures("folders")
+def test_what_is_not_calibrated_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    model, temperatures = Path("models/final.safetensors"), Path("models/temperatures.json")
+
+    def said() -> str:
+        assert run(monkeypatch, *USUAL) == 0
+        return capsys.readouterr().out.splitlines()[-2]
+
+    start = "probabilities are not calibrated: "
+    assert said() == start + "no temperatures.json knows this model; copy it beside the model"
+    write_temperatures(temperatures, {model: {}}, C=1.0)
+    assert said() == start + "its run had no validation tasks to fit a temperature on"
+    write_temperatures(temperatures, {model: {"1_shot": {"temperature": 0.5}}}, C=2.0)
+    assert said() == start + "its temperatures are for C = 2, and this head has C = 1"
+    write_temperatures(temperatures, {model: {"1_shot": {"temperature": 0.5}}}, C=1.0)
+    assert said().startswith("left out: ")
 
 
 @pytest.mark.usefixtures("folders")

@@ -13,6 +13,8 @@ from mela.outputs import require_apart
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mela.classifier import FewShotClassifier
+
 SHOWN = 20
 LeaveOut = Callable[[Path, str], object]
 
@@ -71,7 +73,7 @@ def predict(
         | {f"p_{label}": column for label, column in zip(classifier.classes_, probabilities.T, strict=True)}
     )
     write_text_csv(out, table)
-    _print(table, left_out, out, classifier.head_)
+    _print(table, left_out, out, classifier)
 
 
 def labelled_images(support: Path, leave_out: LeaveOut, left_out: list[str]) -> tuple[list[Path], list[str]]:
@@ -174,7 +176,7 @@ def _images_below(root: Path, leave_out: LeaveOut, left_out: list[str], *, empty
     return dict(walk_images(root, report=report, note=note))
 
 
-def _print(table: "pd.DataFrame", left_out: list[str], out: Path, head: str) -> None:
+def _print(table: "pd.DataFrame", left_out: list[str], out: Path, classifier: "FewShotClassifier") -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -191,8 +193,21 @@ def _print(table: "pd.DataFrame", left_out: list[str], out: Path, head: str) -> 
         rest = len(left_out) - SHOWN
         console.print(f"left out: {rest} more" if rest > 0 else f"left out: {len(left_out)} in all", highlight=False)
     more = f", {len(table) - SHOWN} of them not shown" if len(table) > SHOWN else ""
+    head = classifier.head_
+    if head == "logistic" and not classifier.calibrated_:
+        console.print(f"probabilities are not calibrated: {_why(classifier)}", soft_wrap=True, highlight=False)
     how = "logistic regression" if head == "logistic" else f"the rule of {head}"
     console.print(Text(f"{out}: {len(table)} images{more}, by {how}"), soft_wrap=True)
+
+
+def _why(classifier: "FewShotClassifier") -> str:
+    """Say why a logistic head has no temperature."""
+    known = classifier.embedding_.temperatures
+    if known is None:
+        return "no temperatures.json knows this model; copy it beside the model"
+    if not known.temperatures:
+        return "its run had no validation tasks to fit a temperature on"
+    return f"its temperatures are for C = {known.C:g}, and this head has C = {classifier.C:g}"
 
 
 def _shown(probability: float) -> str:
