@@ -416,7 +416,14 @@ CASES: dict[str, tuple[Callable[[], object], list[str], str]] = {
     "more clusters than local labels": (
         lambda: None,
         ["features.npy", "tasks.csv", "--no-merge"],
-        "--n-clusters: expected at most 120, the number of task classes, got 300.*",
+        "--n-clusters: expected at most 120, the number of task classes, got 300 by default; give a smaller "
+        "--n-clusters, above the number of classes that you expect",
+    ),
+    "more clusters than local labels, as asked for": (
+        lambda: None,
+        ["features.npy", "tasks.csv", "--no-merge", "--n-clusters", "121"],
+        "--n-clusters: expected at most 120, the number of task classes, got 121; give a smaller --n-clusters, above "
+        "the number of classes that you expect",
     ),
     "a negative q": (
         lambda: None,

@@ -77,7 +77,11 @@ def label(
     try:
         labeler.fit_tasks(samples)
     except MelaError as error:
-        raise MelaError(_renamed(str(error))) from None
+        message = _renamed(str(error))
+        if message.startswith("--n-clusters: expected at most"):
+            whose = "" if n_clusters is not None else " by default"
+            message += f"{whose}; give a smaller --n-clusters, above the number of classes that you expect"
+        raise MelaError(message) from None
     if merge:
         for name in pruning:
             log.info(f"{NAMES[f'labeler.{name}']} has no effect, since task classes are merged; it is for --no-merge")
