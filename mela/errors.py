@@ -48,6 +48,8 @@ OUT_OF_MEMORY = (
     "could not create a primitive",
     "Failed to launch worker thread",
     "can't start new thread",
+    # of the loader, while libraries are imported
+    "failed to map segment from shared object",
 )
 LESS = (
     "use a machine with more, lower data.size, embed.tasks_per_step or pretrain.batch_size, or raise embed.accumulate "

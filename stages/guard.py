@@ -4,9 +4,9 @@ import os
 import signal
 import sys
 import threading
-from types import FrameType
+from types import FrameType, TracebackType
 
-from mela.errors import interrupted
+from mela.errors import interrupted, line_of, out_of_memory
 from mela.output import print_error
 from stages.orphans import watch, who_wants_results
 
@@ -15,7 +15,8 @@ _work: dict[str, int | bool] = {"begun": False, "signal": 0}
 
 
 def guard() -> None:
-    """Prepare this process for signals, and for the end of the one that wants its results."""
+    """Prepare this process for signals, for little memory, and for the end of the one that wants its results."""
+    sys.excepthook = _tell
     shares = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if shares:
         # waiting for the others, it would not get to a handler; the process that started it tells
@@ -58,6 +59,15 @@ def _end(number: int, frame: FrameType | None) -> None:
     late.start()
     sys.unraisablehook = _ignored
     sys.exit(128 + number)
+
+
+def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Say in one line that memory is too small for what is imported, and of other errors what Python does."""
+    line = line_of(error) if isinstance(error, Exception) and out_of_memory(error) else None
+    if line is None:
+        sys.__excepthook__(kind, error, trace)
+    else:
+        print_error(line)
 
 
 def _ignored(what: "sys.UnraisableHookArgs") -> None:

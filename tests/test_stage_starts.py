@@ -1,6 +1,7 @@
 """What a stage imports before it reads its parameters: slow packages only where all of its work needs them."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +92,30 @@ def test_every_stage_checks_all_parameters_first(stage: str, tmp_path: Path) -> 
 def test_of_several_processes_the_first_one_tells(tmp_path: Path) -> None:
     assert started(tmp_path, RANK="0").returncode == 1
     assert "at work" in started(tmp_path, RANK="1").stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            "ImportError('libtorch_cpu.so: failed to map segment from shared object')",
+            r"error: out of memory: libtorch_cpu.so: failed to map .*; use a machine with more, .*\n",
+        ),
+        ("ImportError('libtorch_cpu.so: undefined symbol')", r"(?s)Traceback .*ImportError: .* undefined symbol\n"),
+    ],
+)
+@pytest.mark.parametrize("command", ["stages.embed", "mela predict --support s --query q"])
+def test_too_little_memory_to_import_torch_is_one_line(tmp_path: Path, command: str, error: str, message: str) -> None:
+    """What is wrong with the installation is not hidden."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text(f"raise {error}\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", *command.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+    )
+    assert ended.returncode == 1
+    assert re.fullmatch(message, ended.stderr), ended.stderr
