@@ -108,6 +108,7 @@ def summary(
     from rich.console import Console
     from rich.table import Table
 
+    from mela.overview import require_report
     from mela.run_metrics import Evaluation, LabelMetrics, Metrics, PretrainMetrics, Scores, read_metrics
     from mela.store import read_json
     from mela.summary import data_name, summary_rows
@@ -115,10 +116,15 @@ def summary(
     table = Table(show_header=False, title="MeLa")
     stages: dict[str, type[Metrics]] = {"label": LabelMetrics, "score_labels": Scores}
     stages |= {"pretrain": PretrainMetrics, "evaluate": Evaluation}
-    found = (read_metrics(results / stage / "metrics.json", kind) for stage, kind in stages.items())
-    overview = results / "metrics.json"
-    data = data_name(read_json(overview)) if overview.is_file() else None
-    for row in summary_rows(*found, data=data):
+    label, scores, pretrain, evaluation = (
+        read_metrics(results / stage / "metrics.json", kind) for stage, kind in stages.items()
+    )
+    data, overview = None, results / "metrics.json"
+    if overview.is_file():
+        kept = read_json(overview)
+        require_report(kept, label, scores, evaluation, where=str(overview))
+        data = data_name(kept)
+    for row in summary_rows(label, scores, pretrain, evaluation, data=data):
         table.add_row(*row)
     console = Console()
     console.print(table)

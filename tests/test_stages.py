@@ -370,6 +370,17 @@ def test_summary_prints_the_run(copied: Path) -> None:
     assert "page" not in summary_command().stdout, "there is none"
 
 
+def test_summary_of_two_runs_at_once(copied: Path) -> None:
+    found = metrics("label")
+    store.write_json(Path("results/label/metrics.json"), found | {"clusters": found["clusters"] + 1})
+    ended = summary_command()
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        "error: results/metrics.json: the report is of another run than the metrics of label, so one table would mix "
+        "them; finish the run, with `dvc repro` or `mela run`\n"
+    )
+
+
 def test_summary_without_a_run(tmp_path: Path) -> None:
     ended = summary_command("--results", str(tmp_path))
     assert ended.returncode == 1
