@@ -160,7 +160,10 @@ def from_tasks_alone() -> Iterator[str]:
     ]
     gains = [better[0], better[1] - better[2]]
     feat, frn = (f"{gain['1_shot']:.1f} and {gain['5_shot']:.1f}" for gain in gains)
-    yield f"with those that suit CIFAR-FS FEAT has {feat} and FRN {frn} more on validation tasks, one seed.)"
+    yield (
+        f"At the rates that validation tasks of CIFAR-FS prefer, FEAT has {feat} and FRN {frn} more on these tasks, "
+        "one seed;"
+    )
     points("merged-rfs", "protonet", "cifar_fs", 1, sure=True)
     for name in (ridge, "r2d2"):
         level("merged-rfs", name, "cifar_fs", 1)
