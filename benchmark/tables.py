@@ -1,7 +1,7 @@
 """Tables and charts of all systems that are measured: results/systems.csv and docs/systems.md."""
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -127,7 +127,7 @@ def written(matrix: Matrix, results: Path, page: Path) -> tuple[str, list[Part]]
     return "\n".join(lines).rstrip() + "\n", parts
 
 
-def part(data: str, systems: list[str], results: Path, page: Path, old: Outdated = frozenset()) -> Part | None:
+def part(data: str, systems: list[str], results: Path, page: Path, old: Outdated) -> Part | None:
     """Of a data set; None if no system is measured on it."""
     accuracies = read_results(results, data)
     shots = shots_of(accuracies[accuracies["system"].isin(systems)])
@@ -138,10 +138,10 @@ def part(data: str, systems: list[str], results: Path, page: Path, old: Outdated
     table.insert(0, "data", data)
     picture = page.with_name(f"{page.stem}-{data}.png")
     lines = [f"## {data}", "", f"![{CHART.format(data=data)}]({picture.name})", ""]
-    lines += [*section(table, data, shots, systems, results, old), ""]
+    marks = {system: f" {MARK}" for one, system in old if one == data}
+    lines += [*section(table, data, shots, systems, results, marks), ""]
     lines.append(HEADS_HEADER.format(shots=" / ".join(settings.values())))
-    marked = {system for one, system in old if one == data}
-    lines += [*heads_section(read_heads(results, data), shots, systems, marked), ""]
+    lines += [*heads_section(read_heads(results, data), shots, systems, marks), ""]
     figure = chart(table, settings, REFERENCE)
     return Part(data=data, accuracies=accuracies, table=table, lines=lines, figure=figure, picture=picture)
 
@@ -157,7 +157,7 @@ def shots_of(accuracies: pd.DataFrame) -> list[int]:
 
 
 def section(
-    table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[str], results: Path, old: Outdated
+    table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[str], results: Path, marks: Mapping[str, str]
 ) -> list[str]:
     """Lines of a data set's table."""
     published = has_published(data, shots)
@@ -175,12 +175,11 @@ def section(
             if published:
                 figures = published_figures(system, data)
                 cells.append(f"*{figures[0]} / {figures[1]}*" if figures else "")
-            mark = f" {MARK}" if (data, system) in old else ""
-            lines.append(f"| {title(system)}{mark} | {' | '.join(cells)} |")
+            lines.append(f"| {title(system)}{marks.get(system, '')} | {' | '.join(cells)} |")
     return lines
 
 
-def heads_section(heads: pd.DataFrame, shots: Sequence[int], systems: list[str], marked: Set[str]) -> list[str]:
+def heads_section(heads: pd.DataFrame, shots: Sequence[int], systems: list[str], marks: Mapping[str, str]) -> list[str]:
     """Lines of a data set's table of heads: means over seeds, for each number of shots."""
     means = heads.groupby(["system", "head", "setting"])["mean"].mean()
     names = [*HEADS, "logistic, 5x support"]
@@ -191,8 +190,7 @@ def heads_section(heads: pd.DataFrame, shots: Sequence[int], systems: list[str],
         found = [[means.get((system, name, f"{k}_shot")) for k in shots] for name in HEADS]
         found.append([means.get((system, "logistic", f"{k}_shot_5x")) for k in shots])
         cells = [" / ".join("-" if mean is None else f"{mean:.1f}" for mean in of_a_head) for of_a_head in found]
-        mark = f" {MARK}" if system in marked else ""
-        lines.append(f"| {title(system)}{mark} | {' | '.join(cells)} |")
+        lines.append(f"| {title(system)}{marks.get(system, '')} | {' | '.join(cells)} |")
     return lines
 
 

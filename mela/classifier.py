@@ -273,7 +273,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _temperature(self, embedding: Embedding, shots: float) -> float | None:
         """Return the temperature for heads that are fitted as those of ``evaluate`` were; None where none was."""
         known = embedding.temperatures
-        if known is None or not known.temperatures or known.C != self.C or self.support_copies > 1:
+        if known is None or not known.knows(self.C) or self.support_copies > 1:
             return None
         return known.of(shots, self.C)
 

@@ -21,9 +21,13 @@ class Temperatures(BaseModel):
     C: float = Field(gt=0)
     temperatures: dict[int, float]
 
+    def knows(self, C: float) -> bool:
+        """Return whether there are temperatures for a head of that C."""
+        return bool(self.temperatures) and self.C == C
+
     def of(self, shots: float, C: float) -> float:
         """Return the temperature for about as many shots, by their ratio, and 1 for a head of another C."""
-        if not self.temperatures or self.C != C:
+        if not self.knows(C):
             return 1.0
         nearest = min(self.temperatures, key=lambda known: (abs(np.log(known / shots)), known))
         return self.temperatures[nearest]

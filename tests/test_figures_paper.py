@@ -8,12 +8,12 @@ import pytest
 from conftest import ROOT
 from shared_figures import RESULTS, found, mean, scores, systems
 
+from bench.label_tables import NAMES, span
 from benchmark.pairs import row as of_pair
 from mela.comparison import read_results
 from mela.published import SYSTEMS
 
 PAGE = (ROOT / "docs/paper.md").read_text(encoding="utf-8")
-NAMES = {"glyphs": "glyphs", "omniglot": "Omniglot", "cifar_fs": "CIFAR-FS", "fc100": "FC100"}
 LABELERS = {"merged": "merged", "pruned_unguarded": "Algorithm 2", "pruned": "Algorithm 2, guarded"}
 
 
@@ -31,12 +31,6 @@ def interval(system: str, data: str, shot: int) -> str:
 def is_whole(system: str, data: str) -> bool:
     """Whether a system is measured with all three seeds."""
     return systems(data).get(system) == {0, 1, 2}
-
-
-def span(values: list[float], form: str = "{:.0f}") -> str:
-    """Lowest and highest, or one of them where they look the same."""
-    low, high = (form.format(value) for value in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"
 
 
 def table_7() -> Iterator[str]:
@@ -76,7 +70,7 @@ def table_2() -> Iterator[str]:
             own = table.query("tasks == @tasks and labeler == @labeler")
             assert len(own) == 3, (tasks, labeler)
             clusters = set(own["clusters"].astype(int))
-            text = " / ".join(span([*own[column]], "{:.1f}") for column in ("tasks_clustered", "accuracy"))
+            text = " / ".join(span(own[column], 1) for column in ("tasks_clustered", "accuracy"))
             cells.append(text.replace("100.0", "100") + (" (300 clusters)" if clusters == {300} else ""))
         yield f"| ours: CIFAR-FS, conv4, {name} | {' | '.join(cells)} |"
 
@@ -96,7 +90,7 @@ def table_3() -> Iterator[str]:
                 if set(counts) == true
                 else f" ({', '.join(map(str, counts[:-1]))} and {counts[-1]} labels for {true.pop()} classes)"
             )
-            others = span([one["kmeans"]["purity"] for one in seeds])
+            others = span(pd.Series([one["kmeans"]["purity"] for one in seeds]), 0)
             cells = [
                 ", ".join(f"{mean(system, data, shot)}" for system in (f"{labels}-rfs", "kmeans-rfs"))
                 for shot in (1, 5)

@@ -9,10 +9,10 @@ from conftest import ROOT
 from ruamel.yaml import YAML
 from shared_figures import check, difference, found, labels, on_paper, prose, soft_gains
 
+from bench.label_tables import NAMES
 from benchmark.matrix import Matrix
 from mela.published import SYSTEMS
 
-TITLES = {"glyphs": "glyphs", "omniglot": "Omniglot", "cifar_fs": "CIFAR-FS", "fc100": "FC100"}
 PRESETS = {"glyphs": "glyphs", "omniglot": "omniglot_cpu", "cifar_fs": "cifar_fs_cpu", "fc100": "fc100_cpu"}
 EMBEDDINGS = ["initial", "kmeans-rfs", "merged-rfs", "oracle-rfs"]
 
@@ -24,7 +24,7 @@ def shown(header: str) -> list[list[str]]:
 
 
 def measured() -> Iterator[list[str]]:
-    for data, title in TITLES.items():
+    for data, title in NAMES.items():
         for shot in (1, 5):
             cells = [found(system, data, shot).interval for system in EMBEDDINGS]
             row = [f"{cell.mean:.1f} ± {cell.ci95:.1f}" for cell in cells]
@@ -41,7 +41,7 @@ def test_accuracies() -> None:
     own = [row for row in rows if "*" not in row[1]]
     assert own == [*measured()]
     for data, (first, second) in {"cifar_fs": (8, 9), "fc100": (10, 11)}.items():
-        assert TITLES[data] in rows[first][0]
+        assert NAMES[data] in rows[first][0]
         for shot, row in enumerate((rows[first], rows[second])):
             accuracies = [float(cell.strip("*").partition(" ±")[0]) for cell in row[4:6]]
             assert accuracies == [SYSTEMS[system][data][shot] for system in ("pruned_unguarded-rfs", "oracle-rfs")]
@@ -54,7 +54,7 @@ def span(values: Iterable[float], written: Callable[[float], str]) -> str:
 
 def test_labels() -> None:
     expected = []
-    for data, title in TITLES.items():
+    for data, title in NAMES.items():
         seeds = labels(data)
         assert len(seeds) == 3
         (classes,) = {f"{seed['clusters']:,} / {seed['true_classes']:,}" for seed in seeds}
@@ -71,7 +71,7 @@ def test_labelers() -> None:
     """But for the row of one seed, which is of docs/labels.md."""
     grid = pd.read_csv(ROOT / "results/label_grid.csv").query("tasks == 'repl'")
     expected = []
-    for data, title in {**TITLES, "omniglot": "omniglot, 2 + 3 images per class"}.items():
+    for data, title in {**NAMES, "omniglot": "omniglot, 2 + 3 images per class"}.items():
         cells = grid[grid["data"] == data]
         assert cells.groupby("embedding")["seed"].nunique().to_dict() == {"strong": 6, "weak": 6}
         merged = cells[cells["labeler"] == "merged"]

@@ -41,11 +41,15 @@ except SystemExit:
     modules_after(code)
 
 
+def spoil(folder: Path) -> None:
+    """Write a params.yaml with a mistake in the block of a later stage."""
+    text = (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8")
+    (folder / "params.yaml").write_text(text.replace("  q: 5.0 ", "  q: null "), encoding="utf-8")
+
+
 def started(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A stage whose work prints "at work", with a mistake in a block that it does not read."""
-    (tmp_path / "params.yaml").write_text(
-        (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8").replace("  q: 5.0 ", "  q: null "), encoding="utf-8"
-    )
+    spoil(tmp_path)
     code = """
 from pathlib import Path
 from stages.run import run
@@ -72,9 +76,7 @@ def test_a_mistake_for_a_later_stage_ends_a_stage_before_its_work(tmp_path: Path
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "code"])
 def test_every_stage_checks_all_parameters_first(stage: str, tmp_path: Path) -> None:
     """In a folder that has nothing but a params.yaml, so that whatever a stage did before would fail for that."""
-    (tmp_path / "params.yaml").write_text(
-        (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8").replace("  q: 5.0 ", "  q: null "), encoding="utf-8"
-    )
+    spoil(tmp_path)
     ended = subprocess.run(
         [sys.executable, "-m", f"stages.{stage}"],
         capture_output=True,

@@ -57,7 +57,7 @@ def check(
     """
     from mela.data.aside import LIST, require_aside, set_aside
     from mela.data.description import describe, in_lines
-    from mela.data.details import write_details
+    from mela.data.details import FILES, write_details
     from mela.data.error_kinds import lines
     from mela.data.inspection import inspect
     from mela.data.layout import find_layout
@@ -73,7 +73,7 @@ def check(
     layout = find_layout(path, kind)
     to_stdout = write is not None and str(write) == "-"
     if details is not None:
-        for name in ("errors.csv", "unused.csv", "copies.csv"):
+        for name in FILES:
             require_apart("--details", details / name, [path])
     # parameters may lie in the folder of the data, which may be the current one
     if write is not None and not to_stdout and write.suffix not in (".yaml", ".yml"):

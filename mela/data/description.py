@@ -44,8 +44,7 @@ def in_lines(name: str, problems: Sequence[str], *, every: bool) -> Iterator[str
     shown = problems if every else list(lines(problems))
     yield from (f"{name}: {line}" for line in shown)
     if len(shown) < len(problems):
-        kinds = "1 kind" if len(shown) == 1 else f"{len(shown)} kinds"
-        yield f"{len(problems)} {name}s of {kinds}; --all prints each of them"
+        yield f"{len(problems)} {name}s of {count_of(len(shown), 'kind')}; --all prints each of them"
 
 
 def _line(name: str, text: str) -> str:

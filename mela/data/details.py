@@ -5,6 +5,8 @@ from pathlib import Path
 from mela.data.inspection import Findings
 from mela.data.lists import write_list
 
+ERRORS, UNUSED, COPIES = FILES = ("errors.csv", "unused.csv", "copies.csv")
+
 
 def write_details(folder: Path, findings: Findings) -> list[Path]:
     """Write ``errors.csv``, ``unused.csv`` and ``copies.csv``, and return their paths.
@@ -19,9 +21,9 @@ def write_details(folder: Path, findings: Findings) -> list[Path]:
         for name in group[1:]
     ]
     tables: dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]] = {
-        "errors.csv": (("error",), [(error,) for error in findings.errors]),
-        "unused.csv": (("path", "reason"), [(file.path, file.reason) for file in findings.unused]),
-        "copies.csv": (("path", "same_as", "split", "split_of_the_other"), [*copies]),
+        ERRORS: (("error",), [(error,) for error in findings.errors]),
+        UNUSED: (("path", "reason"), [(file.path, file.reason) for file in findings.unused]),
+        COPIES: (("path", "same_as", "split", "split_of_the_other"), [*copies]),
     }
     for name, (header, rows) in tables.items():
         write_list(folder / name, header, rows)

@@ -193,8 +193,8 @@ def _groups(rows: pd.DataFrame) -> "pd.Series[str]":
     edges = coo_array((np.ones(len(rows), dtype=np.int8), (task, len(names) + image)), shape=(size, size))
     component = connected_components(edges, directed=False)[1][: len(names)]
     members = pd.DataFrame({"name": names, "component": component}).sort_values("name", key=_natural_ranks)
-    ranked = sorted(zip(members["name"], members["component"], strict=True), key=lambda row: (task_number(row[0]), row))
-    decides = {component: name for name, component in reversed(ranked)}
+    ranked = members.assign(number=members["name"].map(task_number)).sort_values(["number", "name"])
+    decides = ranked.groupby("component")["name"].first()
     return pd.Series(members["component"].map(decides).to_numpy(), index=members["name"])
 
 
