@@ -18,6 +18,7 @@ from hypothesis import event, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from PIL import Image
+from ruamel.yaml import YAML
 
 import stages.images
 import stages.manifest
@@ -534,3 +535,11 @@ def run_both(folder: Path, params: Path) -> str | None:
         return str(error)
     assert len(store.read_table(made["train"], store.MANIFEST))
     return None
+
+
+def test_filling_a_preset_leaves_other_documents_of_the_process_alone() -> None:
+    fill_preset(PRESET.read_text("utf-8"), {"labeler.q": None}, title="test")
+
+    written = io.StringIO()
+    YAML().dump({"q": None}, written)
+    assert written.getvalue() == "q:\n"
