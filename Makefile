@@ -33,20 +33,20 @@ check: setup     ## format, lint, security, types, and that dvc.lock belongs to 
 	dvc repro --quiet code
 	dvc repro --allow-missing --dry | grep 'up to date'
 
-bench: setup     ## measure speed against references in the same run: results/bench.json
-	python -m bench.labeler
-	python -m bench.training
-	python -m bench.meta_test
-	python -m bench.pipeline
+bench: setup     ## measure speed against references in the same run: studies/results/bench.json
+	python -m studies.speed.labeler
+	python -m studies.speed.train_steps
+	python -m studies.speed.heads
+	python -m studies.speed.pipeline
 
 benchmark: setup ## train and measure all systems on the same tasks: hours; benchmark/params.yaml says which
 	@python -m benchmark.matrix
 	cells=$$(python -m benchmark.due) || exit $$?; test -z "$$cells" || dvc --cd benchmark repro --keep-going $$cells; \
-	ended=$$?; python -m benchmark.due --mark > /dev/null && python -m benchmark.tables && exit $$ended
+	ended=$$?; python -m benchmark.due --mark > /dev/null && python -m benchmark.report.tables && exit $$ended
 
 tables: setup    ## write the tables of systems from what is measured: docs/systems.md
 	@python -m benchmark.due --mark > /dev/null
-	@python -m benchmark.tables
+	@python -m benchmark.report.tables
 
 docs: setup      ## build the documentation's site: site/index.html
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict

@@ -21,7 +21,7 @@ from benchmark import places, settings
 from benchmark.matrix import PARAMS, Matrix
 from benchmark.outdated import write_outdated
 from mela.errors import MelaError, one_line
-from mela.output import ending_in_one_line
+from mela.runtime.console import ending_in_one_line
 from stages import code
 
 MEASURED = ("test_", "score_labels")

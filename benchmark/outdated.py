@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from mela import store
+from mela.io import store
 
 FILE = "outdated.csv"
 SCHEMA = pa.schema([("data", pa.string()), ("system", pa.string()), ("seed", pa.int64())])

@@ -7,10 +7,10 @@ import typer
 from ruamel.yaml import YAML
 
 from benchmark import places
-from mela.atomic import replacing, together
 from mela.errors import MelaError
+from mela.io.atomic import replacing, together
 from mela.params import BLOCKS, EXTRA_BLOCKS, LabelerParams, RatesParams, read_yaml
-from stages.run import run
+from stages.common.run import run
 
 MATRIX = places.BENCHMARK / "params.yaml"
 METHODS = Path(__file__).parents[1] / "mela" / "methods"

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from mela.errors import MelaError
-from mela.label_learner import Student
-from mela.method import find_method
-from mela.published import PUBLISHED_SHOTS, SYSTEMS
+from mela.learners.base import Student
+from mela.methods import find_method
+from mela.reporting.published import PUBLISHED_SHOTS, SYSTEMS
 
 LABELS = {
     "kmeans": "K-means labels",

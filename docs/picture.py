@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from mela.data.glyphs import glyphs
+from mela.sources.glyphs import glyphs
 
 COLORS = ["#2a6fbb", "#d9822b", "#3c9a5f"]
 # who calls what how: (task, local label) to a column of the hidden classes

@@ -5,20 +5,27 @@ Wang, Pontil and Ciliberto, "The Role of Global Labels in Few-Shot Classificatio
 
 from typing import TYPE_CHECKING, Any
 
+from mela.errors import MelaError
+
 if TYPE_CHECKING:
-    from mela.classifier import FewShotClassifier
+    from mela.inference.classifier import FewShotClassifier
+    from mela.labeling.labeler import LearnLabeler
 
     __version__: str
 
-__all__ = ["FewShotClassifier"]
+__all__ = ["FewShotClassifier", "LearnLabeler", "MelaError"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what `__all__` names when it is asked for: it needs torch, and most stages do not. So with the version."""
+    """Import an estimator when it is asked for: one needs torch, and most stages need neither. So with the version."""
     if name == "FewShotClassifier":
-        from mela.classifier import FewShotClassifier
+        from mela.inference.classifier import FewShotClassifier
 
         return FewShotClassifier
+    if name == "LearnLabeler":
+        from mela.labeling.labeler import LearnLabeler
+
+        return LearnLabeler
     if name == "__version__":
         from importlib.metadata import version
 

@@ -267,7 +267,7 @@ class _Decays(Block):
         return self
 
     def schedule(self) -> dict[str, Any]:
-        """The arguments of `mela.training.Schedule`, as far as they are known here."""
+        """The arguments of `mela.training.loop.Schedule`, as far as they are known here."""
         known = {*_Schedule.model_fields} & {*type(self).model_fields} - {"accumulate", "seed"}
         return {name: getattr(self, name) for name in known}
 

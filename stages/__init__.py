@@ -4,6 +4,6 @@ import sys
 
 if sys.argv[0] == "-m":
     # a stage is being started, and has not imported anything yet
-    from stages.guard import guard
+    from stages.common.guard import guard
 
     guard()

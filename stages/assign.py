@@ -4,20 +4,20 @@ from pathlib import Path
 
 import numpy as np
 
-from mela import store
-from mela.checked import read_assignments, read_manifest
-from mela.data.source import REST
-from mela.extraction import feature_batches
-from mela.given_features import features_that_are_given
-from mela.manifests import given_split
-from mela.models import load_model
-from mela.names import TASK_NAMES
-from mela.output import log
+from mela.data.sampling import given_split
+from mela.io import feature_tables, schemas, store
+from mela.io.names import TASK_NAMES
+from mela.io.tables import read_assignments, read_manifest
+from mela.io.text_tables import write_text_csv
+from mela.labeling.task_classes import manifest_samples
+from mela.labeling.user_tables import features_that_are_given
+from mela.models.features import feature_batches
+from mela.models.files import load_model
 from mela.params import PARAMS, ExtractParams, RuntimeParams
-from mela.task_samples import manifest_samples
-from mela.text_tables import write_text_csv
-from stages import paths
-from stages.processes import computing, run_shared
+from mela.runtime.console import log
+from mela.sources.source import REST
+from stages.common import paths
+from stages.common.processes import computing, run_shared
 
 
 def main(
@@ -41,7 +41,7 @@ def main(
     # drawn tasks are no people's, and their test classes are others than those of training
     held_out = {}
     if len(names):
-        rest = given_split(store.read_table(tasks, store.TASKS), REST)
+        rest = given_split(store.read_table(tasks, schemas.TASKS), REST)
         held_out = {"val": read_manifest(val), "test": read_manifest(test), REST: rest}
     known = np.unique(np.concatenate([[], *(manifest["image_id"] for manifest in held_out.values())])).astype(np.int64)
     parts = [np.empty((0, 0), dtype=np.float32)]
@@ -56,11 +56,11 @@ def main(
         if not compute.team.leads:
             return
     # takes a second, which a wrong parameter need not wait for
-    from mela.labeler_files import load_labeler
-    from mela.listing import listing
+    from mela.labeling.label_listing import listing
+    from mela.labeling.labeler_files import load_labeler
 
     manifest = read_manifest(train)
-    samples = manifest_samples(manifest, *store.read_features(features))
+    samples = manifest_samples(manifest, *feature_tables.read_features(features))
     assigned = read_assignments(assignments, manifest)
     table = listing(load_labeler(fitted), samples, assigned, held_out, names, known, np.concatenate(parts))
     write_text_csv(labels, table)

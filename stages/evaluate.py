@@ -4,21 +4,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from mela import store
-from mela.atomic import together
-from mela.augmentation import Augmentation
-from mela.calibration import QueryLogits, calibrations
-from mela.checked import read_manifest
-from mela.device import choose_device
-from mela.episodes import Episodes
-from mela.evaluation import evaluate_model, require_unseen, summarize
-from mela.models import load_model
-from mela.output import log
+from mela.data.augmentation import Augmentation
+from mela.data.episodes import Episodes
+from mela.evaluation.accuracy import evaluate_model, require_unseen, summarize
+from mela.evaluation.calibration import QueryLogits, calibrations
+from mela.evaluation.temperatures import write_temperatures
+from mela.io import atomic, store
+from mela.io.schemas import ACCURACIES
+from mela.io.tables import read_manifest
+from mela.models.files import load_model
 from mela.params import PARAMS, AugmentParams, EvaluateParams, PretrainParams, RuntimeParams
-from mela.temperatures import write_temperatures
-from mela.watching import watched
-from stages import paths
-from stages.run import run
+from mela.runtime.console import log
+from mela.runtime.device import choose_device
+from mela.runtime.progress import watched
+from stages.common import paths
+from stages.common.run import run
 
 
 def main(
@@ -70,8 +70,8 @@ def main(
     # validation tasks choose nothing but the temperatures, which test tasks judge
     fitted = {name: calibrations(logits[name, "val"], logits[name, "test"], settings.shots) for name in models}
     summary |= {"calibration": fitted, "labels": PretrainParams.read(params).labels}
-    with together():
-        store.write_table(per_task, table, store.ACCURACIES, stage="evaluate", params=settings.model_dump(mode="json"))
+    with atomic.together():
+        store.write_table(per_task, table, ACCURACIES, stage="evaluate", params=settings.model_dump(mode="json"))
         store.write_json(metrics, summary)
         write_temperatures(temperatures, {files[name]: found for name, found in fitted.items()}, C=settings.C)
 

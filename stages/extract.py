@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mela import store
-from mela.checked import read_manifest
-from mela.episodes import Episodes
-from mela.extraction import feature_batches
-from mela.given_features import given_features
-from mela.models import load_model
-from mela.output import log
+from mela.data.episodes import Episodes
+from mela.io import feature_tables, store
+from mela.io.tables import read_manifest
+from mela.labeling.user_tables import given_features
+from mela.models.features import feature_batches
+from mela.models.files import load_model
 from mela.params import PARAMS, ExtractParams, RuntimeParams
-from stages import paths
-from stages.processes import computing, run_shared
+from mela.runtime.console import log
+from stages.common import paths
+from stages.common.processes import computing, run_shared
 
 Ids = npt.NDArray[np.int64]
 Features = npt.NDArray[np.float32]
@@ -50,7 +50,7 @@ def main(
 
 
 def _write(path: Path, batches: Iterable[tuple[Ids, Features]], n_images: int, dimensions: int) -> None:
-    store.write_features(path, batches, dimensions, stage="extract", params={})
+    feature_tables.write_features(path, batches, dimensions, stage="extract", params={})
     log.info(f"extract: {n_images} images, {dimensions} dimensions")
 
 

@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from mela import store
-from mela.atomic import replacing, together
-from mela.data.open import open_source
-from mela.data.packing import pack_images, shuffled_ids
-from mela.data.pixels import recorded, refuse_contradictions
-from mela.data.remarks import remarks
-from mela.data.repeats import between_splits
-from mela.output import log
+from mela.io import schemas, store
+from mela.io.atomic import replacing, together
 from mela.params import PARAMS, DataParams, TaskParams
-from mela.watching import watched
-from stages import paths
-from stages.run import run
+from mela.runtime.console import log
+from mela.runtime.progress import watched
+from mela.sources.open import open_source
+from mela.sources.packing import pack_images, shuffled_ids
+from mela.sources.pixels import recorded, refuse_contradictions
+from mela.sources.remarks import remarks
+from mela.sources.repeats import between_splits
+from stages.common import paths
+from stages.common.run import run
 
 
 def main(
@@ -35,7 +35,7 @@ def main(
     classes = pd.DataFrame(
         {"image_id": ids, "class": source.classes or []} if source.classes else {"image_id": [], "class": []}
     )
-    given = pd.DataFrame(columns=store.TASKS.names)
+    given = pd.DataFrame(columns=schemas.TASKS.names)
     if source.tasks is not None:
         given = source.tasks.assign(image_id=ids[source.tasks["image_id"]])
     with together():
@@ -45,9 +45,9 @@ def main(
             refuse_contradictions(looked)
             repeated = between_splits(store.open_images(temporary), ids, source.splits, source.sources)
         for path, table, schema in [
-            (index, rows, store.INDEX),
-            (truth, classes.sort_values("image_id"), store.TRUTH),
-            (tasks, given, store.TASKS),
+            (index, rows, schemas.INDEX),
+            (truth, classes.sort_values("image_id"), schemas.TRUTH),
+            (tasks, given, schemas.TASKS),
         ]:
             store.write_table(path, table, schema, stage="images", params=made_from)
     if repeated:

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mela import label_report as report
-from mela import store
-from mela.atomic import together
-from mela.checked import read_manifest
-from mela.output import log
+from mela.io import feature_tables, schemas, store
+from mela.io.atomic import together
+from mela.io.tables import read_manifest
+from mela.labeling import report
+from mela.labeling.task_classes import manifest_samples
 from mela.params import PARAMS, LabelerParams
-from mela.task_samples import manifest_samples
-from stages import paths
-from stages.run import run
+from mela.runtime.console import log
+from stages.common import paths
+from stages.common.run import run
 
 
 def main(
@@ -36,11 +36,11 @@ def main(
     if settings.merge and settings.q not in settings.usual_q:
         log.info(f"label: labeler.q ({settings.q:g}) has no effect, since labeler.merge is true; it is for pruning")
     # takes a second, which a wrong parameter need not wait for
-    from mela.global_labels import image_weights, label_images, weights_table
-    from mela.labeler import LearnLabeler
-    from mela.labeler_files import save_labeler
+    from mela.labeling.image_labels import image_weights, label_images, weights_table
+    from mela.labeling.labeler import LearnLabeler
+    from mela.labeling.labeler_files import save_labeler
 
-    known_images, vectors = store.read_features(features)
+    known_images, vectors = feature_tables.read_features(features)
     samples = manifest_samples(read_manifest(train), known_images, vectors)
     labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
     labeler.fit_tasks(samples)
@@ -56,10 +56,10 @@ def main(
     result |= {"remark": line} if (line := report.remark(labeler)) else {}
     with together():
         # labels do not say what they were made from, so that the same ones by other parameters train nothing again
-        store.write_table(labels, by_image, store.LABELS, stage="label", params={})
-        store.write_table(soft_labels, by_weight, store.SOFT_LABELS, stage="label", params={})
+        store.write_table(labels, by_image, schemas.LABELS, stage="label", params={})
+        store.write_table(soft_labels, by_weight, schemas.SOFT_LABELS, stage="label", params={})
         store.write_table(
-            assignments, by_task, store.ASSIGNMENTS, stage="label", params=settings.model_dump(mode="json")
+            assignments, by_task, schemas.ASSIGNMENTS, stage="label", params=settings.model_dump(mode="json")
         )
         save_labeler(fitted, labeler, flat.order)
         store.write_array(centroids, labeler.cluster_centers_[flat.order].astype(np.float32))

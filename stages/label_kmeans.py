@@ -5,11 +5,11 @@ from pathlib import Path
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from mela import store
-from mela.output import log
+from mela.io import feature_tables, schemas, store
 from mela.params import PARAMS, KMeansParams
-from stages import paths
-from stages.run import run
+from mela.runtime.console import log
+from stages.common import paths
+from stages.common.run import run
 
 
 def main(params: Path = PARAMS, features: Path = paths.FEATURES, labels: Path = paths.KMEANS_LABELS) -> None:
@@ -19,7 +19,7 @@ def main(params: Path = PARAMS, features: Path = paths.FEATURES, labels: Path = 
     from sklearn.cluster import KMeans
     from sklearn.preprocessing import normalize
 
-    image_ids, vectors = store.read_features(features)
+    image_ids, vectors = feature_tables.read_features(features)
     n_clusters = min(settings.n_clusters, len(vectors))
     if n_clusters < settings.n_clusters:
         log.info(
@@ -33,7 +33,7 @@ def main(params: Path = PARAMS, features: Path = paths.FEATURES, labels: Path = 
         found = kmeans.fit(vectors)
     flat = pd.DataFrame({"image_id": image_ids, "label": found.labels_})
     # the same labels by other parameters shall be the same file, which trains nothing again
-    store.write_table(labels, flat, store.LABELS, stage="label_kmeans", params={})
+    store.write_table(labels, flat, schemas.LABELS, stage="label_kmeans", params={})
     log.info(f"label_kmeans: {n_clusters} clusters of {len(vectors)} images")
 
 

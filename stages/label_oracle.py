@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mela import store
-from mela.checked import read_manifest, read_truth
-from mela.output import log
+from mela.io import schemas, store
+from mela.io.tables import read_manifest, read_truth
 from mela.params import PARAMS
-from stages import paths
-from stages.run import run
+from mela.runtime.console import log
+from stages.common import paths
+from stages.common.run import run
 
 
 def main(
@@ -27,7 +27,7 @@ def main(
     known = read_truth(truth).merge(image_ids, on="image_id").sort_values("image_id")
     names, numbers = np.unique(known["class"].to_numpy(dtype=str), return_inverse=True)
     flat = pd.DataFrame({"image_id": known["image_id"], "label": numbers})
-    store.write_table(labels, flat, store.LABELS, stage="label_oracle", params={})
+    store.write_table(labels, flat, schemas.LABELS, stage="label_oracle", params={})
     log.info(
         f"label_oracle: {len(names)} classes of {len(flat)} images" if len(flat) else "label_oracle: no ground truth"
     )

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from mela import store
-from mela.atomic import together
-from mela.manifests import draw_split, given_split
-from mela.output import log
+from mela.data.sampling import draw_split, given_split
+from mela.io import schemas, store
+from mela.io.atomic import together
 from mela.params import PARAMS, TaskParams
-from stages import paths
-from stages.run import run
+from mela.runtime.console import log
+from stages.common import paths
+from stages.common.run import run
 
 
 def main(
@@ -24,9 +24,9 @@ def main(
 ) -> None:
     """Read the image index with given tasks or the truth; write one manifest per split."""
     settings = TaskParams.read(params)
-    given = store.read_table(tasks, store.TASKS)
-    classes = store.read_table(index, store.INDEX).merge(
-        store.read_table(truth, store.TRUTH), on="image_id", how="left"
+    given = store.read_table(tasks, schemas.TASKS)
+    classes = store.read_table(index, schemas.INDEX).merge(
+        store.read_table(truth, schemas.TRUTH), on="image_id", how="left"
     )
     # a split that is impossible leaves all as they were
     with together():
@@ -36,7 +36,7 @@ def main(
             else:
                 manifest = draw_split(classes[classes["split"] == split], settings, split)
                 made_from = settings.model_dump(mode="json", exclude={"train", "val", "test"}) | {"split": split}
-            store.write_table(path, manifest, store.MANIFEST, stage="manifest", params=made_from)
+            store.write_table(path, manifest, schemas.MANIFEST, stage="manifest", params=made_from)
             log.info(f"manifest: {split}: {describe(manifest)}")
 
 

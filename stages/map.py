@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from mela import store
-from mela.checked import read_labels
-from mela.device import choose_device
-from mela.extraction import extract_features
-from mela.maps import draw_points, neighbourhoods
-from mela.models import load_model
-from mela.output import log
+from mela.io import store
+from mela.io.tables import read_labels
+from mela.models.features import extract_features
+from mela.models.files import load_model
 from mela.params import PARAMS, ReportParams, RuntimeParams
-from stages import paths
-from stages.run import run
+from mela.reporting.class_map import draw_points, neighbourhoods
+from mela.runtime.console import log
+from mela.runtime.device import choose_device
+from stages.common import paths
+from stages.common.run import run
 
 
 def main(

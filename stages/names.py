@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from mela import store
-from mela.atomic import together
-from mela.data.open import open_source
-from mela.names import IMAGE_NAMES, TASK_NAMES, names_of_labels, no_names
-from mela.output import log
+from mela.io import schemas, store
+from mela.io.atomic import together
+from mela.io.names import IMAGE_NAMES, TASK_NAMES, names_of_labels, no_names
 from mela.params import PARAMS, DataParams, TaskParams
-from stages import paths
-from stages.run import run
+from mela.runtime.console import log
+from mela.sources.open import open_source
+from stages.common import paths
+from stages.common.run import run
 
 
 def main(
@@ -21,14 +21,14 @@ def main(
 ) -> None:
     """Read the raw tasks and the numbers that images gave them; write names, or none where tasks are drawn."""
     data, shots = DataParams.read(params), TaskParams.read(params).shots
-    given = store.read_table(tasks, store.TASKS)
+    given = store.read_table(tasks, schemas.TASKS)
     labels, images = no_names()
     # the names of benchmark classes, and of the files in their folders, are the truth, and stay where they are
     if data.name == "tasks":
         source = open_source(data, shots=shots)
         assert source.tasks is not None
         labels = names_of_labels(source.tasks, given)
-        images = store.read_table(index, store.INDEX).rename(columns={"source": "path"})
+        images = store.read_table(index, schemas.INDEX).rename(columns={"source": "path"})
     made_from = data.model_dump(mode="json", exclude={"root"})
     with together():
         store.write_table(task_names, labels, TASK_NAMES, stage="names", params=made_from)

@@ -3,24 +3,25 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from mela import store
-from mela.atomic import together
-from mela.backbones import build_backbone
-from mela.checked import read_manifest
-from mela.checkpoints import steady
-from mela.episodes import Episodes
-from mela.models import configure, save_model
-from mela.output import log
+from mela.data.episodes import Episodes
+from mela.io import store
+from mela.io.atomic import together
+from mela.io.tables import read_manifest
+from mela.models.backbones import build_backbone
+from mela.models.files import configure, save_model
+from mela.models.timm_backbones import start_from
 from mela.params import PARAMS, AugmentParams, ModelParams, PretrainParams, RuntimeParams
-from mela.pretrained import start_from
-from mela.pretraining import both_losses, pretrain
-from mela.targets import read_targets
-from mela.training import Schedule, curve_table
-from stages import paths
-from stages.checkpoints import checkpoint
-from stages.kept import learned_part
-from stages.processes import computing, run_shared
-from stages.training import less_memory, training_of
+from mela.runtime.console import log
+from mela.training.checkpoint import steady
+from mela.training.embeddings import pretrain
+from mela.training.loop import Schedule, curve_table
+from mela.training.proposition1 import both_losses
+from mela.training.targets import read_targets
+from stages.common import paths
+from stages.common.checkpoints import checkpoint
+from stages.common.kept import learned_part
+from stages.common.processes import computing, run_shared
+from stages.common.training import less_memory, training_of
 
 
 def main(

@@ -2,19 +2,18 @@
 
 from pathlib import Path
 
-from mela import store
-from mela.atomic import together
-from mela.checked import read_labels
-from mela.names import IMAGE_NAMES
-from mela.output import log
-from mela.overview import accuracy_table, overview, sweep_row
+from mela.io import schemas, store
+from mela.io.atomic import together
+from mela.io.names import IMAGE_NAMES
+from mela.io.tables import read_labels
+from mela.io.text_tables import read_text_csv
 from mela.params import PARAMS, DataParams, LabelerParams, ReportParams, parameters_text
-from mela.run_metrics import Evaluation, LabelMetrics, PretrainMetrics, Scores, read_metrics
-from mela.summary import markdown
-from mela.text_tables import read_text_csv
-from mela.usage import kept
-from stages import paths
-from stages.run import run
+from mela.reporting.metrics import Evaluation, LabelMetrics, PretrainMetrics, Scores, read_metrics
+from mela.reporting.summary import accuracy_table, markdown, overview, sweep_row
+from mela.runtime.console import log
+from mela.runtime.usage import kept
+from stages.common import paths
+from stages.common.run import run
 
 
 def main(
@@ -45,9 +44,9 @@ def main(
     """Read what the stages found, and images; write the page, a table, figures, and what DVC compares."""
     settings = ReportParams.read(params)
     # takes a second, which a wrong parameter need not wait for
-    from mela.figures import save_figures
-    from mela.page.content import STAGES, TABLES, Run, page_content, run_figures
-    from mela.page.render import render
+    from mela.reporting.figures import save_figures
+    from mela.reporting.page.content import STAGES, TABLES, Run, page_content, run_figures
+    from mela.reporting.page.render import render
 
     tables = {"passes": passes, "merges": merges, "sizes": sizes, "clusters": clusters, "purities": purities}
     tables |= {"points": points, "embed_curve": embed_curve, "pretrain_curve": pretrain_curve, "listing": listing}
@@ -57,7 +56,7 @@ def main(
         pretrain=read_metrics(pretrain, PretrainMetrics),
         evaluation=read_metrics(evaluate, Evaluation),
         labels=read_labels(labels),
-        weights=store.read_table(weights, store.SOFT_LABELS),
+        weights=store.read_table(weights, schemas.SOFT_LABELS),
         files=store.read_table(image_names, IMAGE_NAMES),
         images=store.open_images(images),
         **{name: read_text_csv(path, TABLES[name]) for name, path in tables.items()},

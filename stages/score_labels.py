@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from mela import store
-from mela.atomic import together
-from mela.checked import read_assignments, read_labels, read_manifest, read_truth, require_known
-from mela.label_scores import score_clusters, score_images, score_tasks
-from mela.output import log
+from mela.evaluation.label_scores import score_clusters, score_images, score_tasks
+from mela.io import store
+from mela.io.atomic import together
+from mela.io.tables import read_assignments, read_labels, read_manifest, read_truth, require_known
+from mela.io.text_tables import write_text_csv
 from mela.params import PARAMS
-from mela.text_tables import write_text_csv
-from stages import paths
-from stages.run import run
+from mela.runtime.console import log
+from stages.common import paths
+from stages.common.run import run
 
 
 def main(

@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 from shared_people import draw_people
 
-from mela.output import speak
+from mela.runtime.console import speak
 
 ROOT = Path(__file__).parents[1]
 # small problems: threads would only wait for each other
@@ -86,7 +86,7 @@ def say_it() -> None:
 def give_memory_back() -> Iterator[None]:
     """Stages that run in this process do not make it keep freed memory, which other tests measure."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mela.device.keep_freed_memory", lambda: None)
+        patch.setattr("mela.runtime.device.keep_freed_memory", lambda: None)
         yield
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.environment import for_clone
+from studies.clones import for_clone
 
 SERVER = multiprocessing.get_context("forkserver")
 # what its commands import only when they need it; not pygit2, which looks for the user's configuration at once

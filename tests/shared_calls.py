@@ -45,5 +45,6 @@ class Calls:
             if (path.name, top) == ("__init__.py", "__getattr__"):
                 continue
             if not top.startswith("<"):
-                found.add(".".join([*path.relative_to(ROOT).with_suffix("").parts, top]))
+                parts = path.relative_to(ROOT).with_suffix("").parts
+                found.add(".".join([*(parts[:-1] if parts[-1] == "__init__" else parts), top]))
         return found

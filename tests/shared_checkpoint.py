@@ -17,10 +17,10 @@ from test_checkpoints import SCHEDULE
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela.checkpoints import Checkpoint
-from mela.compute import Compute
-from mela.team import Team, joined
-from mela.training import Part, Training, fit, shuffled_batches
+from mela.runtime.compute import Compute
+from mela.runtime.team import Team, joined
+from mela.training.checkpoint import Checkpoint
+from mela.training.loop import Part, Training, fit, shuffled_batches
 
 
 class Ending(Checkpoint):

@@ -57,11 +57,11 @@ BENCHMARK = [
     "benchmark/runs/mine/seed0/merged-rfs-feat/model.safetensors",
 ]
 # commands that tests/test_pairs.py runs
-PAIRS = {"python -m benchmark.pairs merged-rfs-feat oracle-rfs-feat"}
+PAIRS = {"python -m benchmark.report.pairs merged-rfs-feat oracle-rfs-feat"}
 # commands that tests/test_matrix.py runs
 MATRIX = {"python -m benchmark.matrix"}
 # commands that tests/test_relock.py runs
-RELOCK = ["python -m stages.definitions.relock main --moved mela.output=mela.runtime.console"]
+RELOCK = ["python -m stages.definitions.relock main --moved mela.runtime.console=mela.runtime.messages"]
 # commands that nothing runs, and why; tests/test_docs.py checks that they would be understood
 INSTALLS = "installs packages, or takes minutes and is what runs the tests itself"
 SHELL = "changes the shell that it is typed into"
@@ -97,12 +97,12 @@ NOT_RUN = {
     "dvc exp run -S tasks.replacement=false -S tasks.train=null -S embed.tasks_per_epoch=null": TRAINS,
     "dvc exp run --queue -S labeler.merge=false -S labeler.q=4.5,5.5,6.5": TRAINS,
     "dvc queue start": TRAINS,
-    "python -m bench.q_sweep": BENCH,
-    "python -m bench.label_grid --root omniglot=... --root cifar_fs=... --root fc100=...": BENCH,
-    "python -m bench.label_tables": BENCH,
-    "python -m bench.label_worth cifar_fs": BENCH,
-    "python -m bench.mixed_levels --root FOLDER --seed 0": BENCH,
-    "python -m bench.label_weights": BENCH,
+    "python -m studies.labels.q_sweep": BENCH,
+    "python -m studies.labels.grid --root omniglot=... --root cifar_fs=... --root fc100=...": BENCH,
+    "python -m studies.labels.tables": BENCH,
+    "python -m studies.labels.worth cifar_fs": BENCH,
+    "python -m studies.labels.mixed_levels --root FOLDER --seed 0": BENCH,
+    "python -m studies.labels.weights": BENCH,
     "torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 "
     "-m stages.pretrain": MACHINES,
     "python -m pytest tests/test_pipeline_definition.py": ITSELF,

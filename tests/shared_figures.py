@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from conftest import ROOT
 
-from benchmark.pairs import differences, holds_anew
-from mela.comparison import Measured, measured, read_heads, read_results
-from mela.intervals import Interval
+from benchmark.comparison import Measured, measured, read_heads, read_results
+from benchmark.report.pairs import differences, holds_anew
+from mela.evaluation.intervals import Interval
 
 RESULTS = ROOT / "benchmark/results"
 FIGURE = re.compile(r"(?<![\d.])\d+\.\d(?!\d|\.\d)")
@@ -122,10 +122,10 @@ def scores(data: str, kind: str) -> list[dict[str, Any]]:
 
 
 class Tried:
-    """Rows of a file in results/, found by their cells."""
+    """Rows of a file in studies/results/, found by their cells."""
 
     def __init__(self, name: str, keys: list[str]) -> None:
-        self.rows = pd.read_csv(ROOT / "results" / name).set_index(keys).sort_index()
+        self.rows = pd.read_csv(ROOT / "studies/results" / name).set_index(keys).sort_index()
 
     def row(self, *key: object) -> Any:
         row = self.rows.loc[key]
@@ -143,7 +143,7 @@ EMBED = Tried("embed_rates.csv", ["data", "optimizer", "ridge"])
 NUMBERS = Tried("task_numbers.csv", ["data", "kind", "system", "setting", "training_tasks"])
 LENGTHS = Tried("label_lengths.csv", ["data", "method", "longer"])
 VARIANTS = Tried("variants.csv", ["data", "variant"])
-STUDENTS = pd.read_csv(ROOT / "results/distill_seeds.csv").query("data == 'glyphs' and labels == 'merged'")
+STUDENTS = pd.read_csv(ROOT / "studies/results/distill_seeds.csv").query("data == 'glyphs' and labels == 'merged'")
 
 
 def prose(page: str, heading: str) -> str:
@@ -215,7 +215,7 @@ def without_intervals(text: str) -> str:
 
 def soft_gains() -> dict[str, list[Interval]]:
     """Of learning soft labels where levels of classes mix: over seeds, 1- and 5-shot, for each kind of test task."""
-    table = pd.read_csv(ROOT / "results/mixed_levels.csv").query("labels == 'inferred, soft'")
+    table = pd.read_csv(ROOT / "studies/results/mixed_levels.csv").query("labels == 'inferred, soft'")
     shots = ["1_shot_less_inferred", "5_shot_less_inferred"]
     return {
         str(test): [Interval.of(of[shot].to_numpy(np.float64)) for shot in shots] for test, of in table.groupby("test")

@@ -8,16 +8,15 @@ import pandas as pd
 import torch
 from safetensors.torch import save_file
 
-from mela.augmentation import Augmentation
-from mela.backbones import Backbone, build_backbone
-from mela.compute import Compute
-from mela.embedding import train_embedding
-from mela.episodes import Episodes
-from mela.extraction import feature_batches
-from mela.pretraining import pretrain
-from mela.targets import Targets
-from mela.team import joined
-from mela.training import Schedule, Training
+from mela.data.augmentation import Augmentation
+from mela.data.episodes import Episodes
+from mela.models.backbones import Backbone, build_backbone
+from mela.models.features import feature_batches
+from mela.runtime.compute import Compute
+from mela.runtime.team import joined
+from mela.training.embeddings import pretrain, train_embedding
+from mela.training.loop import Schedule, Training
+from mela.training.targets import Targets
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (60, 16, 16, 3), dtype=np.uint8)
 AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)

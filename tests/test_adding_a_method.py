@@ -14,12 +14,12 @@ from conftest import ROOT, TINY, change
 from dvc.repo import Repo
 from shared_docs import blocks, commands, write_files
 
-from bench.environment import for_clone
+from studies.clones import for_clone
 
 PAGE = "docs/adding-a-method.md"
 RUN = """
 from importlib import import_module
-from mela.output import speak
+from mela.runtime.console import speak
 speak()
 for name in ("images", "manifest", "embed", "extract", "label", "label_task_kmeans", "pretrain", "evaluate"):
     import_module(f"stages.{name}").main()
@@ -60,7 +60,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("dvc.yaml", ".dvcignore", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
     shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
-    assert write_files(PAGE, folder) == ["stages/label_task_kmeans.py", "mela/data/arrays.py"]
+    assert write_files(PAGE, folder) == ["stages/label_task_kmeans.py", "mela/sources/arrays.py"]
     changes = [apply(block.content, folder) for block in blocks(PAGE) if block.language == "diff"]
     assert sorted(changes) == ["backbones.py", "dvc.yaml", "open.py", "params.py", "params.py", "params.py"]
     return folder
@@ -122,8 +122,11 @@ def test_a_line_that_is_missing_would_be_noticed(changed: Path) -> None:
 
 def test_a_new_module_is_part_of_the_code_of_the_stages_that_reach_it(changed: Path) -> None:
     tests = definition(changed)
-    assert {stage for stage in tests.STAGES if "mela.data.arrays.arrays" in tests.reached(stage)} == {"images", "names"}
-    assert "mela.class_means.class_means" in tests.reached("label_task_kmeans")
+    assert {stage for stage in tests.STAGES if "mela.sources.arrays.arrays" in tests.reached(stage)} == {
+        "images",
+        "names",
+    }
+    assert "mela.labeling.task_classes.class_means" in tests.reached("label_task_kmeans")
 
 
 def test_all_of_it_at_once_runs(changed: Path) -> None:

@@ -8,7 +8,7 @@ from scipy import stats
 from torch import Tensor
 from torchvision.transforms.v2 import functional as reference
 
-from mela.augmentation import Augmentation, recolour
+from mela.data.augmentation import Augmentation, recolour
 
 ALL = Augmentation(crop_padding=4, flip=True, jitter=0.4)
 SIGNIFICANT = 1e-3

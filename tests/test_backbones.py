@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela.backbones import Backbone, DropBlock, build_backbone
+from mela.models.backbones import Backbone, DropBlock, build_backbone
 
 RESNET12: dict[str, Any] = {
     "name": "resnet12",

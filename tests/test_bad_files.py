@@ -16,11 +16,11 @@ from safetensors.torch import load_file, save_file
 from shared_bad_input import RERUN, Case, Spoil, cut, one_line_each, params
 from test_labeler_files import tasks
 
-from mela import store
-from mela.labeler import LearnLabeler
-from mela.labeler_files import save_labeler
-from mela.models import KIND
-from stages import paths
+from mela.io import feature_tables, schemas, store
+from mela.labeling.labeler import LearnLabeler
+from mela.labeling.labeler_files import save_labeler
+from mela.models.files import KIND
+from stages.common import paths
 
 
 def table(path: Path, schema: pa.Schema, **columns: Any) -> Spoil:
@@ -36,14 +36,16 @@ def table(path: Path, schema: pa.Schema, **columns: Any) -> Spoil:
 
 
 def nan_features() -> None:
-    ids, features = store.read_features(paths.FEATURES)
+    ids, features = feature_tables.read_features(paths.FEATURES)
     features[7, 3] = np.nan
-    store.write_features(paths.FEATURES, [(ids, features)], features.shape[1], stage="extract", params={})
+    feature_tables.write_features(paths.FEATURES, [(ids, features)], features.shape[1], stage="extract", params={})
 
 
 def fewer_features() -> None:
-    ids, features = store.read_features(paths.FEATURES)
-    store.write_features(paths.FEATURES, [(ids[5:], features[5:])], features.shape[1], stage="extract", params={})
+    ids, features = feature_tables.read_features(paths.FEATURES)
+    feature_tables.write_features(
+        paths.FEATURES, [(ids[5:], features[5:])], features.shape[1], stage="extract", params={}
+    )
 
 
 def unsigned_features() -> None:
@@ -79,7 +81,7 @@ def other_labeler() -> None:
 def shared_image() -> None:
     """An image of the training tasks in the test tasks."""
     seen = int(pd.read_parquet(paths.TRAIN)["image_id"].iloc[0])
-    table(paths.TEST, store.MANIFEST, image_id=lambda rows: rows["image_id"].where(rows.index != 3, seen))()
+    table(paths.TEST, schemas.MANIFEST, image_id=lambda rows: rows["image_id"].where(rows.index != 3, seen))()
 
 
 CASES: dict[str, Case] = {
@@ -127,45 +129,47 @@ CASES: dict[str, Case] = {
     ),
     "labels of unknown images": (
         "pretrain",
-        table(paths.MELA_LABELS, store.LABELS, image_id=lambda rows: rows["image_id"] + 10**6),
+        table(paths.MELA_LABELS, schemas.LABELS, image_id=lambda rows: rows["image_id"] + 10**6),
         r"packed images: expected an image \d+, which a task or label names, got \d+ images; rerun .*",
     ),
     "labels below 0": (
         "pretrain",
-        table(paths.MELA_LABELS, store.LABELS, label=lambda rows: rows["label"] - 1),
+        table(paths.MELA_LABELS, schemas.LABELS, label=lambda rows: rows["label"] - 1),
         r"data/labels/mela.parquet: image \d+: expected one label from 0 to 1599, got -1; rerun .*",
     ),
     "an image with two labels": (
         "pretrain",
         table(
             paths.MELA_LABELS,
-            store.LABELS,
+            schemas.LABELS,
             image_id=lambda rows: rows["image_id"].where(rows.index != 1, rows["image_id"][0]),
         ),
         r"data/labels/mela.parquet: image \d+: expected one label from 0 to 1599, got \d+, \d+; rerun .*",
     ),
     "a label that is missing": (
         "pretrain",
-        table(paths.MELA_LABELS, store.LABELS, label=lambda rows: rows["label"].astype("Int64").where(rows.index != 4)),
+        table(
+            paths.MELA_LABELS, schemas.LABELS, label=lambda rows: rows["label"].astype("Int64").where(rows.index != 4)
+        ),
         "data/labels/mela.parquet: row 4: expected a value in column label, found none; rerun its stage",
     ),
     "no labels": (
         "pretrain",
         lambda: store.write_table(
-            paths.MELA_LABELS, pd.DataFrame(columns=["image_id", "label"]), store.LABELS, stage="label", params={}
+            paths.MELA_LABELS, pd.DataFrame(columns=["image_id", "label"]), schemas.LABELS, stage="label", params={}
         ),
         "pretrain.labels: expected at least 2 global labels to tell apart, got 0",
     ),
     "one label": (
         "pretrain",
-        table(paths.MELA_LABELS, store.LABELS, label=0),
+        table(paths.MELA_LABELS, schemas.LABELS, label=0),
         "pretrain.labels: expected at least 2 global labels to tell apart, got 1",
     ),
     "shares that do not add up": (
         "pretrain",
         lambda: (
             params(pretrain__labels="mela_soft")(),
-            table(paths.SOFT_LABELS, store.SOFT_LABELS, weight=lambda rows: rows["weight"] / 2)(),
+            table(paths.SOFT_LABELS, schemas.SOFT_LABELS, weight=lambda rows: rows["weight"] / 2)(),
         ),
         r"data/labels/mela_soft.parquet: image \d+: expected labels from 0, each once, with positive weights that .*",
     ),
@@ -232,7 +236,7 @@ CASES: dict[str, Case] = {
     "no training tasks": (
         "embed",
         lambda: store.write_table(
-            paths.TRAIN, pd.read_parquet(paths.TRAIN)[:0], store.MANIFEST, stage="manifest", params={}
+            paths.TRAIN, pd.read_parquet(paths.TRAIN)[:0], schemas.MANIFEST, stage="manifest", params={}
         ),
         "train manifest: expected at least one task, found none",
     ),
@@ -279,44 +283,46 @@ CASES: dict[str, Case] = {
     ),
     "a role that nobody knows": (
         "evaluate",
-        table(paths.TEST, store.MANIFEST, role=lambda rows: rows["role"].where(rows.index != 7, "Support")),
+        table(paths.TEST, schemas.MANIFEST, role=lambda rows: rows["role"].where(rows.index != 7, "Support")),
         r"data/manifest/test.parquet: row 7: task 0: expected roles support and query, got another one \(image \d+, .*",
     ),
     "an image twice in a task": (
         "embed",
         table(
             paths.TRAIN,
-            store.MANIFEST,
+            schemas.MANIFEST,
             image_id=lambda rows: rows["image_id"].where(rows.index != 1, rows["image_id"][0]),
         ),
         r"data/manifest/train.parquet: row 1: task 0: expected each image once, got one twice \(.*",
     ),
     "local labels with a gap": (
         "label",
-        table(paths.TRAIN, store.MANIFEST, local_label=lambda rows: rows["local_label"] + 1),
+        table(paths.TRAIN, schemas.MANIFEST, local_label=lambda rows: rows["local_label"] + 1),
         r"data/manifest/train.parquet: row \d+: task 0: expected local labels 0 to ways - 1 of two ways .*",
     ),
     "local labels without end": (
         "score_labels",
-        table(paths.TRAIN, store.MANIFEST, local_label=lambda rows: rows["local_label"].where(rows.index != 0, 2**62)),
+        table(
+            paths.TRAIN, schemas.MANIFEST, local_label=lambda rows: rows["local_label"].where(rows.index != 0, 2**62)
+        ),
         r"data/manifest/train.parquet: row \d+: task 0: expected local labels 0 to ways - 1 of two ways .*",
     ),
     "tasks without queries": (
         "embed",
-        table(paths.TRAIN, store.MANIFEST, role="support"),
+        table(paths.TRAIN, schemas.MANIFEST, role="support"),
         r"data/manifest/train.parquet: row 0: task 0: expected a query image of each local label, got none of one \(.*",
     ),
     "labels of images that nobody knows": (
         "score_labels",
-        table(paths.KMEANS_LABELS, store.LABELS, image_id=lambda rows: rows["image_id"] + 10**6),
+        table(paths.KMEANS_LABELS, schemas.LABELS, image_id=lambda rows: rows["image_id"] + 10**6),
         f"data/labels/kmeans.parquet: image 100.*: expected an image of the training tasks, got another; {RERUN}",
     ),
     "no labels to score": (
         "score_labels",
         lambda: store.write_table(
             paths.MELA_LABELS,
-            store.read_table(paths.MELA_LABELS, store.LABELS).head(0),
-            store.LABELS,
+            store.read_table(paths.MELA_LABELS, schemas.LABELS).head(0),
+            schemas.LABELS,
             stage="t",
             params={},
         ),
@@ -324,12 +330,12 @@ CASES: dict[str, Case] = {
     ),
     "two true classes of an image": (
         "label_oracle",
-        lambda: rewrite(paths.TRUTH, store.TRUTH, lambda rows: pd.concat([rows, rows])),
+        lambda: rewrite(paths.TRUTH, schemas.TRUTH, lambda rows: pd.concat([rows, rows])),
         rf"data/truth.parquet: image \d+: expected one class, got several; {RERUN}",
     ),
     "clusters of other tasks": (
         "score_labels",
-        table(paths.ASSIGNMENTS, store.ASSIGNMENTS, task_id=lambda rows: rows["task_id"] + 1),
+        table(paths.ASSIGNMENTS, schemas.ASSIGNMENTS, task_id=lambda rows: rows["task_id"] + 1),
         r"data/labels/mela_tasks.parquet: expected each of the \d+ task classes .* once, got others .*; rerun label",
     ),
     "no labeler": (

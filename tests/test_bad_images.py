@@ -12,9 +12,9 @@ from conftest import run_stages
 from PIL import Image
 from shared_bad_input import Case, Spoil, cut, fails, folders, one_line_each, params, picture, split_table
 
-from mela import store
+from mela.io import store
 from mela.params import PARAMS
-from stages import paths
+from stages.common import paths
 
 
 def huge() -> None:

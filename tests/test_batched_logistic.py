@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from mela.batched_logistic import TOLERANCE, fit_heads
-from mela.logistic import l2_normalize
+from mela.evaluation.heads import l2_normalize
+from mela.evaluation.logistic import TOLERANCE, fit_heads
 
 Features = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]

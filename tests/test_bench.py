@@ -9,12 +9,12 @@ from conftest import STAGES
 from test_dvc import AFTER_LABEL
 from test_stage_starts import NEEDED
 
-from bench import labeler, scale
-from bench.measure import Timing, Usage, alternate, peak_growth, record
-from bench.mixed_levels import concepts, draw_mixed_tasks, level_targets
-from bench.pipeline import EXPERIMENTS, WITHOUT_TORCH, Round, stage_seconds, training_seconds
-from bench.q_grid import by_q
 from mela.errors import MelaError
+from studies.labels.mixed_levels import concepts, draw_mixed_tasks, level_targets
+from studies.labels.q_grid import by_q
+from studies.speed import labeler, scale
+from studies.speed.measure import Timing, Usage, alternate, peak_growth, record
+from studies.speed.pipeline import EXPERIMENTS, WITHOUT_TORCH, Round, stage_seconds, training_seconds
 
 
 def test_record_gives_the_ratio_and_where_it_was_measured() -> None:

@@ -9,9 +9,9 @@ import pytest
 import torch
 from conftest import ROOT, TINY, run_stages
 
-from bench import gpu
-from bench.training import BATCH, SETTINGS, Images, Setting, ours, plain_network, reference
-from mela.augmentation import Augmentation
+from mela.data.augmentation import Augmentation
+from studies.speed import gpu
+from studies.speed.train_steps import BATCH, SETTINGS, Images, Setting, ours, plain_network, reference
 
 SMALL = {name: replace(setting, steps=2) for name, setting in SETTINGS.items()}
 RESNET = Setting(
@@ -27,7 +27,7 @@ RESNET = Setting(
 @pytest.mark.parametrize("setting", [*SMALL.values(), RESNET], ids=[*SMALL, "resnet12"])
 def test_both_ways_train(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     # this process is not the contender's own: its memory stays as it is
-    monkeypatch.setattr("bench.training.keep_freed_memory", lambda: None)
+    monkeypatch.setattr("studies.speed.train_steps.keep_freed_memory", lambda: None)
     _, curve = ours(setting, "float32")()
     assert curve[0].loss == pytest.approx(torch.tensor(64.0).log().item(), rel=0.5)
     assert 1 < reference(setting, 0)() / setting.steps < 10
@@ -65,7 +65,7 @@ def test_a_preset_runs_stage_by_stage(tmp_path: Path, monkeypatch: pytest.Monkey
             patch.chdir(cwd)
             run_stages(command[-1].removeprefix("stages."))
 
-    monkeypatch.setattr("bench.gpu.subprocess.run", run)
+    monkeypatch.setattr("studies.speed.gpu.subprocess.run", run)
     taken = gpu.run_preset(tmp_path, preset=ROOT / "presets/glyphs.yaml", changes=TINY, project=ROOT)
     assert list(taken) == gpu.STAGES
     # to a tenth of a second
@@ -80,4 +80,4 @@ def test_without_a_gpu_the_gpu_part_says_so(
     with pytest.raises(gpu.typer.Exit) as caught:
         gpu.main()
     assert caught.value.exit_code == 1
-    assert capsys.readouterr().err == "bench.gpu: no GPU on this machine, nothing measured\n"
+    assert capsys.readouterr().err == "studies.speed.gpu: no GPU on this machine, nothing measured\n"

@@ -26,23 +26,27 @@ from shared_matrix import write_matrix
 from test_benchmark_definition import MATRIX, STAGES, filled
 from torch import Tensor
 
-from bench import distill_seeds, embed_rates, label_lengths, label_trials, method_rates, variants
-from bench.environment import for_clone
-from benchmark import meta_test, settings, tables, tasks, unlabeled
+from benchmark import settings
+from benchmark.comparison import read_heads, read_results
 from benchmark.matrix import Matrix
 from benchmark.places import CURVE, MODEL
-from mela import store
-from mela.comparison import read_heads, read_results
+from benchmark.report import tables
+from benchmark.stages import evaluate_on_tasks as meta_test
+from benchmark.stages import train_on_images as unlabeled
+from benchmark.stages import train_on_tasks as tasks
 from mela.errors import DivergedError, MelaError
-from mela.heads import HEADS
-from mela.label_learner import LabelLearner
-from mela.method import find_method
+from mela.evaluation.heads import HEADS
+from mela.io import schemas, store
+from mela.learners.base import LabelLearner
+from mela.methods import find_method
 from mela.methods.moco import MoCo
 from mela.params import MethodsParams
 from stages import code as stage_of_code
-from stages.checkpoints import checkpoint as stages_checkpoint
+from stages.common.checkpoints import checkpoint as stages_checkpoint
 from stages.definitions.files import OF_BENCHMARK
 from stages.definitions.reaching import Code
+from studies.clones import for_clone
+from studies.training import distill_seeds, embed_rates, label_lengths, label_trials, method_rates, variants
 
 TRAINING = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 20}
 TUNING = {"tuning.epochs": 1, "tuning.milestones": [], "tuning.tasks_per_epoch": 10}
@@ -223,19 +227,19 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     assert (mela["difference"] == 0).all()
 
 
-@pytest.mark.parametrize("script", ["tasks", "labels", "unlabeled"])
+@pytest.mark.parametrize("script", ["train_on_tasks", "train_on_labels", "train_on_images"])
 def test_trainings_are_not_shared_by_processes(ran: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.chdir(ran)
     shutil.copy("benchmark/runs/tiny/seed3/params.yaml", "shared.yaml")
     change(Path("shared.yaml"), {"runtime.processes": 2})
     folder = Path("benchmark/runs/tiny")
     data = {
-        "tasks": {"method": "protonet", "train": folder / "train.parquet"},
-        "labels": {"method": "rfs", "labels": folder / "seed3/labels/merged.parquet"},
-        "unlabeled": {"method": "moco", "listing": folder / "listing.parquet"},
+        "train_on_tasks": {"method": "protonet", "train": folder / "train.parquet"},
+        "train_on_labels": {"method": "rfs", "labels": folder / "seed3/labels/merged.parquet"},
+        "train_on_images": {"method": "moco", "listing": folder / "listing.parquet"},
     }[script]
     with pytest.raises(MelaError, match=r"^runtime.processes: expected 1 in the benchmark, got 2; run cells"):
-        import_module(f"benchmark.{script}").main(
+        import_module(f"benchmark.stages.{script}").main(
             **data, images=folder / "images.npy", params=Path("shared.yaml"), out=Path("never")
         )
     assert not Path("never").exists()
@@ -266,7 +270,7 @@ def test_a_data_set_may_have_a_learning_rate_of_its_own(ran: Path, monkeypatch: 
         kept.append(blocks)
         return stages_checkpoint(name, blocks, *more)
 
-    monkeypatch.setattr("benchmark.training.checkpoint", checkpoint)
+    monkeypatch.setattr("benchmark.stages.common.checkpoint", checkpoint)
 
     def train(method: str, out: str, start: str | None = None) -> tuple[bytes, list[float]]:
         tasks.main(
@@ -504,7 +508,7 @@ def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.Monke
         rows = pd.concat(parts, ignore_index=True)
         path = Path(f"benchmark/results/odd/seed0/{system}.parquet")
         path.parent.mkdir(parents=True, exist_ok=True)
-        store.write_table(path, rows, store.RESULTS, stage="test", params={})
+        store.write_table(path, rows, schemas.RESULTS, stage="test", params={})
 
     write("initial", **{"1_shot": 1200, "3_shot": 3})
     write("protonet", **{"1_shot": 1200})
@@ -524,14 +528,14 @@ def test_few_test_tasks(
     """A setting that one task allows has no interval, and is left out; fewer than two tasks are an error."""
     monkeypatch.chdir(ran)
     folder = Path("benchmark/runs/tiny")
-    rows = store.read_table(folder / "test.parquet", store.MANIFEST)
+    rows = store.read_table(folder / "test.parquet", schemas.MANIFEST)
     params = shutil.copy(folder / "seed3/params.yaml", tmp_path / "params.yaml")
     first, second = rows["task_id"].unique()[:2]
     support = rows["role"] == "support"
     nth = rows[support].groupby(["task_id", "local_label"]).cumcount().reindex(rows.index, fill_value=0)
 
     def measure(chosen: pd.DataFrame) -> set[str]:
-        store.write_table(tmp_path / "test.parquet", chosen, store.MANIFEST, stage="test", params={})
+        store.write_table(tmp_path / "test.parquet", chosen, schemas.MANIFEST, stage="test", params={})
         meta_test.main(
             images=folder / "images.npy",
             train=folder / "train.parquet",
@@ -541,8 +545,8 @@ def test_few_test_tasks(
             out=tmp_path / "own.parquet",
             heads=tmp_path / "heads.csv",
         )
-        heads = store.read_csv(tmp_path / "heads.csv", store.HEADS)
-        own = store.read_table(tmp_path / "own.parquet", store.RESULTS)
+        heads = store.read_csv(tmp_path / "heads.csv", schemas.HEADS)
+        own = store.read_table(tmp_path / "own.parquet", schemas.RESULTS)
         assert set(own["setting"]) == {name for name in heads["setting"] if not name.endswith("x")}
         return set(own["setting"])
 
@@ -618,7 +622,7 @@ def test_the_code_of_each_script_and_method_in_a_file(tmp_path: Path, monkeypatc
 
     before = written()
     for name in ("ridge", "mixing"):
-        path = Path(f"mela/{name}.py")
+        path = Path(f"mela/learners/{name}.py")
         tree = ast.parse(path.read_text())
         for statement in tree.body:
             if isinstance(statement, ast.FunctionDef):
@@ -631,12 +635,17 @@ def test_the_code_of_each_script_and_method_in_a_file(tmp_path: Path, monkeypatc
     of_ridge = {"embed", "methods/r2d2", "methods/metaoptnet_ridge"}
     of_mixing = {"methods/mixup", "methods/s2m2"}
     assert {name for name in after if before[name] != after[name]} >= of_ridge | of_mixing
-    assert not {name for name in after if before[name] != after[name]} & {"tasks", "labels", "methods/maml", "label"}
+    assert not {name for name in after if before[name] != after[name]} & {
+        "train_on_tasks",
+        "train_on_labels",
+        "methods/maml",
+        "label",
+    }
 
 
 def test_no_cell_of_another_schema(tmp_path: Path) -> None:
     path = tmp_path / "glyphs/seed0/initial.parquet"
     rows = pd.DataFrame({"image_id": [1], "label": [2]})
-    store.write_table(path, rows, store.LABELS, stage="test", params={})
+    store.write_table(path, rows, schemas.LABELS, stage="test", params={})
     with pytest.raises(MelaError, match=r"initial.parquet: expected columns \(task_id: int64, setting"):
         read_results(tmp_path, "glyphs")

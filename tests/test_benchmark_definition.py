@@ -13,9 +13,9 @@ from test_pipeline_definition import ROOT, imported_modules
 
 from benchmark.matrix import SEES, Matrix
 from benchmark.systems import group, require, title
-from mela import store
 from mela.errors import MelaError
-from mela.method import find_method, method_names
+from mela.io import schemas
+from mela.methods import find_method, method_names
 from mela.params import (
     BLOCKS,
     EXTRA_BLOCKS,
@@ -30,7 +30,7 @@ from mela.params import (
     TuningParams,
     check_document,
 )
-from mela.published import SYSTEMS
+from mela.reporting.published import SYSTEMS
 from stages.definitions.files import OF_BENCHMARK
 from stages.definitions.reaching import Code
 
@@ -108,10 +108,10 @@ def test_the_stage_in_front_writes_the_code_of_all_scripts_and_methods() -> None
 @pytest.mark.parametrize(
     ("name", "stages"),
     [
-        ("mela.labeler.LearnLabeler", {"label"}),
+        ("mela.labeling.labeler.LearnLabeler", {"label"}),
         ("mela.params.LabelerParams", {"label", "settings"}),
         ("mela.params.TuningParams", {"tasks", "tuned", "settings"}),
-        ("mela.ridge.ridge_query_losses", {"embed"}),
+        ("mela.learners.ridge.ridge_query_losses", {"embed"}),
         ("mela.errors.MelaError", {*STAGES}),
     ],
 )
@@ -153,7 +153,7 @@ def test_what_a_method_may_see(stage: str) -> None:
     if stage == "unlabeled":
         seen = {Path(file).name for file in listed(stage, "deps") if not file.startswith("runs/code/")}
         assert seen == {"images.npy", "listing.parquet"}, "images are all that it sees"
-        assert store.LISTING.names == ["image_id"]
+        assert schemas.LISTING.names == ["image_id"]
     for name, kind in SEES.items():
         assert {find_method(method).sees for method in PARAMS[name]} == {kind}
 

@@ -20,13 +20,13 @@ from test_adding_a_method import apply
 from test_benchmark import ask, copy_project
 from test_own_data_docs import draw
 
-from bench.environment import for_clone
-from benchmark import tables
 from benchmark.outdated import LEGEND, MARK, read_outdated
 from benchmark.places import MODEL
+from benchmark.report import tables
 from mela.errors import MelaError
-from mela.learned import load_learned
 from mela.params import LabelerParams, MethodsParams, RatesParams, TaskParams, TuningParams
+from mela.training.learner_files import load_learned
+from studies.clones import for_clone
 
 PAGE = "docs/methods.md"
 DATA = Path("benchmark/data/mine.yaml")
@@ -93,7 +93,7 @@ def test_nothing_asks_for_true_classes(mine: Path) -> None:
 
 
 def test_the_table_has_the_shots_that_there_are(mine: Path) -> None:
-    told = ask(sys.executable, "-m", "benchmark.tables", where=mine)
+    told = ask(sys.executable, "-m", "benchmark.report.tables", where=mine)
     assert "2 systems on mine" in told
     page = (mine / "docs/systems.md").read_text(encoding="utf-8")
     assert "| system | 1-shot | 2-shot | 1-shot - merged | 2-shot - merged | tasks | seeds | training |" in page
@@ -145,32 +145,32 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, tmp_path
     touch(method, "ProtoNet")
     assert cells_due(folder, "--mark") - others == {"test_tasks@protonet-mine-0"}
     assert read_outdated(folder / "benchmark/results") == {("mine", "protonet")}
-    ask(sys.executable, "-m", "benchmark.tables", where=folder)
+    ask(sys.executable, "-m", "benchmark.report.tables", where=folder)
     page = (folder / "docs/systems.md").read_text(encoding="utf-8")
     assert f"\n| ProtoNet {MARK} | " in page
     assert re.search(rf"\| MeLa \(merged\) - ProtoNet \| [^|]*{MARK} \|\n", page)
     assert f"\n{LEGEND}" in page
     method.write_text(text, encoding="utf-8")
     assert cells_due(folder, "--mark") == others
-    ask(sys.executable, "-m", "benchmark.tables", where=folder)
+    ask(sys.executable, "-m", "benchmark.report.tables", where=folder)
     assert MARK not in (folder / "docs/systems.md").read_text(encoding="utf-8")
     change(folder / DATA, {"rates.protonet": 0.001})
     assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}, "a rate is that of one method"
     change(folder / DATA, {"rates.protonet": None, "rates.feat": 0.0001})
     assert cells_due(folder) == others
     change(folder / DATA, {"rates.feat": None})
-    touch(folder / "mela/labeler.py", "LearnLabeler")
+    touch(folder / "mela/labeling/labeler.py", "LearnLabeler")
     assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"}
-    shutil.copy(mine / "mela/labeler.py", folder / "mela/labeler.py")
+    shutil.copy(mine / "mela/labeling/labeler.py", folder / "mela/labeling/labeler.py")
     change(folder / DATA, {"pretrain.epochs": 2})
     assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0"}
     change(folder / DATA, {"pretrain.epochs": 1, "labeler.q": 3.0})
     assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"}
     change(folder / DATA, {"labeler.q": LabelerParams.read(mine / DATA).q})
     assert cells_due(folder) == others
-    touch(folder / "mela/learner.py", "Learner")
+    touch(folder / "mela/learners/base.py", "Learner")
     assert cells_due(folder) - others >= {"test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0"}
-    shutil.copy(mine / "mela/learner.py", folder / "mela/learner.py")
+    shutil.copy(mine / "mela/learners/base.py", folder / "mela/learners/base.py")
     result = folder / "benchmark/results/mine/seed0/protonet.parquet"
     for spoil in (lambda: result.write_bytes(result.read_bytes()[:-1]), result.unlink):
         spoil()

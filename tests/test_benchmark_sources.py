@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mela.data import benchmarks
-from mela.data.benchmarks import cifar_fs, fc100, omniglot, split_of_classes
-from mela.data.cifar_archive import unpickle
-from mela.data.source import ImageSource
 from mela.errors import MelaError
+from mela.sources import benchmarks
+from mela.sources.benchmarks import cifar_fs, fc100, omniglot, split_of_classes
+from mela.sources.cifar_archive import unpickle
+from mela.sources.source import ImageSource
 
 CHARACTERS = {"background/Latin/character01": "train", "evaluation/Tengwar/character02": "test"}
 DRAWINGS = 2
@@ -251,7 +251,7 @@ def test_cifar_is_fetched_where_it_is_not_whole(tmp_path: Path, spoil: str, monk
         fetched.append(url)
         path.write_bytes(archive.read_bytes())
 
-    monkeypatch.setattr("mela.data.cifar_archive.fetch", fetch)
+    monkeypatch.setattr("mela.sources.cifar_archive.fetch", fetch)
     if spoil:
         (root / CIFAR100.base_folder / spoil).write_bytes(b"half")
     if spoil:
@@ -356,7 +356,7 @@ def test_archives_do_not_leave_their_folder(tmp_path: Path, name: str, monkeypat
 def test_torchvision_is_imported_only_for_its_archives(tmp_path: Path) -> None:
     code = (
         "import pathlib, sys\n"
-        "from mela.data.benchmarks import cifar_fs\n"
+        "from mela.sources.benchmarks import cifar_fs\n"
         "from mela.errors import MelaError\n"
         f"try: cifar_fs(pathlib.Path({str(tmp_path)!r}))\n"
         "except MelaError: sys.exit('torchvision' in sys.modules)\n"

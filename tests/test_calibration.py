@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mela.calibration import (
+from mela.data.episodes import TaskGroup
+from mela.errors import MelaError
+from mela.evaluation.calibration import (
     Part,
     QueryLogits,
     calibration_error,
@@ -14,9 +16,7 @@ from mela.calibration import (
     log_probabilities,
     negative_log_likelihood,
 )
-from mela.errors import MelaError
-from mela.flat_tasks import TaskGroup
-from mela.temperatures import NAME, Temperatures, read_temperatures, write_temperatures
+from mela.evaluation.temperatures import NAME, Temperatures, read_temperatures, write_temperatures
 
 
 def drawn(seed: int, temperature: float, *, tasks: int = 40, ways: int = 5, queries: int = 75) -> Part:

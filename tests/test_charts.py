@@ -8,8 +8,8 @@ import pytest
 from test_benchmark_definition import MATRIX
 from test_comparison import results
 
-from benchmark import charts
-from mela.comparison import summarize_systems
+from benchmark.comparison import summarize_systems
+from benchmark.report import charts
 
 
 @pytest.fixture

@@ -19,30 +19,28 @@ from conftest import ROOT, change, run_stages
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela import store
-from mela.augmentation import Augmentation
-from mela.backbones import build_backbone
-from mela.checkpoints import Checkpoint, fingerprint, steady
-from mela.compute import Compute
-from mela.embedding import train_embedding
-from mela.episodes import Episodes
+from mela.data.augmentation import Augmentation
+from mela.data.episodes import Episodes
 from mela.errors import MelaError
-from mela.image_training import train_without_labels
-from mela.label_training import train_on_labels
-from mela.meta_training import train_on_tasks
+from mela.io import schemas, store
 from mela.methods.feat import FEAT
 from mela.methods.moco import MoCo
 from mela.methods.s2m2 import S2M2Learner
+from mela.models.backbones import build_backbone
 from mela.params import AugmentParams, EmbedParams, ModelParams
-from mela.pretraining import pretrain
-from mela.progress import Progress
-from mela.seeding import seeded
-from mela.targets import Targets
-from mela.team import Team
-from mela.training import Epoch, Part, Schedule, Training, fit, shuffled_batches
-from mela.usage import measured
-from stages import paths
-from stages.checkpoints import checkpoint
+from mela.runtime.compute import Compute
+from mela.runtime.seeding import seeded
+from mela.runtime.team import Team
+from mela.runtime.usage import measured
+from mela.training.checkpoint import Checkpoint, fingerprint, steady
+from mela.training.embeddings import pretrain, train_embedding
+from mela.training.loop import Epoch, Part, Schedule, Training, fit, shuffled_batches
+from mela.training.on_images import train_on_labels, train_without_labels
+from mela.training.on_tasks import train_on_tasks
+from mela.training.resume import Progress
+from mela.training.targets import Targets
+from stages.common import paths
+from stages.common.checkpoints import checkpoint
 
 SCHEDULE = Schedule(epochs=4, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[1, 3], decay=0.5)
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
@@ -233,9 +231,9 @@ def test_without_an_interruption_a_checkpoint_changes_nothing(tmp_path: Path) ->
 def test_time_and_memory_before_an_interruption_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second passes with every look at the clock: where a block begins and ends, and for each state."""
     seconds = count()
-    monkeypatch.setattr("mela.usage.time.time", lambda: float(next(seconds)))
+    monkeypatch.setattr("mela.runtime.usage.time.time", lambda: float(next(seconds)))
     memory = iter([5, 7, 6, 6, 2, 2])
-    monkeypatch.setattr("mela.usage._peak", lambda: next(memory))
+    monkeypatch.setattr("mela.runtime.usage._peak", lambda: next(memory))
     path = tmp_path / "state"
     with pytest.raises(StoppedError), measured() as first:
         small(stopping(path, 1))
@@ -254,7 +252,7 @@ def test_time_and_memory_before_an_interruption_count(tmp_path: Path, monkeypatc
 def test_states_are_an_interval_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second passes with every look at the clock: one for each step, and one for each state that is written."""
     seconds = count()
-    monkeypatch.setattr("mela.checkpoints.time.monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr("mela.training.checkpoint.time.monotonic", lambda: float(next(seconds)))
     written = []
 
     class Noting(Checkpoint):
@@ -318,13 +316,13 @@ def test_a_fingerprint_is_of_all_that_decides(tmp_path: Path, monkeypatch: pytes
     }
     assert len(found) == 5
     assert fingerprint({"embed": {"seed": 0}}, one) in found
-    monkeypatch.setattr("mela.checkpoints.torch.__version__", "0.1")
+    monkeypatch.setattr("mela.training.checkpoint.torch.__version__", "0.1")
     assert fingerprint({"embed": {"seed": 0}}, one) not in found
     monkeypatch.undo()
     assert fingerprint({"embed": {"seed": 0}}, one) in found
     code = tmp_path / "training.py"
     code.write_text("changed")
-    monkeypatch.setattr(sys.modules["mela.training"].__spec__, "origin", str(code))
+    monkeypatch.setattr(sys.modules["mela.training.loop"].__spec__, "origin", str(code))
     assert fingerprint({"embed": {"seed": 0}}, one) not in found
 
 
@@ -375,7 +373,7 @@ SAVING = """
 import os, signal
 from itertools import count
 from pathlib import Path
-from mela.checkpoints import Checkpoint
+from mela.training.checkpoint import Checkpoint
 
 save, number = Checkpoint.save, count(1)
 def saving(*arguments):
@@ -458,7 +456,7 @@ def kept() -> list[Path]:
 
 # what one process does, one after the other, with the names of the states that are there between
 OTHERS_FIRST = """
-from mela.output import speak
+from mela.runtime.console import speak
 speak()
 {other}
 print(*sorted(os.listdir(".checkpoints")))
@@ -509,7 +507,7 @@ def test_other_labels_are_another_training(project: Path) -> None:
     table = pd.read_parquet(paths.ORACLE_LABELS)
     paths.ORACLE_LABELS.rename("before.parquet")
     swapped = table.assign(label=table["label"].max() - table["label"])
-    store.write_table(paths.ORACLE_LABELS, swapped, store.LABELS, stage="label_oracle", params={})
+    store.write_table(paths.ORACLE_LABELS, swapped, schemas.LABELS, stage="label_oracle", params={})
     calls = OTHERS_FIRST.format(other="main()", restore=f"os.replace('before.parquet', '{paths.ORACLE_LABELS}')")
     other, _, own = run("pretrain", calls).partition(f"{found.name}\n")
     assert other.count("pretrain: epoch") == own.count("pretrain: epoch") == 2

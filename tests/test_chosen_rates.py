@@ -8,14 +8,14 @@ import pytest
 from conftest import ROOT
 from shared_matrix import write_matrix
 
-from bench import chosen_rates
-from bench.chosen_rates import GRID, choose, entry, measured, read_table, with_rates
 from benchmark import settings
 from benchmark.matrix import Matrix
 from benchmark.systems import title
 from mela.errors import MelaError
-from mela.method import find_method
+from mela.methods import find_method
 from mela.params import RatesParams
+from studies.training import chosen_rates
+from studies.training.chosen_rates import GRID, choose, entry, measured, read_table, with_rates
 
 DATA = sorted((ROOT / "benchmark/data").glob("*.yaml"))
 METHODS = Matrix.read(ROOT / "benchmark/params.yaml").task_methods
@@ -111,7 +111,9 @@ def test_only_rows_of_the_method_as_it_is_count(tmp_path: Path) -> None:
 
 
 def test_the_table_may_not_be_there(tmp_path: Path) -> None:
-    with pytest.raises(MelaError, match=r"rates.csv: no such file; run python -m bench.method_rates, or name the tab"):
+    with pytest.raises(
+        MelaError, match=r"rates.csv: no such file; run python -m studies.training.method_rates, or name the tab"
+    ):
         read_table(tmp_path / "rates.csv")
 
 
@@ -131,8 +133,8 @@ def test_choices_are_told_and_written(
     said = capsys.readouterr().out
     assert "tiny frn: 0.0001 in place of 0.003 (49.9 / 60.0 at 0.0001, " in said
     assert "tiny feat: not chosen yet, so 0.001, its own (50.0 / 60.0 at 0.0003, " in said
-    assert "missing: python -m bench.method_rates --data tiny --methods frn --adam 0.00003\n" in said
-    assert "missing: python -m bench.method_rates --data tiny --methods feat --adam 0.003\n" in said
+    assert "missing: python -m studies.training.method_rates --data tiny --methods frn --adam 0.00003\n" in said
+    assert "missing: python -m studies.training.method_rates --data tiny --methods feat --adam 0.003\n" in said
     assert "--methods protonet --adam 0.0003 --adam 0.001 --adam 0.003\n" in said
     assert said.endswith("benchmark/data/tiny.yaml have other rates; --write puts these in\n")
     assert path.read_text(encoding="utf-8") == before

@@ -12,11 +12,12 @@ from conftest import change, run_stages
 from markdown_it import MarkdownIt
 from shared_people import PEOPLE, draw_people
 
-from mela import cli, store
-from mela.names import IMAGE_NAMES, LISTING
-from mela.provenance import provenance
-from mela.text_tables import read_text_csv
-from stages import paths
+from mela.cli import main as cli
+from mela.inference.provenance import provenance
+from mela.io import store
+from mela.io.names import IMAGE_NAMES, LISTING
+from mela.io.text_tables import read_text_csv
+from stages.common import paths
 
 CLASSES = "new classes"
 TASKS = "new tasks (their classes may occur in training)"

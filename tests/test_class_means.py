@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mela import task_samples
-from mela.class_means import class_means
-from mela.task_samples import group_samples
+from mela.labeling import task_classes as task_samples
+from mela.labeling.task_classes import class_means, group_samples
 
 
 @pytest.mark.parametrize("block", [2, 7, 4096])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from mela.class_sizes import EVENNESS, evenness, log_number, log_sizes, one_fewer
+from mela.labeling.size_prior import EVENNESS, evenness, log_number, log_sizes, one_fewer
 
 
 def partitions(n: int) -> Iterator[list[int]]:

@@ -20,17 +20,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from test_stage_starts import SLOW, modules_after
 
-from mela import FewShotClassifier, pictures, store
-from mela.augmentation import Augmentation
-from mela.backbones import build_backbone
-from mela.data.files import open_image
-from mela.data.packing import to_array
-from mela.episodes import Episode, Episodes
+from mela import FewShotClassifier
+from mela.data.augmentation import Augmentation
+from mela.data.episodes import Episode, Episodes
 from mela.errors import MelaError
-from mela.extraction import extract_features
-from mela.logistic import l2_normalize
-from mela.models import save_model
-from mela.temperatures import write_temperatures
+from mela.evaluation.heads import l2_normalize
+from mela.evaluation.temperatures import write_temperatures
+from mela.inference import user_images as pictures
+from mela.io import feature_tables, schemas, store
+from mela.models.backbones import build_backbone
+from mela.models.features import extract_features
+from mela.models.files import save_model
+from mela.sources.image_files import open_image
+from mela.sources.packing import to_array
 
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
 LABELS = np.array(["oak", "ash", "elm"]).repeat(4)
@@ -88,8 +90,8 @@ def test_the_package_offers_it_without_importing_torch() -> None:
 def test_accuracies_are_those_of_the_stage_evaluate(finished: Path) -> None:
     """On every frozen test task, in both settings."""
     images = store.open_images(finished / "data/images/images.npy")
-    tasks = Episodes(store.read_table(finished / "data/manifest/test.parquet", store.MANIFEST))
-    measured = store.read_table(finished / "results/evaluate/per_task.parquet", store.ACCURACIES)
+    tasks = Episodes(store.read_table(finished / "data/manifest/test.parquet", schemas.MANIFEST))
+    measured = store.read_table(finished / "results/evaluate/per_task.parquet", schemas.ACCURACIES)
     for name, file in {"initial": "initial", "mela": "final"}.items():
         classifier = FewShotClassifier.load(finished / f"models/{file}.safetensors", "cpu")
         rows = measured[(measured["split"] == "test") & (measured["model"] == name)]
@@ -130,7 +132,7 @@ def test_probabilities_are_those_of_scikit_learn(model: Path) -> None:
 
 def test_features_are_those_of_the_stage_extract(finished: Path) -> None:
     images = store.open_images(finished / "data/images/images.npy")
-    ids, features = store.read_features(finished / "data/features.parquet")
+    ids, features = feature_tables.read_features(finished / "data/features.parquet")
     found = FewShotClassifier.load(finished / "models/initial.safetensors", "cpu").transform(images[ids])
     np.testing.assert_array_equal(found, features)
 
@@ -261,7 +263,7 @@ def test_no_more_than_a_block_of_queries_is_in_memory(model: Path, monkeypatch: 
 
     classifier = fitted(model)
     monkeypatch.setattr(pictures, "_opened", opened)
-    monkeypatch.setattr("mela.picture_model.extract_features", extracted)
+    monkeypatch.setattr("mela.inference.embedding.extract_features", extracted)
     classifier.predict(list(QUERIES[:7]))
     assert order == [*["image"] * 3, "features"] * 2 + ["image", "features"]
 

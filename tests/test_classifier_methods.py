@@ -17,14 +17,18 @@ from test_classifier import accuracy
 from test_embedding import IMAGES, N_CLASSES, PER_CLASS, episodes
 from test_predict import run, save
 
-from mela import FewShotClassifier, cli, exporting, picture_model, pictures
-from mela.augmentation import Augmentation
-from mela.backbones import build_backbone
+from mela import FewShotClassifier
+from mela.cli import main as cli
+from mela.data.augmentation import Augmentation
 from mela.errors import MelaError
-from mela.learned import save_learner
-from mela.meta_test import own_rule
-from mela.method import find_method, method_names
-from mela.models import save_model
+from mela.evaluation.rules import own_rule
+from mela.inference import embedding as picture_model
+from mela.inference import export as exporting
+from mela.inference import user_images as pictures
+from mela.methods import find_method, method_names
+from mela.models.backbones import build_backbone
+from mela.models.files import save_model
+from mela.training.learner_files import save_learner
 
 CONFIGURATION: dict[str, Any] = {
     "name": "conv4",

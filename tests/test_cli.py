@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mela import cli
-from mela.data import benchmarks
+from mela.cli import main as cli
 from mela.params import DataParams
+from mela.sources import benchmarks
 
 ROOT = Path(__file__).parents[1]
 OLD = "# edited by hand\n"
@@ -31,7 +31,7 @@ def sandbox(tmp_path: Path) -> Path:
 
 def started(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    command = [sys.executable, "-W", "error", "-c", "from mela.cli import main; main()", *arguments]
+    command = [sys.executable, "-W", "error", "-c", "from mela.cli.main import main; main()", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmark import tables
-from mela.comparison import Measured, measured, seeds_of, summarize_systems
+from benchmark.comparison import Measured, measured, seeds_of, summarize_systems
+from benchmark.report import tables
 from mela.errors import MelaError
-from mela.intervals import Interval
+from mela.evaluation.intervals import Interval
 
 
 def results(accuracies: dict[str, list[list[float]]]) -> pd.DataFrame:

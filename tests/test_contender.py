@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.contender import compete
-from bench.measure import Timing
+from studies.speed.contender import compete
+from studies.speed.measure import Timing
 
 
 def sleeper(seconds: float, log: str) -> Callable[[], None]:

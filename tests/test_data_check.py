@@ -22,11 +22,9 @@ from ruamel.yaml import YAML
 
 import stages.images
 import stages.manifest
-from mela import cli, store
-from mela.data.inspection import inspect
-from mela.data.layout import find_layout
-from mela.data.suggestion import fill_preset, suggest
+from mela.cli import main as cli
 from mela.errors import MelaError
+from mela.io import schemas, store
 from mela.params import (
     DataParams,
     EmbedParams,
@@ -36,6 +34,9 @@ from mela.params import (
     TuningParams,
     check_document,
 )
+from mela.sources.check.inspect import inspect
+from mela.sources.check.layout import find_layout
+from mela.sources.check.suggest import fill_preset, suggest
 
 PRESET, BENCHMARK = ROOT / "presets/glyphs.yaml", ROOT / "benchmark/data/glyphs.yaml"
 
@@ -270,7 +271,7 @@ def test_errors_are_told_whatever_becomes_of_the_description(monkeypatch: pytest
     def fail(*_: object) -> str:
         raise MelaError("description: this cannot be described")
 
-    monkeypatch.setattr("mela.data.description._line", fail)
+    monkeypatch.setattr("mela.sources.check.describe._line", fail)
     done = check("mine", "--as", "tasks", "--details", "found")
     assert (done.status, done.err) == (1, "error: description: this cannot be described\n")
     assert done.errors() == [f"mine, folder 'p0/l0': {NONE}"]
@@ -507,12 +508,12 @@ def test_the_check_and_the_stages_agree(files: dict[str, bytes], asked: str | No
 
 def check_budget(folder: Path, params: Path) -> None:
     """Methods on tasks see as many images as both trainings of MeLa, up to half an epoch, if that is not too little."""
-    train = store.read_table(folder / "train.parquet", store.MANIFEST)
+    train = store.read_table(folder / "train.parquet", schemas.MANIFEST)
     n_tasks = train["task_id"].nunique()
     embed, methods, tuning = (block.read(params) for block in (EmbedParams, MethodsParams, TuningParams))
     assert 1 <= methods.tasks_per_epoch == tuning.tasks_per_epoch <= n_tasks
     if DataParams.read(params).name == "folder":
-        index = store.read_table(folder / "index.parquet", store.INDEX)
+        index = store.read_table(folder / "index.parquet", schemas.INDEX)
         images = int((index["split"] == "train").sum())
     else:
         images = train["image_id"].nunique()
@@ -533,7 +534,7 @@ def run_both(folder: Path, params: Path) -> str | None:
             stages.manifest.main(params, **made)
     except MelaError as error:
         return str(error)
-    assert len(store.read_table(made["train"], store.MANIFEST))
+    assert len(store.read_table(made["train"], schemas.MANIFEST))
     return None
 
 

@@ -6,12 +6,12 @@ import sys
 import pytest
 import torch
 
-from mela.device import choose_device
 from mela.errors import MelaError
+from mela.runtime.device import choose_device
 
 MEMORY = """
 import resource, torch
-from mela.device import keep_freed_memory
+from mela.runtime.device import keep_freed_memory
 if {keep}: keep_freed_memory()
 def step():
     maps = [torch.ones(2**n) for n in (22, 21, 22, 20, 23)]
@@ -26,7 +26,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 def keeps(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Holds True when this process was told to keep freed memory, which it is not."""
     told: list[bool] = []
-    monkeypatch.setattr("mela.device.keep_freed_memory", lambda: told.append(True))
+    monkeypatch.setattr("mela.runtime.device.keep_freed_memory", lambda: told.append(True))
     return told
 
 

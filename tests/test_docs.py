@@ -39,7 +39,7 @@ from shared_docs import (
 )
 from test_pipeline_definition import STAGES, listed
 
-from mela.cli import app
+from mela.cli.main import app
 from mela.params import BLOCKS
 
 PARAMS: dict[str, Any] = YAML(typ="safe").load((ROOT / "params.yaml").read_text(encoding="utf-8"))
@@ -176,7 +176,7 @@ def _uv(command: str, arguments: list[str]) -> None:
 CHECKS: dict[str, Callable[[str, list[str]], None]] = {
     "make": _make,
     "dvc": _dvc,
-    "bench": _bench,
+    "studies": _bench,
     "mela": _mela,
     "torchrun": _torchrun,
     "pytest": _pytest,
@@ -200,8 +200,8 @@ def test_what_is_not_run_would_be_understood(command: str) -> None:
         "dvc exp run -S labeler.q=-1",
         "dvc exp run -S pretrain.labels=others",
         "dvc exp run --queue -S labeler.q=4.5,x",
-        "python -m bench.nothing",
-        "python -m bench.label_weights --nothing 1",
+        "python -m studies.nothing",
+        "python -m studies.labels.weights --nothing 1",
         "mela downloads cifar100",
         "mela download",
         "torchrun --nodes 2 -m stages.pretrain",
@@ -309,7 +309,7 @@ def test_a_broken_link_would_be_noticed() -> None:
 
 
 def test_the_commands_page_is_what_the_program_says(tmp_path: Path) -> None:
-    make = ["typer", "mela.cli", "utils", "docs", "--name", "mela", "--title", "Commands", "--output"]
+    make = ["typer", "mela.cli.main", "utils", "docs", "--name", "mela", "--title", "Commands", "--output"]
     made = tmp_path / "commands.md"
     subprocess.run([sys.executable, "-m", *make, str(made)], cwd=ROOT, check=True, capture_output=True)
     same = made.read_bytes() == (ROOT / "docs/commands.md").read_bytes()
@@ -431,5 +431,10 @@ def test_sections_of_the_readme_formulas_and_docstrings_are_shown(site: Path) ->
     assert "<math" in reference
     assert ":math:" not in re.sub("<[^>]*>", "", reference)
     assert ".. math::" not in reference
-    for name in ("mela.FewShotClassifier", "mela.labeler.LearnLabeler", "mela.ridge.ridge", "mela.intervals.Interval"):
+    for name in (
+        "mela.FewShotClassifier",
+        "mela.LearnLabeler",
+        "mela.learners.ridge.ridge",
+        "mela.evaluation.intervals.Interval",
+    ):
         assert f'id="{name}"' in reference, name

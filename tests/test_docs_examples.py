@@ -14,7 +14,8 @@ from conftest import ROOT
 from PIL import Image
 from shared_docs import MELA, PYTHON, blocks
 
-from mela import cli, store
+from mela.cli import main as cli
+from mela.io import feature_tables, schemas, store
 
 
 def run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +38,7 @@ def test_using_the_model_does_what_it_says(copied: Path, monkeypatch: pytest.Mon
             assert block.language == "bash"
             run(block.content, monkeypatch)
     score, probabilities, difference = printed
-    measured = store.read_table(copied / "results/evaluate/per_task.parquet", store.ACCURACIES)
+    measured = store.read_table(copied / "results/evaluate/per_task.parquet", schemas.ACCURACIES)
     task = measured.query("split == 'test' and model == 'mela' and setting == '5_shot' and task_id == 0")
     assert 100 * score == pytest.approx(task["accuracy"].item())
     assert probabilities.shape == (3, 5)
@@ -89,7 +90,7 @@ def with_files(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     shutil.copy(folder / "data/features.parquet", folder / "features.parquet")
     tasks = pd.read_parquet(folder / "data/manifest/train.parquet")
     tasks.to_csv(folder / "tasks.csv", index=False)
-    ids, features = store.read_features(folder / "data/features.parquet")
+    ids, features = feature_tables.read_features(folder / "data/features.parquet")
     table = np.zeros((ids.max() + 1, features.shape[1]), dtype=np.float32)
     table[ids] = features
     np.save(folder / "features.npy", table)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mela.data import downloads
-from mela.data.downloads import fetch
 from mela.errors import MelaError
+from mela.sources import downloads
+from mela.sources.downloads import fetch
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 

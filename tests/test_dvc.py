@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from shared_docs import DVC, NOT_RUN, blocks, commands
 from test_pipeline_definition import listed
 
-from bench.environment import for_clone
+from studies.clones import for_clone
 
 AFTER_LABEL = ["label", "assign", "score_labels", "pretrain", "evaluate", "map", "report"]
 

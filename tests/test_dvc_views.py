@@ -12,7 +12,7 @@ from conftest import ROOT
 from PIL import Image
 from ruamel.yaml import YAML
 
-from bench.environment import for_clone
+from studies.clones import for_clone
 
 vl_convert = pytest.importorskip("vl_convert", reason="plots are not drawn without vl-convert-python")
 

@@ -11,14 +11,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from mela.augmentation import NONE, Augmentation, Changes
-from mela.backbones import Backbone, build_backbone
-from mela.compute import Compute
-from mela.embedding import train_embedding
-from mela.episodes import Episode, Episodes
+from mela.data.augmentation import NONE, Augmentation, Changes
+from mela.data.episodes import Episode, Episodes
 from mela.errors import DivergedError, MelaError
-from mela.team import Team
-from mela.training import Epoch, Schedule, Training
+from mela.models.backbones import Backbone, build_backbone
+from mela.runtime.compute import Compute
+from mela.runtime.team import Team
+from mela.training.embeddings import train_embedding
+from mela.training.loop import Epoch, Schedule, Training
 
 SOME = Augmentation(crop_padding=1, flip=True, jitter=0.2)
 N_CLASSES, PER_CLASS = 6, 12

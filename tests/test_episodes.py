@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mela.episodes import Episode, Episodes
+from mela.data.episodes import Episode, Episodes
 
 ROWS = [
     (7, 30, 1, "query"),

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from mela.data.error_kinds import in_kinds, lines
-from mela.data.problems import AboutFile
+from mela.io.problems import AboutFile
+from mela.sources.check.error_kinds import in_kinds, lines
 
 
 def unreadable(path: str) -> AboutFile:

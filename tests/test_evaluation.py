@@ -12,12 +12,12 @@ import pytest
 import torch
 from scipy import stats
 
-from mela import evaluation
-from mela.augmentation import Augmentation
-from mela.backbones import Backbone, build_backbone
-from mela.episodes import Episodes
+from mela.data.augmentation import Augmentation
+from mela.data.episodes import Episodes, FlatTasks
+from mela.data.images import to_unit
 from mela.errors import DivergedError, MelaError
-from mela.evaluation import (
+from mela.evaluation import accuracy as evaluation
+from mela.evaluation.accuracy import (
     Lookup,
     Solver,
     evaluate_model,
@@ -27,10 +27,9 @@ from mela.evaluation import (
     settings,
     summarize,
 )
-from mela.extraction import extract_features, feature_batches
-from mela.flat_tasks import FlatTasks
-from mela.images import to_unit
-from mela.logistic import fit_head, l2_normalize
+from mela.evaluation.heads import fit_head, l2_normalize
+from mela.models.backbones import Backbone, build_backbone
+from mela.models.features import extract_features, feature_batches
 
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
 N_IMAGES = 60

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
-from mela.class_sizes import evenness, log_number, log_sizes
-from mela.clusters import WRONG_MEETINGS
-from mela.evidence import Evidence, refine
+from mela.labeling.clusters import WRONG_MEETINGS
+from mela.labeling.partition import Evidence, refine
+from mela.labeling.size_prior import evenness, log_number, log_sizes
 
 
 def drawn(seed: int, *, n_classes: int = 6, n_tasks: int = 30, distance: float = 2.0) -> tuple[Evidence, np.ndarray]:
@@ -61,7 +61,7 @@ def test_the_posterior_by_hand(seed: int, n_clusters: int, left_out: bool) -> No
 def test_the_odds_of_merges_are_differences_of_posteriors(gamma: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the task classes one by one, under the same gamma throughout."""
     evidence, truth = drawn(1)
-    monkeypatch.setattr("mela.evidence.evenness", lambda counts: gamma)
+    monkeypatch.setattr("mela.labeling.partition.evenness", lambda counts: gamma)
     merged, merges, kept = evidence.merge(np.arange(len(truth)), gamma)
     gained = evidence.log_posterior(merged) - evidence.log_posterior(np.arange(len(truth)))
     assert kept > 50

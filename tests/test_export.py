@@ -21,13 +21,16 @@ from ruamel.yaml import YAML
 from test_classifier import write_model
 from test_stage_starts import modules_after
 
-from mela import FewShotClassifier, cli, exporting, store
-from mela.backbones import Backbone, build_backbone
-from mela.exporting import Export
-from mela.model_card import Source, model_card
-from mela.models import read_model
-from mela.provenance import Provenance, provenance
-from mela.temperatures import write_temperatures
+from mela import FewShotClassifier
+from mela.cli import main as cli
+from mela.evaluation.temperatures import write_temperatures
+from mela.inference import export as exporting
+from mela.inference.export import Export
+from mela.inference.model_card import Source, model_card
+from mela.inference.provenance import Provenance, provenance
+from mela.io import store
+from mela.models.backbones import Backbone, build_backbone
+from mela.models.files import read_model
 
 SHAPES = {
     "conv4": {"name": "conv4", "channels": 1, "size": 28, "width": 8, "drop_rate": 0.0},
@@ -445,6 +448,6 @@ def test_torch_needs_no_package_of_onnx(run: Callable[..., str], monkeypatch: py
 
 
 def test_the_command_line_starts_without_what_only_exports_need() -> None:
-    imported = modules_after("import mela.cli")
-    assert "mela.commands.export" in imported
+    imported = modules_after("import mela.cli.main")
+    assert "mela.cli.export" in imported
     assert not {name for name in ("torch", *exporting.PACKAGES) if name in imported}

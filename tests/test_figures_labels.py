@@ -11,8 +11,8 @@ import pytest
 from conftest import ROOT
 from shared_figures import on_paper, soft_gains
 
-from bench.label_tables import UNEVEN, lines
-from bench.label_weights import BOUNDS
+from studies.labels.tables import UNEVEN, lines
+from studies.labels.weights import BOUNDS
 
 PAGE = "docs/labels.md"
 Row = list[str]
@@ -29,7 +29,7 @@ def shown(header: str, number: int = 0) -> list[Row]:
 
 
 def results(name: str) -> pd.DataFrame:
-    return pd.read_csv(ROOT / "results" / name)
+    return pd.read_csv(ROOT / "studies/results" / name)
 
 
 def of_seeds(seeds: list[int]) -> list[Row]:

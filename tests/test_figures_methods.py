@@ -7,9 +7,9 @@ import pytest
 from conftest import ROOT
 from shared_figures import EMBED, RATES, both, check, prose, tried
 
-from bench.method_rates import own_head
-from benchmark.pairs import signed
-from mela.method import find_method
+from benchmark.report.pairs import signed
+from mela.methods import find_method
+from studies.training.method_rates import own_head
 
 PAGE = "docs/methods.md"
 DATA = {"glyphs": "glyphs", "cifar_fs": "CIFAR-FS"}

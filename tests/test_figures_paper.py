@@ -8,10 +8,10 @@ import pytest
 from conftest import ROOT
 from shared_figures import RESULTS, found, mean, scores, systems
 
-from bench.label_tables import NAMES, span
-from benchmark.pairs import row as of_pair
-from mela.comparison import read_results
-from mela.published import SYSTEMS
+from benchmark.comparison import read_results
+from benchmark.report.pairs import row as of_pair
+from mela.reporting.published import SYSTEMS
+from studies.labels.tables import NAMES, span
 
 PAGE = (ROOT / "docs/paper.md").read_text(encoding="utf-8")
 LABELERS = {"merged": "merged", "pruned_unguarded": "Algorithm 2", "pruned": "Algorithm 2, guarded"}
@@ -58,7 +58,7 @@ def table_7() -> Iterator[str]:
 
 
 def table_2() -> Iterator[str]:
-    table = pd.read_csv(ROOT / "results/label_grid.csv")
+    table = pd.read_csv(ROOT / "studies/results/label_grid.csv")
     table = table.query("data == 'cifar_fs' and seed < 3 and embedding == 'strong'")
     for name, labeler in {
         "merged": "merged",

@@ -9,9 +9,9 @@ from conftest import ROOT
 from ruamel.yaml import YAML
 from shared_figures import check, difference, found, labels, on_paper, prose, soft_gains
 
-from bench.label_tables import NAMES
 from benchmark.matrix import Matrix
-from mela.published import SYSTEMS
+from mela.reporting.published import SYSTEMS
+from studies.labels.tables import NAMES
 
 PRESETS = {"glyphs": "glyphs", "omniglot": "omniglot_cpu", "cifar_fs": "cifar_fs_cpu", "fc100": "fc100_cpu"}
 EMBEDDINGS = ["initial", "kmeans-rfs", "merged-rfs", "oracle-rfs"]
@@ -69,7 +69,7 @@ def test_labels() -> None:
 
 def test_labelers() -> None:
     """But for the row of one seed, which is of docs/labels.md."""
-    grid = pd.read_csv(ROOT / "results/label_grid.csv").query("tasks == 'repl'")
+    grid = pd.read_csv(ROOT / "studies/results/label_grid.csv").query("tasks == 'repl'")
     expected = []
     for data, title in {**NAMES, "omniglot": "omniglot, 2 + 3 images per class"}.items():
         cells = grid[grid["data"] == data]

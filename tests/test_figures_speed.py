@@ -11,7 +11,7 @@ from conftest import ROOT
 
 Row = list[str]
 SPEED, SCALE = "docs/benchmarks.md", "docs/scale.md"
-BENCH: list[dict[str, Any]] = json.loads((ROOT / "results/bench.json").read_text(encoding="utf-8"))
+BENCH: list[dict[str, Any]] = json.loads((ROOT / "studies/results/bench.json").read_text(encoding="utf-8"))
 
 
 def shown(page: str, header: str) -> list[Row]:
@@ -135,7 +135,7 @@ def test_the_table_of_speed() -> None:
 def test_the_table_of_precision() -> None:
     data = {"cifar_fs": "CIFAR-FS", "glyphs": "glyphs"}
     embeddings = {"initial": "initial embedding", "final": "pre-trained"}
-    rows = pd.read_csv(ROOT / "results/precision.csv").set_index(["data", "embedding", "setting"])
+    rows = pd.read_csv(ROOT / "studies/results/precision.csv").set_index(["data", "embedding", "setting"])
     expected = []
     for name, title in data.items():
         for embedding, words in embeddings.items():
@@ -146,7 +146,7 @@ def test_the_table_of_precision() -> None:
 
 
 def test_what_is_said_of_precision() -> None:
-    rows = pd.read_csv(ROOT / "results/precision.csv").set_index(["data", "embedding", "setting"])
+    rows = pd.read_csv(ROOT / "studies/results/precision.csv").set_index(["data", "embedding", "setting"])
     sure = rows[rows["difference"].abs() > rows["difference_ci95"]]
     assert {index: row["difference"] > 0 for index, row in sure.iterrows()} == {
         ("glyphs", "final", "1_shot"): False,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mela.episodes import Episodes
-from mela.flat_tasks import FlatTasks
+from mela.data.episodes import Episodes, FlatTasks
 
 
 @st.composite

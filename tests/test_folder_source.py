@@ -8,12 +8,12 @@ import pytest
 from conftest import change
 from PIL import Image
 
-from mela.data.files import list_images, open_image
-from mela.data.folder import folder
-from mela.data.open import open_source
-from mela.data.partition import split_by_fractions
 from mela.errors import MelaError
 from mela.params import PARAMS, DataParams
+from mela.sources.class_folders import folder
+from mela.sources.fractions import split_by_fractions
+from mela.sources.image_files import list_images, open_image
+from mela.sources.open import open_source
 
 FRACTIONS = (0.5, 0.25, 0.25)
 

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from conftest import change, run_stages
 
-from mela import store
 from mela.errors import MelaError
-from mela.given_features import given_features
+from mela.io import feature_tables, store
+from mela.labeling.user_tables import given_features
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(10, 3)).astype(np.float32)
@@ -77,7 +77,7 @@ def test_what_is_refused(case: str, tmp_path: Path) -> None:
 def test_the_stage_takes_them(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The features of the initial embedding, given as a file, lead to the same labels."""
     before = {path: path.read_bytes() for path in (copied / "data").rglob("*.parquet")}
-    ids, features = store.read_features(copied / "data/features.parquet")
+    ids, features = feature_tables.read_features(copied / "data/features.parquet")
     (copied / "data/raw/features").mkdir(parents=True)
     as_parquet(copied / "data/raw/features/own.parquet", ids.tolist(), np.asarray(features))
     change(copied / "params.yaml", {"extract.features": "own.parquet"})
@@ -93,5 +93,5 @@ def test_others_lead_elsewhere(copied: Path) -> None:
     np.save(copied / "data/raw/features/pixels.npy", images.reshape(len(images), -1).astype(np.float32))
     change(copied / "params.yaml", {"extract.features": "pixels.npy"})
     run_stages("extract")
-    ids, features = store.read_features(copied / "data/features.parquet")
+    ids, features = feature_tables.read_features(copied / "data/features.parquet")
     np.testing.assert_array_equal(features, images.reshape(len(images), -1)[ids])

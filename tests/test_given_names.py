@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from mela.errors import MelaError
-from mela.given_names import require_names
-from mela.labeler import LearnLabeler
+from mela.labeling.given_names import require_names
+from mela.labeling.labeler import LearnLabeler
 
 X = np.random.default_rng(0).normal(size=(8, 3))
 TASKS = [0, 0, 0, 0, 1, 1, 1, 1]

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from benchmark.glance import at_a_glance
+from benchmark.report.glance import at_a_glance
 
 
 def measured(*rows: tuple[str, str, float, int], setting: str = "1_shot") -> pd.DataFrame:

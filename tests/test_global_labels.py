@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from mela.global_labels import assign_tasks, image_weights, label_images, weights_table
+from mela.labeling.assignment import assign_tasks
+from mela.labeling.image_labels import image_weights, label_images, weights_table
 
 LINE = np.array([[0.0], [3.0], [8.0]])
 

@@ -13,9 +13,10 @@ from matplotlib.ft2font import FT2Font
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from mela.data.glyphs import _FACES, CHARACTERS, _stencil, glyphs
-from mela.data.source import SPLITS, ImageSource
 from mela.errors import MelaError
+from mela.io.schemas import SPLITS
+from mela.sources.glyphs import _FACES, CHARACTERS, _stencil, glyphs
+from mela.sources.source import ImageSource
 
 # The highest similarity allowed of two characters anywhere in the tables. Pairs as close as n and h (0.93) or E and F
 # (0.95) lie above it, C and G (0.89) or P and R (0.89) below.
@@ -206,7 +207,7 @@ def test_invalid_arguments_name_the_key(arguments, message):
 
 
 def test_missing_fonts_are_named(monkeypatch, tmp_path):
-    from mela.data import glyphs as module
+    from mela.sources import glyphs as module
 
     monkeypatch.setattr(module.matplotlib, "get_data_path", lambda: str(tmp_path))
     module._font.cache_clear()

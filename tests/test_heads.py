@@ -8,9 +8,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import NearestCentroid
 from sklearn.svm import SVC
 
-from mela import heads
 from mela.errors import MelaError
-from mela.heads import HEADS, in_blocks
+from mela.evaluation import heads
+from mela.evaluation.heads import HEADS, in_blocks
 
 WAYS, TASKS = 5, 7
 Floats = npt.NDArray[np.float32]

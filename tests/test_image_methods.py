@@ -11,20 +11,19 @@ from test_embedding import IMAGES, N_CLASSES, NONE, PER_CLASS, backbone, schedul
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela import views
-from mela.augmentation import Augmentation, grey
-from mela.backbones import build_backbone
+from mela.data.augmentation import Augmentation, grey
 from mela.errors import MelaError
-from mela.extraction import extract_features
-from mela.image_learner import contrast
-from mela.image_training import train_without_labels
-from mela.method import find_method, method_names
-from mela.methods import cmc, moco
+from mela.learners import views
+from mela.learners.base import contrast
+from mela.learners.views import random_colours, random_parts, random_view
+from mela.methods import cmc, find_method, method_names, moco
 from mela.methods.cmc import CMC, SplitBackbone, split
 from mela.methods.moco import MoCo
-from mela.seeding import seeded
-from mela.training import Training
-from mela.views import random_colours, random_parts, random_view
+from mela.models.backbones import build_backbone
+from mela.models.features import extract_features
+from mela.runtime.seeding import seeded
+from mela.training.loop import Training
+from mela.training.on_images import train_without_labels
 
 LEARN_FROM_IMAGES = [name for name in method_names() if find_method(name).sees == "images"]
 IDS = np.arange(len(IMAGES))

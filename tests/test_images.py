@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from mela.images import ImageLoader, to_unit
+from mela.data.images import ImageLoader, to_unit
 
 CPU = torch.device("cpu")
 
@@ -19,7 +19,7 @@ def test_a_batch_is_the_images_asked_for(
     images = np.random.default_rng(0).integers(0, 256, (9, 6, 4, channels), dtype=np.uint8)
     np.save(tmp_path / "images.npy", images)
     mapped = np.load(tmp_path / "images.npy", mmap_mode="r")
-    monkeypatch.setattr("mela.images.COPY_BYTES", 2 * images[0].nbytes + 1)
+    monkeypatch.setattr("mela.data.images.COPY_BYTES", 2 * images[0].nbytes + 1)
     ids = np.array([7, 0, 0, 8])
 
     batch = ImageLoader(mapped, CPU, resident=resident)(ids)

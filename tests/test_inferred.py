@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.inferred import inferred_labels
-from mela import store
+from benchmark.report.inferred import inferred_labels
 from mela.errors import MelaError
+from mela.io import store
 
 SCORED = {
     "clusters": 1028,

@@ -15,10 +15,10 @@ import pytest
 from conftest import ROOT, STAGES, TINY, change
 from test_pipeline_definition import listed
 
-from bench.environment import for_clone
-from bench.kills import running
-from mela import atomic, store
-from stages import orphans
+from mela.io import atomic, store
+from stages.common import orphans
+from studies.clones import for_clone
+from studies.robustness.kills import running
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ENVIRONMENT = for_clone(OMP_NUM_THREADS="1")
@@ -181,7 +181,7 @@ def begin_guarded(code: str) -> subprocess.Popen[str]:
 
 SLOW = """
 import time
-from stages import guard
+from stages.common import guard
 guard.PATIENCE = {patience}
 guard.guard()
 guard.work_begins()
@@ -207,7 +207,7 @@ def test_an_end_that_takes_too_long_is_cut_short(patience: float, signals: int, 
 
 SWALLOWING = """
 import time
-from stages import guard
+from stages.common import guard
 guard.guard()
 if {begun}:
     guard.work_begins()
@@ -233,7 +233,7 @@ def test_an_end_that_gets_lost(begun: bool) -> None:
 
 DESTROYING = """
 import time
-from stages import guard
+from stages.common import guard
 guard.guard()
 guard.work_begins()
 class Slow:
@@ -311,7 +311,7 @@ def test_who_wants_the_results(
     chain = [_Process(int(text.split()[0]), text.split(maxsplit=1)[1]) for text in ancestors]
     monkeypatch.setattr(psutil.Process, "parents", lambda self: chain)
     left: list[int] = []
-    monkeypatch.setattr("stages.orphans.os._exit", left.append)
+    monkeypatch.setattr("stages.common.orphans.os._exit", left.append)
     found = [process.pid for process in orphans.who_wants_results(alone=alone)]
     assert left == ([] if watched is not None else [1])
     if watched is not None:

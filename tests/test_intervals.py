@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from mela.intervals import Interval
+from mela.evaluation.intervals import Interval
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,18 +14,18 @@ from conftest import change, run_stages
 from safetensors.torch import load_file, save_file
 from test_team import python
 
-from mela import store
-from mela.backbones import Backbone, build_backbone
-from mela.embedding import train_embedding
-from mela.episodes import Episodes
+from mela.data.episodes import Episodes
 from mela.errors import DivergedError, MelaError
-from mela.kept_features import KeptFeatures, keep_features
+from mela.io import schemas, store
+from mela.models.backbones import Backbone, build_backbone
+from mela.models.timm_backbones import Pretrained
 from mela.params import ModelParams
-from mela.pretrained import Pretrained
-from mela.pretraining import both_losses, pretrain
-from mela.targets import Targets
-from mela.training import Schedule, Training
-from stages import paths
+from mela.training.embeddings import pretrain, train_embedding
+from mela.training.kept_features import KeptFeatures, keep_features
+from mela.training.loop import Schedule, Training
+from mela.training.proposition1 import both_losses
+from mela.training.targets import Targets
+from stages.common import paths
 
 timm = pytest.importorskip("timm", reason="networks of timm are not tested without it")
 
@@ -188,7 +188,7 @@ def test_features_that_are_not_finite_leave_no_file(tmp_path: Path) -> None:
 
 def test_machines_that_do_not_share_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process has written the file elsewhere."""
-    monkeypatch.setattr("mela.kept_features._write", lambda *arguments: None)
+    monkeypatch.setattr("mela.training.kept_features._write", lambda *arguments: None)
     message = "found none; let all machines share .*, or set model.keep_features to false$"
     with pytest.raises(MelaError, match=message):
         kept(backbone(), tmp_path)
@@ -229,7 +229,7 @@ def weights(path: Path) -> torch.Tensor:
 
 def test_stages_run_the_network_once(headed: Path, runs: list[int], capsys: pytest.CaptureFixture[str]) -> None:
     run_stages("embed", "pretrain")
-    n_images = len(np.unique(store.read_table(paths.TRAIN, store.MANIFEST)["image_id"]))
+    n_images = len(np.unique(store.read_table(paths.TRAIN, schemas.MANIFEST)["image_id"]))
     assert sum(runs) == 2 * n_images, "once in each stage, whatever the number of epochs"
     said = capsys.readouterr().out
     for stage in ("embed", "pretrain"):

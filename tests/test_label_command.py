@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import change, run_stages
 
-from mela import cli, store
-from mela.labeler import LearnLabeler
+from mela.cli import main as cli
+from mela.io import schemas, store
+from mela.labeling.labeler import LearnLabeler
 from mela.params import PARAMS
-from stages import paths
+from stages.common import paths
 
 
 @dataclass
@@ -236,9 +237,9 @@ def test_it_gives_what_the_stage_gives(merge: bool, copied: Path) -> None:
     done = mela(paths.FEATURES, paths.TRAIN, *options, "--out", "own.parquet")
     assert done.returncode == 0, done.stderr
     pd.testing.assert_frame_equal(
-        pd.read_parquet("own.parquet"), store.read_table(paths.MELA_LABELS, store.LABELS), check_dtype=False
+        pd.read_parquet("own.parquet"), store.read_table(paths.MELA_LABELS, schemas.LABELS), check_dtype=False
     )
-    stage = store.read_table(paths.ASSIGNMENTS, store.ASSIGNMENTS)
+    stage = store.read_table(paths.ASSIGNMENTS, schemas.ASSIGNMENTS)
     stage["cluster"] = stage["cluster"].astype("Int64").mask(~stage.pop("clustered"))
     pd.testing.assert_frame_equal(
         pd.read_parquet("own_tasks.parquet").astype({"cluster": "Int64"}), stage, check_dtype=False

@@ -11,26 +11,24 @@ from test_embedding import IMAGES, N_CLASSES, PER_CLASS, backbone, schedule
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.backbones import build_backbone
-from mela.compute import Compute
 from mela.errors import MelaError
-from mela.extraction import extract_features
-from mela.image_learner import ImageLearner
-from mela.label_learner import LabelLearner
-from mela.label_training import train_on_labels
-from mela.learned import load_learned, save_learner
-from mela.learner import Learner
-from mela.method import find_method, method_names
+from mela.io.tensors import write_trained
+from mela.learners.base import ImageLearner, LabelLearner, Learner
+from mela.learners.mixing import Mix, mixed_features, mixing_layers
+from mela.learners.rotating import rotated_loss
+from mela.methods import find_method, method_names
 from mela.methods.distill import TEMPERATURE, DistillLearner
 from mela.methods.mixup import MixupLearner
 from mela.methods.rotation import RotationLearner
 from mela.methods.s2m2 import S2M2Learner
-from mela.mixing import Mix, mixed_features, mixing_layers
-from mela.rotating import rotated_loss
-from mela.seeding import seeded
-from mela.targets import Targets
-from mela.tensors import write_trained
-from mela.training import Training
+from mela.models.backbones import build_backbone
+from mela.models.features import extract_features
+from mela.runtime.compute import Compute
+from mela.runtime.seeding import seeded
+from mela.training.learner_files import load_learned, save_learner
+from mela.training.loop import Training
+from mela.training.on_images import train_on_labels
+from mela.training.targets import Targets
 
 LEARN_FROM_LABELS = [name for name in method_names() if find_method(name).sees == "labels"]
 TARGETS = Targets(image_ids=np.arange(len(IMAGES)), labels=np.repeat(np.arange(N_CLASSES), PER_CLASS))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from mela.global_labels import ImageLabels
-from mela.label_report import (
+from mela.labeling.image_labels import ImageLabels
+from mela.labeling.labeler import LearnLabeler
+from mela.labeling.report import (
     THIN,
     clusters_table,
     label_metrics,
@@ -15,7 +16,6 @@ from mela.label_report import (
     remark,
     sizes_table,
 )
-from mela.labeler import LearnLabeler
 
 
 def tasks(seed: int, *, n_classes: int = 10, n_tasks: int = 60, distance: float = 3.0) -> tuple[np.ndarray, ...]:

@@ -14,16 +14,15 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
 
-from mela import labeler as module
-from mela.class_means import class_means
-from mela.global_labels import assign_tasks
-from mela.label_report import THIN
-from mela.labeler import LearnLabeler
-from mela.merging import left_out
-from mela.pair_quality import pair_quality
-from mela.pruning import prune_clusters
-from mela.scores import majority_accuracy
-from mela.task_samples import group_samples
+from mela.evaluation.label_scores import majority_accuracy
+from mela.labeling import labeler as module
+from mela.labeling.assignment import assign_tasks
+from mela.labeling.labeler import LearnLabeler
+from mela.labeling.merging import left_out
+from mela.labeling.pair_quality import pair_quality
+from mela.labeling.pruning import prune_clusters
+from mela.labeling.report import THIN
+from mela.labeling.task_classes import class_means, group_samples
 
 
 class WithoutGroups(LearnLabeler):

@@ -13,11 +13,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 
-from mela import store
 from mela.errors import MelaError
-from mela.labeler import LearnLabeler
-from mela.labeler_files import ARRAYS, DESCRIPTION, load_labeler, save_labeler
-from stages import paths
+from mela.io import feature_tables, schemas, store
+from mela.labeling.labeler import LearnLabeler
+from mela.labeling.labeler_files import ARRAYS, DESCRIPTION, load_labeler, save_labeler
+from stages.common import paths
 
 Data = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -90,7 +90,9 @@ def test_the_same_again_is_the_same_bytes_and_no_pickle(tmp_path: Path) -> None:
     for file in (ARRAYS, DESCRIPTION):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
     assert {path.name for path in (tmp_path / "one").iterdir()} == {ARRAYS, DESCRIPTION}
-    code = "import sys, mela.labeler_files as f; f.load_labeler(sys.argv[1]); assert 'torch' not in sys.modules"
+    code = (
+        "import sys, mela.labeling.labeler_files as f; f.load_labeler(sys.argv[1]); assert 'torch' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "one")], check=True)
 
 
@@ -164,11 +166,11 @@ def test_what_is_refused(case: str, tmp_path: Path) -> None:
 
 
 def test_the_stage_saves_one_that_numbers_classes_as_its_labels_do(finished: Path) -> None:
-    manifest = store.read_table(finished / paths.TRAIN, store.MANIFEST)
-    image_ids, features = store.read_features(finished / paths.FEATURES)
+    manifest = store.read_table(finished / paths.TRAIN, schemas.MANIFEST)
+    image_ids, features = feature_tables.read_features(finished / paths.FEATURES)
     X = features[np.searchsorted(image_ids, manifest["image_id"])]
     found = load_labeler(finished / paths.LABELER).predict(X, manifest["local_label"], manifest["task_id"])
-    stage = store.read_table(finished / paths.ASSIGNMENTS, store.ASSIGNMENTS)
+    stage = store.read_table(finished / paths.ASSIGNMENTS, schemas.ASSIGNMENTS)
     expected = manifest.merge(stage, on=["task_id", "local_label"])
     assert expected["cluster"].nunique() > 50
     assert found.tolist() == expected["cluster"].where(expected["clustered"], -1).tolist()

@@ -17,12 +17,12 @@ import torch
 from conftest import ROOT, change
 from shared_bad_input import contents, fails, folders
 
-from mela import atomic, store
-from mela.data.files import open_image
 from mela.errors import MelaError, line_of
-from mela.models import load_model
+from mela.io import atomic, feature_tables, store
+from mela.models.files import load_model
 from mela.params import PARAMS, EmbedParams
-from stages.training import less_memory
+from mela.sources.image_files import open_image
+from stages.common.training import less_memory
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has these means")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -98,7 +98,7 @@ def test_any_write_may_fail(
         if len(done) == number + 1:
             raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("mela.atomic.os.fsync", fail)
+    monkeypatch.setattr("mela.io.atomic.os.fsync", fail)
     fails("label", r"\w+/.*: Input/output error; check the disk", monkeypatch, capfd)
     assert len(done) == number + 1
 
@@ -179,10 +179,10 @@ FILES = "error: {}: Too many open files; raise the number of open files .*"
 @pytest.mark.parametrize(
     ("path", "opens", "read"),
     [
-        ("data/images/images.npy", "mela.store.np.lib.format.open_memmap", store.open_images),
-        ("data/features.parquet", "mela.store.pq.ParquetFile", store.read_features),
-        ("models/initial.safetensors", "mela.tensors.read_tensors", load_initial),
-        ("picture.png", "mela.data.files.Image.open", lambda path: open_image(path, "picture")),
+        ("data/images/images.npy", "mela.io.store.np.lib.format.open_memmap", store.open_images),
+        ("data/features.parquet", "mela.io.store.pq.ParquetFile", feature_tables.read_features),
+        ("models/initial.safetensors", "mela.io.tensors.read_tensors", load_initial),
+        ("picture.png", "mela.sources.image_files.Image.open", lambda path: open_image(path, "picture")),
     ],
     ids=["images", "table", "model", "picture"],
 )
@@ -282,7 +282,7 @@ LITTLE = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (2**35, 2**35))
 sys.argv = ["stages/pretrain.py"]
-from stages.run import run
+from stages.common.run import run
 def main():
     import numpy as np
     {work}
@@ -360,9 +360,9 @@ def test_threads_that_memory_is_too_small_for_are_no_damaged_file(
     def fail(*arguments: object, **options: object) -> None:
         raise OSError("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
 
-    monkeypatch.setattr("mela.store.pq.ParquetFile", fail)
+    monkeypatch.setattr("mela.io.store.pq.ParquetFile", fail)
     with pytest.raises(MemoryError, match=r"^data/features.parquet: .*worker thread"):
-        store.read_features(Path("data/features.parquet"))
+        feature_tables.read_features(Path("data/features.parquet"))
 
 
 def test_a_file_named_after_memory_is_told_as_it_is() -> None:
@@ -380,7 +380,7 @@ def test_a_lack_of_memory(work: str, copied: Path) -> None:
 
 def test_any_other_error_keeps_its_traceback() -> None:
     done = started(
-        sys.executable, "-c", "from stages.run import run\ndef main(): raise RuntimeError('a defect')\nrun(main)"
+        sys.executable, "-c", "from stages.common.run import run\ndef main(): raise RuntimeError('a defect')\nrun(main)"
     )
     assert done.returncode == 1
     assert "Traceback" in done.stderr

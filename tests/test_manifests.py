@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mela import store
+from mela.data.sampling import COLUMNS, draw_split, given_split
 from mela.errors import MelaError
-from mela.manifests import COLUMNS, draw_split, given_split
+from mela.io import schemas, store
 from mela.params import TaskParams
 
 SPLITS = ["train", "val", "test"]
@@ -88,8 +88,8 @@ def test_no_tasks_make_an_empty_manifest(images: pd.DataFrame, tmp_path: Path) -
     assert list(manifest.columns) == COLUMNS
     assert manifest.empty
     assert manifest.dtypes.iloc[:3].tolist() == [np.int64] * 3
-    store.write_table(tmp_path / "val.parquet", manifest, store.MANIFEST, stage="manifest", params={})
-    assert store.read_table(tmp_path / "val.parquet", store.MANIFEST).empty
+    store.write_table(tmp_path / "val.parquet", manifest, schemas.MANIFEST, stage="manifest", params={})
+    assert store.read_table(tmp_path / "val.parquet", schemas.MANIFEST).empty
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import typer
 from conftest import ROOT
 
-from mela import cli
+from mela.cli import main as cli
 
 COMMAND = typer.main.get_command(cli.app)
 NAMES = [["preset"], ["summary"], ["download"], ["label"], ["data"], ["data", "check"], ["predict"], ["export"]]
@@ -74,7 +74,7 @@ def test_no_arguments_show_the_help() -> None:
 )
 def test_the_shell_completes(typed: str, offered: list[str]) -> None:
     words = typed.split(" ")
-    code = "import sys; sys.argv = ['mela']; from mela.cli import main; main()"
+    code = "import sys; sys.argv = ['mela']; from mela.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -146,7 +146,7 @@ def test_a_stage_says_as_much_as_is_wanted(output: str, lines: int, copied: Path
 def test_ctrl_c_has_a_status_of_its_own_and_no_traceback() -> None:
     # in short parts: a signal just before a sleep is noticed after it
     wait = "lambda: (print('ready', flush=True), [time.sleep(0.01) for _ in range(3000)])"
-    code = f"import time; from mela import cli; cli.app.command('wait')({wait})"
+    code = f"import time; from mela.cli import main as cli; cli.app.command('wait')({wait})"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{code}; import sys; sys.argv = ['mela', 'wait']; cli.main()"],
         cwd=ROOT,

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mela.maps import draw_points, neighbourhoods
+from mela.reporting.class_map import draw_points, neighbourhoods
 
 
 def blobs(classes: int, each: int, distance: float = 8.0) -> tuple[np.ndarray, np.ndarray]:

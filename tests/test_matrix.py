@@ -18,7 +18,7 @@ from benchmark import matrix
 from benchmark.matrix import Matrix
 from benchmark.systems import title
 from mela.errors import MelaError
-from mela.method import find_method
+from mela.methods import find_method
 
 
 def test_systems_stand_in_the_order_of_the_lists(tmp_path: Path) -> None:

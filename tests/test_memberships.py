@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from mela import memberships
-from mela.class_sizes import log_number
-from mela.memberships import LEAST, Memberships
+from mela.labeling import memberships
+from mela.labeling.memberships import LEAST, Memberships
+from mela.labeling.size_prior import log_number
 
 GAMMA = 2.5
 

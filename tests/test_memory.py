@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
-from mela import store
+from mela.io import feature_tables
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak is Linux's to tell")
 
@@ -27,8 +27,8 @@ def growth(expression: str, before: str = "") -> int:
     script = f"""
 import numpy as np
 from pathlib import Path
-from bench.measure import peak_growth
-from mela import store
+from studies.speed.measure import peak_growth
+from mela.io import feature_tables
 {before}
 print(peak_growth(lambda: {expression}))
 """
@@ -43,19 +43,19 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("features") / "features.parquet"
     some = np.random.default_rng(0).normal(size=(ROWS // 10, DIMENSIONS)).astype(np.float32)
     batches = ((np.arange(len(some)) + i * len(some), some + i) for i in range(10))
-    store.write_features(path, batches, DIMENSIONS, stage="extract", params={})
+    feature_tables.write_features(path, batches, DIMENSIONS, stage="extract", params={})
     return path
 
 
 def test_reading_features_takes_little_more_than_the_features(features: Path) -> None:
-    assert FEATURES < growth(f"store.read_features(Path({str(features)!r}))") < 1.5 * FEATURES
+    assert FEATURES < growth(f"feature_tables.read_features(Path({str(features)!r}))") < 1.5 * FEATURES
 
 
 def test_features_are_written_without_ever_being_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "features.parquet"
-    write = f"store.write_features(Path({str(path)!r}), batches(), {DIMENSIONS}, stage='extract', params={{}})"
+    write = f"feature_tables.write_features(Path({str(path)!r}), batches(), {DIMENSIONS}, stage='extract', params={{}})"
     assert growth(write, BATCHES) < 0.8 * FEATURES
-    assert len(store.read_features(path)[0]) == ROWS
+    assert len(feature_tables.read_features(path)[0]) == ROWS
 
 
 def test_kmeans_holds_the_features_twice_and_no_more(features: Path, tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_kmeans_holds_the_features_twice_and_no_more(features: Path, tmp_path: P
 def test_packing_holds_one_block_of_images(tmp_path: Path) -> None:
     setting = """
 from PIL import Image
-from mela.data import packing
-from mela.data.source import ImageSource
+from mela.sources import packing
+from mela.sources.source import ImageSource
 packing.BLOCK_BYTES = 2**22
 n = 2000
 picture = Image.fromarray(np.full((128, 128, 3), 7, dtype=np.uint8))
@@ -86,7 +86,7 @@ ids = packing.shuffled_ids(n, 0)
 
 def test_channel_statistics_hold_few_images() -> None:
     setting = """
-from mela.images import channel_statistics
+from mela.data.images import channel_statistics
 images = np.ones((4096, 32, 32, 3), dtype=np.uint8)
 """
     # all as 8-byte numbers would be 100 MB

@@ -7,14 +7,14 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 
-from mela import agglomeration, discriminant, merging
-from mela.agglomeration import agglomerate, marginal, most_probable
-from mela.class_means import ClassMeans, class_means
-from mela.clusters import Clusters, collect, cut, meeting_odds, meetings
-from mela.discriminant import discriminant_space, noise_scales
 from mela.errors import MelaError
-from mela.merging import Merged, left_out, meeting_rate, merge_classes
-from mela.task_samples import TaskSamples, group_samples
+from mela.labeling import agglomeration, merging
+from mela.labeling import space as discriminant
+from mela.labeling.agglomeration import agglomerate, marginal, most_probable
+from mela.labeling.clusters import Clusters, collect, cut, meeting_odds, meetings
+from mela.labeling.merging import Merged, left_out, meeting_rate, merge_classes
+from mela.labeling.space import discriminant_space, noise_scales
+from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
 
 
 def grouped(features: np.ndarray, rows: np.ndarray, starts: np.ndarray) -> tuple[TaskSamples, ClassMeans]:

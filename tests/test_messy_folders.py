@@ -15,13 +15,13 @@ from test_data_check import check
 from test_machine import without_rights
 
 import stages.images
-from mela import store
-from mela.data import kinds
-from mela.data.files import open_image
-from mela.data.tree import Unused, unused_files, unused_in_words
 from mela.errors import MelaError
+from mela.io import schemas, store
 from mela.params import PARAMS
-from stages import paths
+from mela.sources import image_kinds as kinds
+from mela.sources.image_files import open_image
+from mela.sources.tree import Unused, unused_files, unused_in_words
+from stages.common import paths
 
 
 def noise(seed: int, size: tuple[int, int] = (24, 20)) -> Image.Image:
@@ -324,7 +324,7 @@ def test_a_repeat_under_one_label_is_no_contradiction(mine: Path, capsys: pytest
 def test_what_moved_since_the_last_run_is_told(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "another split" not in told_by_the_stage(capsys)
     assert "  moved " not in check("mine").out
-    index = store.read_table(paths.INDEX, store.INDEX)
+    index = store.read_table(paths.INDEX, schemas.INDEX)
     before = dict(zip(index["source"].str.partition("/")[0], index["split"], strict=True))
     other = {"val": "test", "test": "val"}
     after = {name: other[split] for name, split in sorted(before.items()) if split in other}

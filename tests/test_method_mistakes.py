@@ -12,21 +12,19 @@ from test_embedding import IMAGES, backbone, episodes, schedule
 from test_methods import WAYS, features
 from torch import Tensor, nn
 
-from mela import method
-from mela.compute import Run
+import mela.methods
 from mela.errors import DivergedError, MelaError
-from mela.image_learner import ImageLearner
-from mela.image_training import train_without_labels
-from mela.label_learner import LabelLearner
-from mela.label_training import train_on_labels
-from mela.learner import Learner
-from mela.meta_test import own_rule
-from mela.meta_training import train_on_tasks
-from mela.method import Method, find_method, method_names, methods_that_see
+from mela.evaluation.rules import own_rule
+from mela.learners.base import ImageLearner, LabelLearner, Learner
+from mela.learners.method import Method
+from mela.methods import find_method, method_names, methods_that_see
 from mela.methods.frn import FRN
 from mela.methods.protonet import ProtoNet
-from mela.targets import Targets
-from mela.training import Epoch, Schedule, Training
+from mela.runtime.compute import Run
+from mela.training.loop import Epoch, Schedule, Training
+from mela.training.on_images import train_on_labels, train_without_labels
+from mela.training.on_tasks import train_on_tasks
+from mela.training.targets import Targets
 
 TASKS = episodes([([2, 2, 2], 4)] * 8)
 STEPS = schedule(1, 0.02)
@@ -347,10 +345,10 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A file among the methods."""
     folder = tmp_path / "mela/methods"
     folder.mkdir(parents=True)
-    monkeypatch.setattr(method.mela.methods, "__path__", [*method.mela.methods.__path__, str(folder)])
+    monkeypatch.setattr(mela.methods, "__path__", [*mela.methods.__path__, str(folder)])
     yield folder / "mine.py"
     sys.modules.pop("mela.methods.mine", None)
-    vars(method.mela.methods).pop("mine", None)
+    vars(mela.methods).pop("mine", None)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +360,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
          "module named 'nonsense'; correct it$"),
         ("x = 1\nx = = 2\n", "expected a module that can be imported, got SyntaxError: invalid syntax; correct it$"),
         ("\n\n1 / 0\n", "expected a module that can be imported, got ZeroDivisionError: division by zero; correct it$"),
-        ("from mela.method import Method\nMETHOD = Method(title='mine', source='Me', sees='task', learner=int)\n",
+        ("from mela.learners import Method\nMETHOD = Method(title='mine', source='Me', sees='task', learner=int)\n",
          "METHOD: sees: expected one of tasks, labels, images, got 'task'; correct it$"),
     ],
 )  # fmt: skip
@@ -381,7 +379,7 @@ def test_the_file_that_is_wrong_is_named(mine: Path) -> None:
     other = mine.with_name("other.py")
     mine.write_text("import torch\n\nfrom mela.methods.other import METHOD\n", encoding="utf-8")
     for text, message in [
-        ("from mela.method import Method\nMETHOD = Method(title='', source='Me', sees='tasks', learner=int)\n",
+        ("from mela.learners.method import Method\nMETHOD = Method(title='', source='Me', sees='tasks', learner=int)\n",
          r"^mela/methods/other.py: METHOD: title: expected a line of text"),
         ("\n\n\n\n1 / 0\n", r"^mela/methods/other.py, line 5: expected a module .* got ZeroDivisionError: division by"),
         ("\n\n\nx = = 24", r"^mela/methods/other.py, line 4: expected a module .* got SyntaxError: invalid syntax; c"),
@@ -394,7 +392,7 @@ def test_the_file_that_is_wrong_is_named(mine: Path) -> None:
 
 def test_a_file_with_a_method(mine: Path) -> None:
     mine.write_text(
-        "from mela.method import Method\nfrom mela.methods.protonet import ProtoNet\n\n\nclass Mine(ProtoNet):\n"
+        "from mela.learners import Method\nfrom mela.methods.protonet import ProtoNet\n\n\nclass Mine(ProtoNet):\n"
         "    pass\n\n\nMETHOD = Method(title='mine', source='Me, 2026', sees='tasks', learner=Mine)\n",
         encoding="utf-8",
     )
@@ -420,7 +418,7 @@ def test_a_file_with_a_method(mine: Path) -> None:
 )  # fmt: skip
 def test_classes_that_cannot_be_made(own: str, message: str, mine: Path) -> None:
     mine.write_text(
-        "import torch\nfrom mela.learner import Learner\nfrom mela.method import Method\n"
+        "import torch\nfrom mela.learners.base import Learner\nfrom mela.learners.method import Method\n"
         "from mela.methods.protonet import ProtoNet\n\nclass Mine(ProtoNet):\n    def __init__(self, backbone):\n"
         f"        {own}\n\nMETHOD = Method(title='mine', source='Me, 2026', sees='tasks', learner=Mine)\n",
         encoding="utf-8",

@@ -14,18 +14,11 @@ from test_embedding import IMAGES, backbone, episodes, schedule
 from torch import Tensor
 from torch.nn import functional as F
 
-from bench.variants import JointANIL, svm_with_ridge
-from mela.backbones import Backbone, build_backbone
 from mela.errors import DivergedError, MelaError
-from mela.gradient_learner import GradientLearner, SupportBatchNorm
-from mela.image_learner import ImageLearner
-from mela.inner_steps import descend
-from mela.label_learner import LabelLearner
-from mela.learner import Learner, one_hot, prototypes
-from mela.meta_test import own_rule
-from mela.meta_training import train_on_tasks
-from mela.method import find_method, method_names
-from mela.methods import feat, frn
+from mela.evaluation.rules import own_rule
+from mela.learners.base import ImageLearner, LabelLearner, Learner, one_hot, prototypes
+from mela.learners.gradient import GradientLearner, SupportBatchNorm, descend
+from mela.methods import feat, find_method, frn, method_names
 from mela.methods.anil import ANIL
 from mela.methods.feat import FEAT
 from mela.methods.fomaml import FirstOrderMAML
@@ -39,8 +32,11 @@ from mela.methods.protonet import ProtoNet
 from mela.methods.r2d2 import R2D2
 from mela.methods.shot_free import ShotFree
 from mela.methods.tadam import TADAM
-from mela.seeding import seeded
-from mela.training import Epoch, Training
+from mela.models.backbones import Backbone, build_backbone
+from mela.runtime.seeding import seeded
+from mela.training.loop import Epoch, Training
+from mela.training.on_tasks import train_on_tasks
+from studies.training.variants import JointANIL, svm_with_ridge
 
 WAYS, SHOTS, QUERIES = 4, 3, 5
 LEARN_FROM_TASKS = [name for name in method_names() if find_method(name).sees == "tasks"]

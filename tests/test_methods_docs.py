@@ -17,12 +17,12 @@ from test_adding_a_method import apply
 from test_embedding import IMAGES, backbone, episodes, schedule
 from test_methods import WAYS, features
 
-from bench.environment import for_clone
 from benchmark.matrix import Matrix
-from mela.meta_test import own_rule
-from mela.meta_training import train_on_tasks
-from mela.method import find_method, method_names
-from mela.training import Training
+from mela.evaluation.rules import own_rule
+from mela.methods import find_method, method_names
+from mela.training.loop import Training
+from mela.training.on_tasks import train_on_tasks
+from studies.clones import for_clone
 
 PAGE = "docs/methods.md"
 

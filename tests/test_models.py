@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from mela.backbones import Backbone, build_backbone
 from mela.errors import MelaError
-from mela.models import KIND, configure, load_model, read_model, save_model
+from mela.models.backbones import Backbone, build_backbone
+from mela.models.files import KIND, configure, load_model, read_model, save_model
 from mela.params import ModelParams
 
 CPU = torch.device("cpu")

@@ -9,12 +9,12 @@ from conftest import change, run_stages
 from shared_people import HOSTILE, PEOPLE, REST_LABELS, WORDS, draw_alone
 from test_pipeline_definition import STAGES, listed
 
-from mela import store
 from mela.errors import MelaError
-from mela.listing import ALONE, NONE, UNKNOWN
-from mela.names import IMAGE_NAMES, LISTING, TASK_NAMES, names_of_labels, with_names
-from mela.text_tables import read_text_csv
-from stages import paths
+from mela.io import feature_tables, schemas, store
+from mela.io.names import IMAGE_NAMES, LISTING, TASK_NAMES, names_of_labels, with_names
+from mela.io.text_tables import read_text_csv
+from mela.labeling.label_listing import ALONE, NONE, UNKNOWN
+from stages.common import paths
 
 
 def listing(folder: Path) -> pd.DataFrame:
@@ -24,7 +24,7 @@ def listing(folder: Path) -> pd.DataFrame:
 def test_names_are_those_of_the_folders(of_people: Path) -> None:
     names = store.read_table(of_people / paths.TASK_NAMES, TASK_NAMES)
     images = store.read_table(of_people / paths.IMAGE_NAMES, IMAGE_NAMES).set_index("image_id")["path"]
-    tasks = store.read_table(of_people / paths.TASKS, store.TASKS).merge(names, on=["task_id", "local_label"])
+    tasks = store.read_table(of_people / paths.TASKS, schemas.TASKS).merge(names, on=["task_id", "local_label"])
     assert len(tasks) == len(images) == 4 * 3 * len(PEOPLE)
     # whoever looks an image up finds the folders that it lies in
     assert [Path(path).parts[:2] for path in images[tasks["image_id"]]] == [
@@ -40,14 +40,14 @@ def test_all_labels_of_all_people_are_listed_as_written(of_people: Path) -> None
     assert set(HOSTILE) <= set(table["label"])
     assert (table["images"] == 4).all()
     for split in ("train", "val", "test"):
-        manifest = store.read_table(of_people / f"data/manifest/{split}.parquet", store.MANIFEST)
+        manifest = store.read_table(of_people / f"data/manifest/{split}.parquet", schemas.MANIFEST)
         assert (table["split"] == split).sum() == 3 * manifest["task_id"].nunique() > 0
     assert table["assigned"].tolist() == (table["split"] != "train").tolist()
 
 
 def test_what_is_listed_of_training_tasks_is_what_the_labeler_found(of_people: Path) -> None:
     names = store.read_table(of_people / paths.TASK_NAMES, TASK_NAMES)
-    tasks = store.read_table(of_people / paths.ASSIGNMENTS, store.ASSIGNMENTS).merge(
+    tasks = store.read_table(of_people / paths.ASSIGNMENTS, schemas.ASSIGNMENTS).merge(
         names, on=["task_id", "local_label"]
     )
     found = listing(of_people).merge(tasks, on=["task", "label"], suffixes=("", "_stage"))
@@ -82,7 +82,7 @@ def test_labels_that_no_task_is_made_of_get_their_classes_in_the_end(people_copi
     draw_alone(Path("mine"))
     run_stages("images", "names", "manifest")
     for split in ("train", "val", "test"):
-        rows = store.read_table(Path(f"data/manifest/{split}.parquet"), store.MANIFEST)
+        rows = store.read_table(Path(f"data/manifest/{split}.parquet"), schemas.MANIFEST)
         assert rows.groupby("task_id")["local_label"].nunique().eq(3).all(), "tasks are as they were"
     run_stages("embed", "extract", "label", "assign")
     table = listing(Path())
@@ -105,7 +105,7 @@ def test_drawn_tasks_have_no_names(finished: Path) -> None:
     """Those who wrote none have none, and the paths of benchmark images, which hold their class, go nowhere."""
     assert store.read_table(finished / paths.TASK_NAMES, TASK_NAMES).empty
     assert store.read_table(finished / paths.IMAGE_NAMES, IMAGE_NAMES).empty
-    table, tasks = listing(finished), store.read_table(finished / paths.ASSIGNMENTS, store.ASSIGNMENTS)
+    table, tasks = listing(finished), store.read_table(finished / paths.ASSIGNMENTS, schemas.ASSIGNMENTS)
     assert set(table["split"]) == {"train"}
     assert [*zip(table["task"], table["label"], strict=True)] == [
         (str(task), str(label)) for task, label in zip(tasks["task_id"], tasks["local_label"], strict=True)
@@ -125,8 +125,8 @@ def test_names_are_seen_only_by_those_who_show_them() -> None:
 def test_images_whose_features_are_not_given(people_copied: Path) -> None:
     """Who brings features needs those of training images alone; then the other tasks are not assigned."""
     Path("data/raw/features").mkdir(parents=True)
-    val = store.read_table(paths.VAL, store.MANIFEST)
-    ids, features = store.read_features(paths.FEATURES)
+    val = store.read_table(paths.VAL, schemas.MANIFEST)
+    ids, features = feature_tables.read_features(paths.FEATURES)
     some = val["image_id"].iloc[1:].to_numpy()
     both = [*ids, *some]
     rows = [*features, *features[: len(some)]]

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from mela import newcomers
-from mela.class_sizes import log_number
-from mela.global_labels import label_images
-from mela.label_report import assignments_table
-from mela.labeler import LearnLabeler
-from mela.listing import listing
-from mela.memberships import Memberships
-from mela.newcomers import NONE, Placed, place, place_labels
-from mela.task_samples import TaskSamples, group_samples
+from mela.labeling import newcomers
+from mela.labeling.image_labels import label_images
+from mela.labeling.label_listing import listing
+from mela.labeling.labeler import LearnLabeler
+from mela.labeling.memberships import Memberships
+from mela.labeling.newcomers import NONE, Placed, place, place_labels
+from mela.labeling.report import assignments_table
+from mela.labeling.size_prior import log_number
+from mela.labeling.task_classes import TaskSamples, group_samples
 
 
 @pytest.mark.parametrize("gamma", [0.3, 40.0])

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from mela import watching
 from mela.errors import MelaError
-from mela.output import log, print_error, speak
-from mela.watching import SILENT, watched
+from mela.runtime import progress as watching
+from mela.runtime.console import log, print_error, speak
+from mela.runtime.progress import SILENT, watched
 
 WORK = """
 import time
-from mela.output import speak
-from mela.watching import watched
+from mela.runtime.console import speak
+from mela.runtime.progress import watched
 speak()
 with watched("stage", "things") as watch:
     watch.begin(40, 10)
@@ -29,7 +29,7 @@ with watched("stage", "things") as watch:
         watch.advance()
         time.sleep(0.02)
         if number == 15:
-            from mela.output import log
+            from mela.runtime.console import log
             log.info("a line in between")
 print("done")
 """
@@ -144,7 +144,9 @@ def test_the_environment_decides(capsys: pytest.CaptureFixture[str], monkeypatch
 
 def test_the_library_is_silent_by_itself() -> None:
     """As libraries are: what it says is for those who ask the logger."""
-    code = "from mela.output import log; log.info('no'); import logging; logging.basicConfig(level=20); log.info('yes')"
+    code = (
+        "import logging; from mela.runtime import log; log.info('no'); logging.basicConfig(level=20); log.info('yes')"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("", "INFO:mela:yes\n")
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from mela.errors import MelaError
-from mela.overview import accuracy_table, overview, require_report, sweep_row
 from mela.params import DataParams, LabelerParams
+from mela.reporting.summary import accuracy_table, overview, require_report, sweep_row
 
 LABEL = {"clusters": 82, "tasks_clustered": 97.5, "pair_precision": 91.0}
 SCORES = {"clusters": 82, "true_classes": 80, "ari": 0.91, "accuracy": 92.0}

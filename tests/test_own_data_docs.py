@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 from shared_people import figure
 
-from bench.environment import for_clone
+from studies.clones import for_clone
 
 TEXT = (ROOT / "docs/own-data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mela.data import packing
-from mela.data.packing import pack_images, shuffled_ids, to_array
-from mela.data.source import ImageSource
 from mela.errors import MelaError
+from mela.sources import packing
+from mela.sources.packing import pack_images, shuffled_ids, to_array
+from mela.sources.source import ImageSource
 
 
 def source_of(images: list[Image.Image], load: Callable[[int], Image.Image] | None = None) -> ImageSource:

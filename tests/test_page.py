@@ -13,11 +13,12 @@ from conftest import change, run_stages
 from matplotlib.figure import Figure
 from PIL import Image
 
-from mela import figures, store
-from mela.page.content import accuracy_rows, by_doubt, map_points
-from mela.page.sheets import choose_images, sheet
-from mela.page.svg import COLOURS, inline
-from stages import paths
+from mela.io import schemas, store
+from mela.reporting import figures
+from mela.reporting.page.content import accuracy_rows, by_doubt, map_points
+from mela.reporting.page.sheets import choose_images, sheet
+from mela.reporting.page.svg import COLOURS, inline
+from stages.common import paths
 
 PAGE = Path("results/report.html")
 
@@ -135,8 +136,10 @@ def test_fewer_classes_and_none(copied: Path) -> None:
 
 def test_names_of_classes_are_text_whatever_they_are(copied: Path) -> None:
     evil = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
-    truth = store.read_table(paths.TRUTH, store.TRUTH)
-    store.write_table(paths.TRUTH, truth.assign(**{"class": evil + truth["class"]}), store.TRUTH, stage="t", params={})
+    truth = store.read_table(paths.TRUTH, schemas.TRUTH)
+    store.write_table(
+        paths.TRUTH, truth.assign(**{"class": evil + truth["class"]}), schemas.TRUTH, stage="t", params={}
+    )
     run_stages("score_labels", "report")
     page = PAGE.read_text(encoding="utf-8")
     assert "alert(1)" in page
@@ -145,8 +148,8 @@ def test_names_of_classes_are_text_whatever_they_are(copied: Path) -> None:
 
 
 def test_without_truth_nothing_is_said_of_it(copied: Path) -> None:
-    truth = store.read_table(paths.TRUTH, store.TRUTH)
-    store.write_table(paths.TRUTH, truth.head(0), store.TRUTH, stage="t", params={})
+    truth = store.read_table(paths.TRUTH, schemas.TRUTH)
+    store.write_table(paths.TRUTH, truth.head(0), schemas.TRUTH, stage="t", params={})
     run_stages("score_labels", "report")
     page = PAGE.read_text(encoding="utf-8")
     assert "purity" not in page.partition("<style>")[0] + page.partition("<main>")[2].partition("<script>")[0]

@@ -10,11 +10,11 @@ import pytest
 from conftest import change, run_stages
 from shared_people import LONG
 
-from mela import store
-from mela.names import IMAGE_NAMES, LISTING
-from mela.page.named import Written, held_out_counts, names_of_classes, readable
-from mela.text_tables import read_text_csv
-from stages import paths
+from mela.io import schemas, store
+from mela.io.names import IMAGE_NAMES, LISTING
+from mela.io.text_tables import read_text_csv
+from mela.reporting.page.named import Written, held_out_counts, names_of_classes, readable
+from stages.common import paths
 
 
 class Elements(HTMLParser):
@@ -60,7 +60,7 @@ def test_each_class_has_the_labels_that_people_gave_it(page: str, of_people: Pat
 
 def test_files_are_those_of_the_sheet(page: str, of_people: Path) -> None:
     known = store.read_table(of_people / paths.IMAGE_NAMES, IMAGE_NAMES).set_index("path")["image_id"]
-    labels = store.read_table(of_people / paths.MELA_LABELS, store.LABELS).set_index("image_id")["label"]
+    labels = store.read_table(of_people / paths.MELA_LABELS, schemas.LABELS).set_index("image_id")["label"]
     plain = {readable(path, letters=None): path for path in known.index}
     files = 0
     for label, names in Elements(page).names.items():
@@ -153,8 +153,8 @@ def test_names_are_readable(text: str, expected: str) -> None:
 
 def test_true_classes_that_look_like_formulas(copied: Path) -> None:
     """A spreadsheet shows them with an apostrophe, and the page as they are."""
-    truth = store.read_table(paths.TRUTH, store.TRUTH)
-    store.write_table(paths.TRUTH, truth.assign(**{"class": "=" + truth["class"]}), store.TRUTH, stage="t", params={})
+    truth = store.read_table(paths.TRUTH, schemas.TRUTH)
+    store.write_table(paths.TRUTH, truth.assign(**{"class": "=" + truth["class"]}), schemas.TRUTH, stage="t", params={})
     run_stages("score_labels", "report")
     table = pd.read_csv(paths.PURITIES)
     assert table["class"].str.startswith("'=").all()

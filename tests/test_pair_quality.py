@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mela.pair_quality import pair_quality
+from mela.labeling.pair_quality import pair_quality
 
 
 def drawn(seed: int, n_tasks: int = 3000, n_classes: int = 40, ways: int = 5) -> tuple[np.ndarray, np.ndarray]:

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from conftest import ROOT
 
-from benchmark import pairs
-from benchmark.pairs import differences, holds_anew, published, two_by_two
-from mela import store
-from mela.comparison import Measured
+from benchmark.comparison import Measured
+from benchmark.report import pairs
+from benchmark.report.pairs import differences, holds_anew, published, two_by_two
 from mela.errors import MelaError
+from mela.io import schemas, store
 
 FIRST_SEEDS = {0: [62.0, 71.0, 80.0], 1: [62.0, 72.0, 80.0], 2: [63.0, 71.0, 81.0]}
 SECOND_SEEDS = {1: [52.0, 62.0, 70.0], 2: [52.0, 62.0, 70.0], 3: [0.0, 0.0, 0.0]}
@@ -132,7 +132,7 @@ def test_what_the_command_line_cannot_compare(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for system, tasks in (("frn", 4), ("maml", 3)):
         rows = table(system, {0: [50.0, 60.0, 70.0, 80.0][:tasks]}).drop(columns=["system", "seed"])
-        store.write_table(folder / f"{system}.parquet", rows, store.RESULTS, stage="test", params={})
+        store.write_table(folder / f"{system}.parquet", rows, schemas.RESULTS, stage="test", params={})
     with pytest.raises(
         MelaError,
         match="frn and anil measured with a seed in common, got the seeds mine, frn: 0; mine, anil: none; run `make",
@@ -157,6 +157,6 @@ def test_one_seed_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     folder.mkdir(parents=True)
     for system, accuracy in (("frn", 60.0), ("maml", 50.0)):
         rows = table(system, {3: [accuracy, accuracy]}).drop(columns=["system", "seed"])
-        store.write_table(folder / f"{system}.parquet", rows, store.RESULTS, stage="test", params={})
+        store.write_table(folder / f"{system}.parquet", rows, schemas.RESULTS, stage="test", params={})
     pairs.main("frn", "maml", data=["mine"], results=tmp_path)
     assert " ".join(capsys.readouterr().out.splitlines()[2].split()) == "mine 1_shot +10.0 ± 0.0 3: +10.0 2"

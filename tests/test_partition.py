@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from mela.data.partition import split_by_fractions
-from mela.data.source import SPLITS
+from mela.io.schemas import SPLITS
+from mela.sources.fractions import split_by_fractions
 
 FRACTIONS = st.sampled_from(
     [

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mela.passes import Centroids, nearest, norms, run_pass
+from mela.labeling.centroids import Centroids, nearest, norms
+from mela.labeling.pruning import run_pass
 
 
 def closest(point: np.ndarray, centroids: np.ndarray) -> int:

@@ -21,8 +21,12 @@ STAGES: dict[str, dict[str, Any]] = YAML(typ="safe").load((ROOT / "dvc.yaml").re
 CODE = STAGES.pop("code")
 MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
 PACKAGE_DATA = {
-    "mela/data/benchmarks.py": ["mela/data/splits"],
-    "mela/page/render.py": ["mela/page/page.css", "mela/page/page.html", "mela/page/page.js"],
+    "mela/sources/benchmarks.py": ["mela/sources/splits"],
+    "mela/reporting/page/render.py": [
+        "mela/reporting/page/page.css",
+        "mela/reporting/page/page.html",
+        "mela/reporting/page/page.js",
+    ],
 }
 MAY_SEE_SOURCES = {"images", "manifest", "names"}
 
@@ -57,18 +61,7 @@ def listed(stage: str, *kinds: str) -> list[str]:
 
 
 def test_every_script_is_a_stage() -> None:
-    scripts = {path.stem for path in (ROOT / "stages").glob("*.py")} - {
-        "code",
-        "__init__",
-        "checkpoints",
-        "guard",
-        "kept",
-        "orphans",
-        "paths",
-        "processes",
-        "run",
-        "training",
-    }
+    scripts = {path.stem for path in (ROOT / "stages").glob("*.py")} - {"code", "__init__"}
     assert scripts == set(STAGES)
     assert all(STAGES[name]["cmd"] == f"python -m stages.{name}" for name in STAGES)
 
@@ -115,7 +108,12 @@ def test_all_packages_are_installed() -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_prepares_every_stage_is_part_of_its_code(stage: str) -> None:
     """The package's own file guards the process before the script runs."""
-    assert {"stages:statements", "stages.guard.guard", "stages.orphans.watch", "stages.run.run"} <= reached(stage)
+    assert {
+        "stages:statements",
+        "stages.common.guard.guard",
+        "stages.common.orphans.watch",
+        "stages.common.run.run",
+    } <= reached(stage)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -127,7 +125,7 @@ def test_a_stage_reaches_the_blocks_of_parameters_that_it_lists(stage: str) -> N
 
 
 def test_labels_alone_depend_on_how_labels_are_inferred() -> None:
-    inside = {stage for stage in STAGES if any(name.startswith("mela.labeler.") for name in reached(stage))}
+    inside = {stage for stage in STAGES if any(name.startswith("mela.labeling.labeler.") for name in reached(stage))}
     # the second places new tasks by what the first has fitted
     assert inside == {"label", "assign"}
 
@@ -198,7 +196,11 @@ def test_every_plot_has_its_data_and_its_template() -> None:
     assert used == {path.stem for path in (ROOT / ".dvc/plots").iterdir()} | {"linear"}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "stages").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    sorted([*(ROOT / "stages").glob("*.py"), *(ROOT / "stages/common").glob("*.py")]),
+    ids=lambda path: path.stem,
+)
 def test_stages_are_thin(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 80
 

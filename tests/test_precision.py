@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from mela.errors import MelaError
-from mela.precision import Precision, choose_dtype
+from mela.runtime.device import Precision, choose_dtype
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 1)
 

@@ -15,8 +15,9 @@ from PIL import Image
 from test_classifier import some_images, write_model
 from test_stage_starts import SLOW, modules_after
 
-from mela import FewShotClassifier, cli
-from mela.temperatures import write_temperatures
+from mela import FewShotClassifier
+from mela.cli import main as cli
+from mela.evaluation.temperatures import write_temperatures
 
 LABELS = ("ash [grey]", "elm", "oak")
 
@@ -318,6 +319,6 @@ def test_it_refuses_in_one_line(
 
 
 def test_the_command_line_starts_without_what_only_predictions_need() -> None:
-    imported = modules_after("import mela.cli")
-    assert "mela.commands.predict" in imported
+    imported = modules_after("import mela.cli.main")
+    assert "mela.cli.predict" in imported
     assert not {name for name in SLOW if name in imported}

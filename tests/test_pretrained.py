@@ -15,15 +15,18 @@ from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela import FewShotClassifier, cli, pretrained, store
-from mela.backbones import Backbone, build_backbone
-from mela.compute import Compute
+from mela import FewShotClassifier
+from mela.cli import main as cli
 from mela.errors import MelaError
-from mela.exporting import export
-from mela.models import configure, read_model, save_model
+from mela.inference.export import export
+from mela.io import feature_tables, schemas, store
+from mela.models import timm_backbones as pretrained
+from mela.models.backbones import Backbone, build_backbone
+from mela.models.files import configure, read_model, save_model
+from mela.models.timm_backbones import start_from
 from mela.params import ModelParams
-from mela.pretrained import start_from
-from mela.team import Team
+from mela.runtime.compute import Compute
+from mela.runtime.team import Team
 
 timm = pytest.importorskip("timm", reason="networks of timm are not tested without it")
 
@@ -454,10 +457,10 @@ def test_the_pipeline_with_somebody_elses_weights(project: Path) -> None:
             assert torch.equal(initial[f"body.network.{name}"], value), name
             assert torch.equal(final[f"body.network.{name}"], value), name
     assert not torch.equal(final["body.head.weight"], initial["body.head.weight"])
-    curve = store.read_csv(project / "results/embed/curve.csv", store.CURVE)
+    curve = store.read_csv(project / "results/embed/curve.csv", schemas.CURVE)
     assert curve.empty
     assert "Pre-training" in (project / "results/report.html").read_text(encoding="utf-8")
-    features = store.read_features(project / "data/features.parquet")[1]
+    features = feature_tables.read_features(project / "data/features.parquet")[1]
     assert features.shape[1] == plain().num_features
     tasks = pd.read_parquet(project / "data/manifest/test.parquet").query("task_id == 0")
     images = store.open_images(project / "data/images/images.npy")

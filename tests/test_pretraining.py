@@ -16,15 +16,16 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
-from mela.augmentation import NONE, Augmentation
-from mela.backbones import Backbone, build_backbone
-from mela.compute import Compute
-from mela.episodes import Episodes
+from mela.data.augmentation import NONE, Augmentation
+from mela.data.episodes import Episodes
 from mela.errors import MelaError
-from mela.pretraining import both_losses, pretrain, proposition1
-from mela.targets import Targets
-from mela.team import Team
-from mela.training import Schedule, Training
+from mela.models.backbones import Backbone, build_backbone
+from mela.runtime.compute import Compute
+from mela.runtime.team import Team
+from mela.training.embeddings import pretrain
+from mela.training.loop import Schedule, Training
+from mela.training.proposition1 import both_losses, proposition1
+from mela.training.targets import Targets
 
 SOME = Augmentation(crop_padding=1, flip=True, jitter=0.2)
 SCHEDULE = Schedule(epochs=6, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[4], decay=0.1)
@@ -111,7 +112,7 @@ def test_proposition_1_does_not_depend_on_blocks_of_tasks(monkeypatch: pytest.Mo
     whole = proposition1(*arguments)
     for tasks in (1, 3, 11):
         # logits of float32 for five images a task and four labels
-        monkeypatch.setattr("mela.pretraining.BLOCK_BYTES", tasks * 5 * 4 * 4)
+        monkeypatch.setattr("mela.training.proposition1.BLOCK_BYTES", tasks * 5 * 4 * 4)
         parts = proposition1(*arguments)
         assert (parts.task_loss, parts.global_loss) == pytest.approx((whole.task_loss, whole.global_loss), rel=1e-12)
 

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
-from mela.class_means import ClassMeans, class_means
 from mela.errors import MelaError
-from mela.global_labels import assign_tasks
-from mela.pruning import Pass, prune_clusters
-from mela.task_samples import manifest_samples
+from mela.labeling.assignment import assign_tasks
+from mela.labeling.pruning import Pass, prune_clusters
+from mela.labeling.task_classes import ClassMeans, class_means, manifest_samples
 
 Task = list[tuple[list[float], int]]
 

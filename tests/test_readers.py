@@ -13,13 +13,14 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from bench import fuzz
-from mela.checkpoints import Checkpoint
-from mela.data.tables import parse_csv, parse_split_table
-from mela.data.task_table import natural_key
 from mela.errors import MelaError
-from mela.labeler import LearnLabeler
+from mela.io.text_tables import parse_csv
+from mela.labeling.labeler import LearnLabeler
 from mela.params import check_document, read_document
+from mela.sources.split_tables import parse_split_table
+from mela.sources.task_folders import natural_key
+from mela.training.checkpoint import Checkpoint
+from studies.robustness import fuzz
 
 
 @pytest.mark.parametrize("name", fuzz.TARGETS)
@@ -116,7 +117,7 @@ def test_a_find_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert fuzz.attempt(lambda: fail(MelaError("a\r\nb"))) is None
     assert str(MelaError("a\r\nb")) == "a\\r\\nb"
     ended = subprocess.run(
-        [sys.executable, "-m", "bench.fuzz", "--child", "metrics.json", "--count", "3"],
+        [sys.executable, "-m", "studies.robustness.fuzz", "--child", "metrics.json", "--count", "3"],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

@@ -77,6 +77,15 @@ PIPELINE = """
           - two.txt
     """
 
+# of this project, by packages: what the stage of code needs
+COPIED = {
+    "mela": ["errors"],
+    "mela/io": ["atomic", "store"],
+    "mela/runtime": ["console", "usage"],
+    "stages": ["code"],
+    "stages/common": ["guard", "orphans", "paths", "run"],
+}
+
 
 def write(path: Path, text: str) -> None:
     path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
@@ -92,13 +101,11 @@ def edit(path: Path, old: str, new: str) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project in which both stages have run, committed on `main`."""
     folder = tmp_path_factory.mktemp("numbers") / "project"
-    (folder / "stages").mkdir(parents=True)
-    for name in ("__init__", "code", "guard", "orphans", "paths", "run"):
-        shutil.copy(ROOT / f"stages/{name}.py", folder / "stages")
+    for name, modules in COPIED.items():
+        (folder / name).mkdir(parents=True)
+        for module in ("__init__", *modules):
+            shutil.copy(ROOT / name / f"{module}.py", folder / name)
     shutil.copytree(ROOT / "stages/definitions", folder / "stages/definitions")
-    (folder / "mela").mkdir()
-    for name in ("__init__", "atomic", "errors", "output", "store", "usage"):
-        shutil.copy(ROOT / f"mela/{name}.py", folder / "mela")
     write(folder / "mela/numbers.py", NUMBERS)
     for name, function in (("one", "double"), ("two", "square")):
         write(folder / f"stages/{name}.py", STAGE.format(name=name, function=function))
@@ -150,13 +157,13 @@ def test_what_runs_again(project: Project) -> None:
 @pytest.mark.parametrize("command", RELOCK)
 def test_what_has_moved_is_carried_over(project: Project, command: str) -> None:
     """As the page for contributors has it."""
-    (project.folder / "mela/runtime").mkdir()
-    (project.folder / "mela/runtime/__init__.py").touch()
-    (project.folder / "mela/output.py").rename(project.folder / "mela/runtime/console.py")
-    for path in project.folder.glob("*/**/*.py"):
-        path.write_text(path.read_text(encoding="utf-8").replace("mela.output", "mela.runtime.console"), "utf-8")
+    (project.folder / "mela/runtime/console.py").rename(project.folder / "mela/runtime/messages.py")
+    for path in project.folder.glob("**/*.py"):
+        path.write_text(
+            path.read_text(encoding="utf-8").replace("mela.runtime.console", "mela.runtime.messages"), "utf-8"
+        )
     said = relock(project, "main", succeeds=False)
-    assert "mela.runtime.console.print_error: not the same as at main; reached by one, two (2 in all)" in said
+    assert "mela.runtime.messages.print_error: not the same as at main; reached by one, two (2 in all)" in said
     assert re.search(
         r"^error: stages reach what is not the same as at main: .* and \d+ more; nothing", said, re.MULTILINE
     )
@@ -168,7 +175,29 @@ def test_what_has_moved_is_carried_over(project: Project, command: str) -> None:
     carried = (project.folder / "dvc.lock").read_bytes()
     project.dvc("repro", "--force")
     assert (project.folder / "dvc.lock").read_bytes() == carried, "as DVC writes it"
-    assert "mela.runtime.console.print_error" in (project.folder / "data/code/one.json").read_text()
+    assert "mela.runtime.messages.print_error" in (project.folder / "data/code/one.json").read_text()
+
+
+def test_a_file_in_a_package_that_has_moved_is_carried_over(project: Project) -> None:
+    """It is a dependency under its path, and its content stays the same."""
+    words = project.folder / "mela/words/english.txt"
+    words.parent.mkdir()
+    words.write_text("one two three")
+    edit(
+        project.folder / "dvc.yaml", "- one.txt\n      - data/code/two.json", "- mela/words\n      - data/code/two.json"
+    )
+    assert ran(project.dvc("repro")) == ["code", "two"]
+    project.run("git", "add", "--all")
+    project.run("git", "commit", "--quiet", "--message", "words")
+    (project.folder / "mela/texts").mkdir()
+    words.parent.rename(project.folder / "mela/texts/words")
+    edit(project.folder / "dvc.yaml", "mela/words", "mela/texts/words")
+    said = relock(project, "HEAD", succeeds=False)
+    assert "mela/texts/words, which was no dependency,: not the same as at HEAD; reached by two" in said
+    relock(project, "HEAD", "--moved", "mela.words=mela.texts.words")
+    assert due(project) == []
+    (project.folder / "mela/texts/words/english.txt").write_text("one two three four")
+    assert due(project) == ["two"]
 
 
 def test_what_differs_is_refused_by_its_name(project: Project) -> None:

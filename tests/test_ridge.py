@@ -11,7 +11,8 @@ from sklearn.linear_model import Ridge
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.ridge import UnsolvableError, ridge, ridge_query_losses, with_intercept
+from mela.errors import UnsolvableError
+from mela.learners.ridge import ridge, ridge_query_losses, with_intercept
 
 
 def ridge_query_loss(

@@ -11,7 +11,7 @@ from conftest import ROOT, TINY, change
 from ruamel.yaml import YAML
 from test_pipeline_definition import STAGES, listed
 
-from mela.commands.run import stage_commands
+from mela.cli.run import stage_commands
 
 GLYPHS = (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8")
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from mela.data.sampling import draw_with_replacement, draw_without_replacement
 from mela.errors import MelaError
-from mela.sampling import draw_with_replacement, draw_without_replacement
 
 COLUMNS = ["task_id", "image_id", "local_label", "role"]
 Classes = dict[str, np.ndarray]

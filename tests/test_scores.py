@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from mela.label_scores import score_images, score_tasks
-from mela.scores import majority_accuracy, partition_scores
+from mela.evaluation.label_scores import majority_accuracy, partition_scores, score_images, score_tasks
 
 pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=60)
 

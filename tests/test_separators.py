@@ -13,13 +13,14 @@ from test_data_check import check, people, table_of
 from test_messy_folders import mine as mine
 from test_messy_folders import told_by_the_stage
 
-from mela.data.layout import find_layout
-from mela.data.open import open_source
-from mela.data.pins import read_pins
-from mela.data.tables import SEPARATORS, find_separator, parse_csv, parse_split_table, read_text
 from mela.errors import MelaError
-from mela.label_inputs import read_tasks
+from mela.io.text_tables import SEPARATORS, find_separator, parse_csv, read_text
+from mela.labeling.user_tables import read_tasks
 from mela.params import DataParams
+from mela.sources.check.layout import find_layout
+from mela.sources.open import open_source
+from mela.sources.pins import read_pins
+from mela.sources.split_tables import parse_split_table
 
 CELLS = st.lists(st.text('abc ,;\t|"\n', max_size=6), min_size=3, max_size=3)
 

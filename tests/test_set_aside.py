@@ -13,11 +13,11 @@ from test_data_check import check
 from test_messy_folders import mine as mine
 from test_messy_folders import noise, socket_at, told_by_the_stage, truncated
 
-from mela.commands import data
-from mela.data.aside import _move, put_back, set_aside
-from mela.data.lists import read_list, write_list
-from mela.data.problems import AboutFile
+from mela.cli import data
 from mela.errors import MelaError
+from mela.io.problems import AboutFile
+from mela.sources.check.aside import _move, put_back, set_aside
+from mela.sources.check.lists import read_list, write_list
 
 AWAY = Path("away")
 

@@ -31,7 +31,7 @@ def test_a_stage_starts_without_what_it_does_not_need(stage: str) -> None:
 def test_a_stage_ends_without_looking_for_garbage() -> None:
     code = """
 import gc, sys
-from stages.run import run
+from stages.common.run import run
 def main(): print("done")
 try:
     run(main)
@@ -52,7 +52,7 @@ def started(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[s
     spoil(tmp_path)
     code = """
 from pathlib import Path
-from stages.run import run
+from stages.common.run import run
 def main(params: Path = Path("params.yaml")): print("at work")
 run(main)
 """

@@ -16,12 +16,14 @@ from conftest import ROOT, STAGES, change, run_stages
 from PIL import Image
 from test_pipeline_definition import listed
 
-from mela import FewShotClassifier, evaluation, store
+from mela import FewShotClassifier
 from mela.errors import MelaError
-from mela.logistic import fit_head
+from mela.evaluation import accuracy as evaluation
+from mela.evaluation.heads import fit_head
+from mela.evaluation.temperatures import Temperatures, read_temperatures
+from mela.io import schemas, store
 from mela.params import BLOCKS, Block, RuntimeParams
-from mela.temperatures import Temperatures, read_temperatures
-from stages import paths
+from stages.common import paths
 
 
 def metrics(stage: str) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def test_metrics_have_the_promised_keys(copied: Path) -> None:
         for results in (evaluation[name], evaluation["validation"][name]):
             assert set(results) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
             assert all(set(interval) == {"mean", "ci95"} for interval in results.values())
-    per_task = store.read_table(Path("results/evaluate/per_task.parquet"), store.ACCURACIES)
+    per_task = store.read_table(Path("results/evaluate/per_task.parquet"), schemas.ACCURACIES)
     test = per_task[(per_task["split"] == "test") & (per_task["model"] == "mela") & (per_task["setting"] == "5_shot")]
     assert len(test) == 12
     assert test["accuracy"].mean() == pytest.approx(evaluation["mela"]["5_shot"]["mean"])
@@ -79,7 +81,7 @@ def test_probabilities_are_calibrated_on_validation_tasks_alone(copied: Path) ->
     tasks = pd.read_parquet(paths.TEST)
     # other test tasks judge the same temperatures
     store.write_table(
-        paths.TEST, tasks[tasks["task_id"] < tasks["task_id"].max()], store.MANIFEST, stage="manifest", params={}
+        paths.TEST, tasks[tasks["task_id"] < tasks["task_id"].max()], schemas.MANIFEST, stage="manifest", params={}
     )
     run_stages("evaluate")
     assert paths.TEMPERATURES.read_bytes() == before
@@ -128,15 +130,15 @@ def test_report_shows_the_run(copied: Path) -> None:
 
 def test_images_do_not_betray_their_class(copied: Path) -> None:
     """Sources list classes one after the other; the ids that stages see must not."""
-    truth = store.read_table(Path("data/truth.parquet"), store.TRUTH).sort_values("image_id")["class"]
+    truth = store.read_table(Path("data/truth.parquet"), schemas.TRUTH).sort_values("image_id")["class"]
     same = (truth.to_numpy()[1:] == truth.to_numpy()[:-1]).mean()
     assert same < 0.05
 
 
 def test_splits_share_no_image(copied: Path) -> None:
-    split_of = store.read_table(Path("data/images/index.parquet"), store.INDEX).set_index("image_id")["split"]
+    split_of = store.read_table(Path("data/images/index.parquet"), schemas.INDEX).set_index("image_id")["split"]
     for split in ("train", "val", "test"):
-        images = store.read_table(Path(f"data/manifest/{split}.parquet"), store.MANIFEST)["image_id"]
+        images = store.read_table(Path(f"data/manifest/{split}.parquet"), schemas.MANIFEST)["image_id"]
         assert set(split_of[images]) == {split}
 
 
@@ -239,7 +241,7 @@ def test_other_labels(copied: Path, labels: str) -> None:
 
 def test_the_other_solver_of_the_meta_test(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path("results/evaluate/per_task.parquet")
-    found = store.read_table(path, store.ACCURACIES)
+    found = store.read_table(path, schemas.ACCURACIES)
     change(Path("params.yaml"), {"evaluate.solver": "sklearn"})
     heads = []
     monkeypatch.setattr(
@@ -247,15 +249,15 @@ def test_the_other_solver_of_the_meta_test(copied: Path, monkeypatch: pytest.Mon
     )
     run_stages("evaluate")
     assert len(heads) == len(found)
-    wanted = store.read_table(path, store.ACCURACIES)
+    wanted = store.read_table(path, schemas.ACCURACIES)
     pd.testing.assert_frame_equal(wanted.drop(columns="accuracy"), found.drop(columns="accuracy"))
     # the features of this model hardly differ, and scikit-learn stops early
     assert (wanted["accuracy"] - found["accuracy"]).abs().mean() < 1
 
 
 def test_soft_labels_belong_to_the_labelled_images(copied: Path) -> None:
-    labels = store.read_table(Path("data/labels/mela.parquet"), store.LABELS)
-    soft = store.read_table(Path("data/labels/mela_soft.parquet"), store.SOFT_LABELS)
+    labels = store.read_table(Path("data/labels/mela.parquet"), schemas.LABELS)
+    soft = store.read_table(Path("data/labels/mela_soft.parquet"), schemas.SOFT_LABELS)
     sums = soft.groupby("image_id")["weight"].sum()
     assert sums.index.tolist() == labels["image_id"].tolist()
     np.testing.assert_allclose(sums, 1, rtol=1e-12)
@@ -267,11 +269,11 @@ def test_soft_labels_belong_to_the_labelled_images(copied: Path) -> None:
 
 def test_soft_labels_that_do_not_add_up(copied: Path) -> None:
     path = Path("data/labels/mela_soft.parquet")
-    table = store.read_table(path, store.SOFT_LABELS)
+    table = store.read_table(path, schemas.SOFT_LABELS)
     image = int(table["image_id"].iloc[0])
     table.loc[0, "weight"] = 0.3
     store.write_table(
-        path, table[(table["image_id"] != image) | (table.index == 0)], store.SOFT_LABELS, stage="label", params={}
+        path, table[(table["image_id"] != image) | (table.index == 0)], schemas.SOFT_LABELS, stage="label", params={}
     )
     change(Path("params.yaml"), {"pretrain.labels": "mela_soft"})
     before = Path("models/final.safetensors").read_bytes()
@@ -289,7 +291,7 @@ def test_resnet12_without_replacement(project: Path) -> None:
         | {"embed.tasks_per_epoch": 3, "labeler.n_clusters": 40},
     )
     run_stages()
-    train = store.read_table(Path("data/manifest/train.parquet"), store.MANIFEST)
+    train = store.read_table(Path("data/manifest/train.parquet"), schemas.MANIFEST)
     assert train["image_id"].is_unique
     assert train["task_id"].nunique() == 16
 
@@ -322,7 +324,7 @@ def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[st
         | {"embed.tasks_per_epoch": None, "labeler.n_clusters": 12, "kmeans.n_clusters": 6, "evaluate.shots": [1]},
     )
     run_stages()
-    labels = store.read_table(Path("data/labels/mela.parquet"), store.LABELS)
+    labels = store.read_table(Path("data/labels/mela.parquet"), schemas.LABELS)
     assert labels["label"].nunique() == metrics("score_labels")["clusters"] > 1
     assert set(metrics("score_labels")) == {"clusters"}
     assert set(metrics("evaluate")["mela"]) >= {"1_shot", "all_shots"}
@@ -355,7 +357,7 @@ def test_stage_takes_paths_as_arguments(copied: Path) -> None:
 
 
 def summary_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from mela.cli import main; main()", "summary", *arguments]
+    command = [sys.executable, "-c", "from mela.cli.main import main; main()", "summary", *arguments]
     environment = {"PYTHONPATH": str(ROOT), "PATH": "", "COLUMNS": "120"}
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 

@@ -12,26 +12,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mela import store
-from mela.atomic import replacing
 from mela.errors import MelaError
+from mela.io import feature_tables, schemas, store
+from mela.io.atomic import replacing
 
 TABLES = {
-    "index": (store.INDEX, {"image_id": [0, 1], "split": ["train", "test"], "source": ["é/1.png", "2.png"]}),
-    "truth": (store.TRUTH, {"image_id": [2**40, 1], "class": ["a", "b"]}),
+    "index": (schemas.INDEX, {"image_id": [0, 1], "split": ["train", "test"], "source": ["é/1.png", "2.png"]}),
+    "truth": (schemas.TRUTH, {"image_id": [2**40, 1], "class": ["a", "b"]}),
     "tasks": (
-        store.TASKS,
+        schemas.TASKS,
         {"split": ["val"], "task_id": [3], "image_id": [1], "local_label": [0], "role": ["query"]},
     ),
-    "manifest": (store.MANIFEST, {"task_id": [3], "image_id": [1], "local_label": [0], "role": ["support"]}),
-    "labels": (store.LABELS, {"image_id": [1, 2], "label": [0, 5]}),
-    "soft labels": (store.SOFT_LABELS, {"image_id": [1, 1], "label": [0, 5], "weight": [0.25, 0.75]}),
+    "manifest": (schemas.MANIFEST, {"task_id": [3], "image_id": [1], "local_label": [0], "role": ["support"]}),
+    "labels": (schemas.LABELS, {"image_id": [1, 2], "label": [0, 5]}),
+    "soft labels": (schemas.SOFT_LABELS, {"image_id": [1, 1], "label": [0, 5], "weight": [0.25, 0.75]}),
     "assignments": (
-        store.ASSIGNMENTS,
+        schemas.ASSIGNMENTS,
         {"task_id": [0, 0], "local_label": [0, 1], "cluster": [4, 4], "clustered": [True, False]},
     ),
     "accuracies": (
-        store.ACCURACIES,
+        schemas.ACCURACIES,
         {"split": ["test"], "task_id": [0], "model": ["mela"], "setting": ["1_shot"], "accuracy": [1 / 3]},
     ),
 }
@@ -39,15 +39,17 @@ LABELS = pd.DataFrame({"image_id": [1, 2], "label": [0, 5]})
 
 
 def write_labels(path: Path) -> None:
-    store.write_table(path, LABELS, store.LABELS, stage="label", params={"q": 4.5})
+    store.write_table(path, LABELS, schemas.LABELS, stage="label", params={"q": 4.5})
 
 
 def write_features(path: Path) -> None:
-    store.write_features(path, [(np.array([4, 2]), np.ones((2, 3), dtype=np.float32))], 3, stage="extract", params={})
+    feature_tables.write_features(
+        path, [(np.array([4, 2]), np.ones((2, 3), dtype=np.float32))], 3, stage="extract", params={}
+    )
 
 
 def read_labels(path: Path) -> pd.DataFrame:
-    return store.read_table(path, store.LABELS)
+    return store.read_table(path, schemas.LABELS)
 
 
 def one_line(error: pytest.ExceptionInfo[MelaError], path: Path) -> str:
@@ -78,13 +80,13 @@ def test_a_table_says_which_stage_made_it_from_what(tmp_path: Path) -> None:
 def test_features_return_as_written(tmp_path: Path, n: int) -> None:
     features = np.random.default_rng(0).normal(size=(7, n)).astype(np.float32).T
     ids = np.arange(n)[::-1]
-    store.write_features(tmp_path / "f.parquet", [(ids, features)], 7, stage="extract", params={"a": 1})
-    found_ids, found = store.read_features(tmp_path / "f.parquet")
+    feature_tables.write_features(tmp_path / "f.parquet", [(ids, features)], 7, stage="extract", params={"a": 1})
+    found_ids, found = feature_tables.read_features(tmp_path / "f.parquet")
     np.testing.assert_array_equal(found_ids, ids)
     np.testing.assert_array_equal(found, features)
     assert found.dtype == np.float32
     schema = pq.read_schema(tmp_path / "f.parquet")
-    assert schema.equals(store.features_schema(7), check_metadata=False)
+    assert schema.equals(feature_tables.features_schema(7), check_metadata=False)
     assert json.loads(schema.metadata[b"mela"]) == {"stage": "extract", "params": {"a": 1}}
 
 
@@ -92,24 +94,24 @@ def test_features_return_as_written(tmp_path: Path, n: int) -> None:
 def test_the_file_does_not_depend_on_where_features_are_divided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(store, "ROW_GROUP_BYTES", 4 * 5 * 16)
+    monkeypatch.setattr(feature_tables, "ROW_GROUP_BYTES", 4 * 5 * 16)
     features = np.random.default_rng(0).normal(size=(100, 5)).astype(np.float32)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    store.write_features(whole, [(np.arange(100), features)], 5, stage="extract", params={})
+    feature_tables.write_features(whole, [(np.arange(100), features)], 5, stage="extract", params={})
     batches = ((np.arange(100)[i : i + size], features[i : i + size]) for i in range(0, 100, size))
-    store.write_features(parts, batches, 5, stage="extract", params={})
+    feature_tables.write_features(parts, batches, 5, stage="extract", params={})
     assert parts.read_bytes() == whole.read_bytes()
     assert [pq.read_metadata(whole).row_group(i).num_rows for i in range(7)] == [16] * 6 + [4]
-    ids, found = store.read_features(whole)
+    ids, found = feature_tables.read_features(whole)
     np.testing.assert_array_equal(found, features)
     np.testing.assert_array_equal(ids, np.arange(100))
 
 
 def test_features_in_one_large_row_group_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     features = np.random.default_rng(0).normal(size=(100, 5)).astype(np.float32)
-    store.write_features(tmp_path / "f", [(np.arange(100), features)], 5, stage="extract", params={})
-    monkeypatch.setattr(store, "ROW_GROUP_BYTES", 4 * 5 * 16)
-    ids, found = store.read_features(tmp_path / "f")
+    feature_tables.write_features(tmp_path / "f", [(np.arange(100), features)], 5, stage="extract", params={})
+    monkeypatch.setattr(feature_tables, "ROW_GROUP_BYTES", 4 * 5 * 16)
+    ids, found = feature_tables.read_features(tmp_path / "f")
     np.testing.assert_array_equal(found, features)
     np.testing.assert_array_equal(ids, np.arange(100))
 
@@ -120,7 +122,7 @@ def test_no_features_are_left_when_their_maker_fails(tmp_path: Path) -> None:
         raise MelaError("features: image 5: expected finite values")
 
     with pytest.raises(MelaError, match="image 5"):
-        store.write_features(tmp_path / "f", batches(), 3, stage="extract", params={})
+        feature_tables.write_features(tmp_path / "f", batches(), 3, stage="extract", params={})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -141,12 +143,12 @@ def test_text_json_and_csv_return_as_written(tmp_path: Path) -> None:
     points = pd.DataFrame({"rank": [1, 2], "tasks": [7, 5], "threshold": [0.5, -1.25]})
     store.write_csv(tmp_path / "p.csv", points)
     assert (tmp_path / "p.csv").read_bytes() == b"rank,tasks,threshold\n1,7,0.5\n2,5,-1.25\n"
-    pd.testing.assert_frame_equal(store.read_csv(tmp_path / "p.csv", store.SIZES), points)
+    pd.testing.assert_frame_equal(store.read_csv(tmp_path / "p.csv", schemas.SIZES), points)
     names = pd.DataFrame({"label": [0, 1], "class": ["NA", "007"], "purity": [99.5, 100.0], "classes": [2, 1]})
     store.write_csv(tmp_path / "n.csv", names)
-    pd.testing.assert_frame_equal(store.read_csv(tmp_path / "n.csv", store.PURITIES), names, check_dtype=False)
+    pd.testing.assert_frame_equal(store.read_csv(tmp_path / "n.csv", schemas.PURITIES), names, check_dtype=False)
     store.write_csv(tmp_path / "n.csv", names.head(0))
-    assert list(store.read_csv(tmp_path / "n.csv", store.PURITIES)) == list(names)
+    assert list(store.read_csv(tmp_path / "n.csv", schemas.PURITIES)) == list(names)
 
 
 WRITERS: dict[str, Callable[[Path], None]] = {
@@ -169,12 +171,12 @@ def test_the_same_content_gives_the_same_bytes_and_no_other_file(tmp_path: Path,
 
 
 def read_sizes(path: Path) -> pd.DataFrame:
-    return store.read_csv(path, store.SIZES)
+    return store.read_csv(path, schemas.SIZES)
 
 
 @pytest.mark.parametrize(
     "read",
-    [read_labels, store.read_features, store.open_images, store.read_json, read_sizes],
+    [read_labels, feature_tables.read_features, store.open_images, store.read_json, read_sizes],
     ids=["table", "features", "images", "json", "csv"],
 )
 @pytest.mark.parametrize("kind", ["missing", "folder"])
@@ -187,7 +189,7 @@ def test_a_missing_file_is_named(tmp_path: Path, read: Callable[[Path], Any], ki
     assert one_line(caught, path) == "no such file; run `dvc repro`, or the stage that makes it, first"
 
 
-@pytest.mark.parametrize("read", [read_labels, store.read_features], ids=["table", "features"])
+@pytest.mark.parametrize("read", [read_labels, feature_tables.read_features], ids=["table", "features"])
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"image_id,label\n1,2\n", bytes(200)])
 def test_a_file_that_is_no_parquet(tmp_path: Path, read: Callable[[Path], Any], content: bytes) -> None:
     path = tmp_path / "t.parquet"
@@ -200,7 +202,9 @@ def test_a_file_that_is_no_parquet(tmp_path: Path, read: Callable[[Path], Any], 
 
 
 @pytest.mark.parametrize(
-    ("write", "read"), [(write_labels, read_labels), (write_features, store.read_features)], ids=["table", "features"]
+    ("write", "read"),
+    [(write_labels, read_labels), (write_features, feature_tables.read_features)],
+    ids=["table", "features"],
 )
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
 def test_a_truncated_table(
@@ -214,7 +218,7 @@ def test_a_truncated_table(
     assert one_line(caught, path).startswith("expected a parquet file, got ")
 
 
-@pytest.mark.parametrize("read", [read_labels, store.read_features], ids=["table", "features"])
+@pytest.mark.parametrize("read", [read_labels, feature_tables.read_features], ids=["table", "features"])
 def test_a_table_that_no_stage_wrote(tmp_path: Path, read: Callable[[Path], Any]) -> None:
     path = tmp_path / "t.parquet"
     LABELS.to_parquet(path)
@@ -250,7 +254,7 @@ def test_a_table_that_holds_no_features(tmp_path: Path) -> None:
     path = tmp_path / "labels.parquet"
     write_labels(path)
     with pytest.raises(MelaError) as caught:
-        store.read_features(path)
+        feature_tables.read_features(path)
     expected = "expected columns image_id (int64) and feature (fixed-size list of float32), found ("
     assert one_line(caught, path) == f"{expected}image_id: int64, label: int64); rerun extract"
 
@@ -268,7 +272,7 @@ def test_features_of_other_types(tmp_path: Path, ids: pa.DataType, features: pa.
     path, schema = tmp_path / "features.parquet", pa.schema([("image_id", ids), ("feature", features)])
     store.write_table(path, schema.empty_table(), schema, stage="extract", params={})
     with pytest.raises(MelaError, match=r"image_id \(int64\) and feature \(fixed-size list of float32\)"):
-        store.read_features(path)
+        feature_tables.read_features(path)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -276,13 +280,13 @@ def test_features_of_other_types(tmp_path: Path, ids: pa.DataType, features: pa.
 def test_a_feature_that_is_not_finite_is_named_by_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float, rows: int
 ) -> None:
-    monkeypatch.setattr(store, "ROW_GROUP_BYTES", 4 * 3 * rows)
+    monkeypatch.setattr(feature_tables, "ROW_GROUP_BYTES", 4 * 3 * rows)
     features = np.ones((5, 3), dtype=np.float32)
     features[3, 1] = features[4, 0] = value
     path = tmp_path / "f.parquet"
-    store.write_features(path, [(np.arange(5), features)], 3, stage="extract", params={})
+    feature_tables.write_features(path, [(np.arange(5), features)], 3, stage="extract", params={})
     with pytest.raises(MelaError) as caught:
-        store.read_features(path)
+        feature_tables.read_features(path)
     assert one_line(caught, path) == ("row 3: expected finite features, found NaN or infinity; rerun embed and extract")
 
 
@@ -395,15 +399,15 @@ def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> No
     path = tmp_path / "labels.parquet"
     write_labels(path)
     with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError)):
-        store.write_table(path, LABELS.assign(label="x"), store.LABELS, stage="label", params={})
+        store.write_table(path, LABELS.assign(label="x"), schemas.LABELS, stage="label", params={})
     pd.testing.assert_frame_equal(read_labels(path), LABELS)
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_features_that_cannot_be_in_the_file(tmp_path: Path) -> None:
     """A damaged schema may ask for more memory than there is; lists that are missing take no place either."""
-    path, schema = tmp_path / "features.parquet", store.features_schema(1_000_000)
+    path, schema = tmp_path / "features.parquet", feature_tables.features_schema(1_000_000)
     nothing = pa.table([pa.array([0, 1]), pa.nulls(2, schema.field("feature").type)], schema=schema)
     store.write_table(path, nothing, schema, stage="extract", params={})
     with pytest.raises(MelaError, match=r"expected 1000000 features of 2 images, got \d+ bytes in all; rerun extract$"):
-        store.read_features(path)
+        feature_tables.read_features(path)

@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from mela import figures
-from mela.summary import NAMES, data_name, markdown, summary_rows
+from mela.reporting import figures
+from mela.reporting.summary import NAMES, data_name, markdown, summary_rows
 
 LABEL = {"clusters": 64, "tasks_clustered": 98.64}
 SCORES = {

@@ -7,7 +7,7 @@ import torch
 from scipy.sparse import csr_array
 
 from mela.errors import MelaError
-from mela.targets import Targets, soft_targets
+from mela.training.targets import Targets, soft_targets
 
 
 def rows(*rows: tuple[int, int, float]) -> pd.DataFrame:

@@ -10,9 +10,9 @@ import pytest
 import typer
 from conftest import ROOT, TINY, change
 
-from bench import task_numbers
-from bench.task_numbers import SHOTS, WAYS, Point, Study, table, uneven_tasks
 from mela.params import EmbedParams, MethodsParams
+from studies.labels import task_numbers
+from studies.labels.task_numbers import SHOTS, WAYS, Point, Study, table, uneven_tasks
 
 CLASSES = {f"c{number}": np.arange(30) + 30 * number for number in range(10)}
 OF_IMAGE = np.repeat(np.arange(10), 30)
@@ -53,15 +53,15 @@ def test_trainings_have_the_same_steps_whatever_the_number_of_tasks(
 
 def test_the_table_is_that_of_the_results() -> None:
     """What is in the repository."""
-    known = pd.read_csv(ROOT / "results/task_numbers.csv")
-    found = table(ROOT / "results/task_numbers").reset_index(drop=True)
+    known = pd.read_csv(ROOT / "studies/results/task_numbers.csv")
+    found = table(ROOT / "studies/results/task_numbers").reset_index(drop=True)
     pd.testing.assert_frame_equal(known, found, check_dtype=False, rtol=1e-4)
 
 
 @pytest.mark.parametrize("data", task_numbers.DATA)
 def test_figures_show_all_that_is_measured(data: str) -> None:
     """Each system in one colour, whatever else its panel has, and no point off the scale."""
-    rows = pd.read_csv(ROOT / "results/task_numbers.csv")
+    rows = pd.read_csv(ROOT / "studies/results/task_numbers.csv")
     rows = rows[rows["data"] == data]
     colours: dict[str, set[Any]] = {}
     shown = 0

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mela import task_samples
 from mela.errors import MelaError
-from mela.task_samples import TaskSamples, group_samples, manifest_samples
+from mela.labeling import task_classes as task_samples
+from mela.labeling.task_classes import TaskSamples, group_samples, manifest_samples
 
 
 def random_manifest(seed: int, n_tasks: int) -> pd.DataFrame:

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from mela.data.partition import split_by_fractions
-from mela.data.source import ImageSource
-from mela.data.task_table import _draw_splits, natural_key, task_number, task_numbers, tasks
 from mela.errors import MelaError
+from mela.sources.fractions import split_by_fractions
+from mela.sources.source import ImageSource
+from mela.sources.task_folders import _draw_splits, natural_key, task_number, task_numbers, tasks
 
 FRACTIONS = (0.5, 0.25, 0.25)
 SPLIT_FRACTIONS = (0.64, 0.16, 0.2)
@@ -409,7 +409,7 @@ def test_a_task_has_a_number_of_its_own() -> None:
 
 def test_names_whose_numbers_are_the_same_get_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = task_number
-    monkeypatch.setattr("mela.data.task_table.task_number", lambda name, attempt=0: plain(name, attempt) % 7)
+    monkeypatch.setattr("mela.sources.task_folders.task_number", lambda name, attempt=0: plain(name, attempt) % 7)
     numbers = task_numbers(["a", "b", "c", "d", "e", "f"])
     assert len(set(numbers.values())) == 6
     assert numbers["a"] == plain("a") % 7

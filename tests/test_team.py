@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import nn
 
-from mela import store
-from mela.compute import Compute
 from mela.errors import MelaError
+from mela.io import feature_tables, store
 from mela.params import RuntimeParams
-from mela.shared_batch_norm import SharedBatchNorm, share_statistics
-from mela.team import ALONE, Team, joined, launched
-from mela.training import _dropout_seed
-from stages import paths
-from stages.processes import computing
+from mela.runtime.compute import Compute, SharedBatchNorm, share_statistics
+from mela.runtime.team import ALONE, Team, joined, launched
+from mela.training.loop import _dropout_seed
+from stages.common import paths
+from stages.common.processes import computing
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 SCRIPT = str(shared_training.__file__)
@@ -124,7 +123,7 @@ def test_stages_share_their_work(project: Path) -> None:
     run_stages("images", "manifest", "embed", "extract", "label_oracle")
     change(project / "params.yaml", {"pretrain.labels": "oracle", "runtime.processes": 2})
     curve, model = paths.EMBED_CURVE.read_text(), load_file(paths.INITIAL)
-    ids, features = store.read_features(paths.FEATURES)
+    ids, features = feature_tables.read_features(paths.FEATURES)
     for stage in ("embed", "extract", "pretrain"):
         done = python("-m", f"stages.{stage}", folder=project)
         assert done.returncode == 0, done.stderr
@@ -136,7 +135,7 @@ def test_stages_share_their_work(project: Path) -> None:
     )
     for name, value in load_file(paths.INITIAL).items():
         torch.testing.assert_close(value, model[name], rtol=1e-3, atol=1e-3)
-    shared_ids, shared = store.read_features(paths.FEATURES)
+    shared_ids, shared = feature_tables.read_features(paths.FEATURES)
     assert (shared_ids == ids).all()
     assert shared == pytest.approx(features, rel=0.05, abs=0.05)
     assert store.read_json(paths.PRETRAIN_METRICS)["precision"] == "float32"
@@ -161,8 +160,8 @@ from pathlib import Path
 import torch
 from mela.errors import MelaError
 from mela.params import RuntimeParams
-from mela.team import joined
-from stages.processes import run_shared
+from mela.runtime.team import joined
+from stages.common.processes import run_shared
 
 def main(params: Path = Path("params.yaml")) -> None:
     with joined(torch.device("cpu")) as team:
@@ -211,7 +210,7 @@ def test_each_process_draws_dropout_of_its_own() -> None:
 def test_a_gpu_says_what_it_guarantees(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     runtime = RuntimeParams(device="auto", processes=1, compile=False, checkpoint_seconds=60)
     for kind, lines in {"cuda": 1, "cpu": 0}.items():
-        monkeypatch.setattr("stages.processes.choose_device", lambda name, kind=kind: torch.device(kind))
+        monkeypatch.setattr("stages.common.processes.choose_device", lambda name, kind=kind: torch.device(kind))
         with computing("embed", "steps", runtime) as (device, compute, _):
             assert device.type == kind
             assert compute.dtype == torch.float32

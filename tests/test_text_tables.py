@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mela.text_tables import as_written, harmless, read_text_csv, write_text_csv
+from mela.io.text_tables import as_written, harmless, read_text_csv, write_text_csv
 
 SCHEMA = pa.schema([("name", pa.string()), ("value", pa.float64())])
 DANGEROUS = [

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela.checkpoints import Checkpoint
 from mela.errors import DivergedError, MelaError
-from mela.training import Epoch, Schedule, Training, batch_count, fit, log_epoch, shuffled_batches
+from mela.training.checkpoint import Checkpoint
+from mela.training.loop import Epoch, Schedule, Training, batch_count, fit, log_epoch, shuffled_batches
 
 SCHEDULE: dict[str, Any] = {
     "epochs": 7,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bench.trials import Trial, complete, means
 from mela.errors import DivergedError, MelaError
+from studies.training.trials import Trial, complete, means
 
 
 @dataclass(frozen=True, kw_only=True)

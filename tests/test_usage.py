@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from bench.environment import for_clone
 from mela.errors import MelaError
-from mela.facts import commit, hardware, versions
-from mela.usage import Usage, duration, keep, kept, measured
+from mela.reporting.environment import commit, hardware, versions
+from mela.runtime.console import duration
+from mela.runtime.usage import Usage, keep, kept, measured
+from studies.clones import for_clone
 
 
 @pytest.mark.parametrize(

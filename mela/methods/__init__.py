@@ -1,1 +1,52 @@
-"""Few-shot methods, one in each module, found by its name (`mela.method.find_method`)."""
+"""Few-shot methods, one in each module, and the registry that finds them by name."""
+
+import pkgutil
+from contextlib import suppress
+from importlib import import_module
+
+from mela.errors import MelaError
+from mela.learners.method import Method, Sees, file_of, place_of, said
+
+__all__ = ["find_method", "method_names", "methods_that_see"]
+
+
+def method_names() -> list[str]:
+    """Of all methods, in alphabetical order."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
+
+
+def find_method(name: str) -> Method:
+    """The method of a name.
+
+    Raises
+    ------
+    MelaError
+        There is none, or its file does not say what it is.
+    """
+    if name not in method_names():
+        raise MelaError(f"method {name!r}: expected one of {', '.join(method_names())}")
+    try:
+        method = getattr(import_module(f"mela.methods.{name}"), "METHOD", None)
+    except MelaError as error:
+        raise MelaError(f"{file_of(error, _file(name))[0]}: {error}") from error
+    except Exception as error:
+        raise MelaError(
+            f"{place_of(error, _file(name))}: expected a module that can be imported, got {said(error)}; correct it"
+        ) from error
+    if not isinstance(method, Method):
+        raise MelaError(f"{_file(name)}: expected METHOD = Method(...), got {method}; add it")
+    return method
+
+
+def methods_that_see(sees: Sees) -> list[str]:
+    """Names of the methods that learn from one kind of things; files that cannot be read are left out."""
+    found = []
+    for name in method_names():
+        with suppress(MelaError):
+            found += [name] if find_method(name).sees == sees else []
+    return found
+
+
+def _file(name: str) -> str:
+    """Of the method of a name, as it stands in the repository."""
+    return f"mela/methods/{name}.py"

@@ -1,7 +1,7 @@
 """ANIL: only the classifier adapts to a task (Raghu et al., 2020)."""
 
-from mela.gradient_learner import GradientLearner
-from mela.method import Method
+from mela.learners.gradient import GradientLearner
+from mela.learners.method import Method
 
 
 class ANIL(GradientLearner):

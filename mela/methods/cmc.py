@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela.augmentation import Augmentation
-from mela.backbones import Backbone
-from mela.compute import Run
-from mela.image_learner import ImageLearner, contrast
-from mela.method import Method
-from mela.views import random_parts
+from mela.data.augmentation import Augmentation
+from mela.learners.base import ImageLearner, contrast
+from mela.learners.method import Method
+from mela.learners.views import random_parts
+from mela.models.backbones import Backbone
+from mela.runtime.compute import Run
 
 DIMENSIONS = 128
 TEMPERATURE = 0.07

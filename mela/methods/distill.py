@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.compute import Run
 from mela.errors import MelaError
-from mela.label_learner import LabelLearner
-from mela.method import Method
+from mela.learners.base import LabelLearner
+from mela.learners.method import Method
+from mela.runtime.compute import Run
 
 TEMPERATURE = 4.0
 

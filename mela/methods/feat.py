@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from mela.backbones import Backbone
-from mela.learner import Learner, prototypes, query_losses
-from mela.method import Method
+from mela.learners.base import Learner, prototypes, query_losses
+from mela.learners.method import Method
+from mela.models.backbones import Backbone
 
 TEMPERATURE = 64.0
 BALANCE = 0.1

@@ -3,8 +3,8 @@
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.learner import Learner, prototypes
-from mela.method import Method
+from mela.learners.base import Learner, prototypes
+from mela.learners.method import Method
 
 
 class CosineLearner(Learner):

@@ -1,7 +1,7 @@
 """MAML without second derivatives (Finn, Abbeel and Levine, 2017, section 5.2)."""
 
-from mela.gradient_learner import GradientLearner
-from mela.method import Method
+from mela.learners.gradient import GradientLearner
+from mela.learners.method import Method
 
 
 class FirstOrderMAML(GradientLearner):

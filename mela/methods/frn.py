@@ -4,9 +4,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela.backbones import Backbone
-from mela.learner import Learner, query_losses
-from mela.method import Method
+from mela.learners.base import Learner, query_losses
+from mela.learners.method import Method
+from mela.models.backbones import Backbone
 
 APART = 0.03
 POOLING = (nn.Flatten, nn.AdaptiveAvgPool2d)

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 from torch.nn import functional as F
 
-from mela.backbones import Backbone
-from mela.inner_steps import descend
-from mela.learner import Learner, prototypes, query_losses
-from mela.method import Method
+from mela.learners.base import Learner, prototypes, query_losses
+from mela.learners.gradient import descend
+from mela.learners.method import Method
+from mela.models.backbones import Backbone
 
 CODE = 64
 STEPS = 5

@@ -1,7 +1,7 @@
 """MAML: weights from which a few gradient steps lead to any task (Finn, Abbeel and Levine, 2017)."""
 
-from mela.gradient_learner import GradientLearner
-from mela.method import Method
+from mela.learners.gradient import GradientLearner
+from mela.learners.method import Method
 
 
 class MAML(GradientLearner):

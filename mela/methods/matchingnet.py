@@ -3,8 +3,8 @@
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.learner import Learner, one_hot
-from mela.method import Method
+from mela.learners.base import Learner, one_hot
+from mela.learners.method import Method
 
 SMALLEST = 1e-6
 

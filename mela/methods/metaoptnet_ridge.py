@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from mela.learner import Learner
-from mela.method import Method
-from mela.ridge import ridge_outputs
+from mela.learners.base import Learner
+from mela.learners.method import Method
+from mela.learners.ridge import ridge_outputs
 
 
 class MetaOptNetRidge(Learner):

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from mela.errors import UnsolvableError
-from mela.learner import Learner, one_hot
-from mela.method import Method
+from mela.learners.base import Learner, one_hot
+from mela.learners.method import Method
 
 STEPS = 500
 EPSILON = 1e-5

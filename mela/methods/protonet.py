@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from mela.learner import Learner, prototypes
-from mela.method import Method
+from mela.learners.base import Learner, prototypes
+from mela.learners.method import Method
 
 
 class ProtoNet(Learner):

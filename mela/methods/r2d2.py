@@ -6,10 +6,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from mela.backbones import Backbone
-from mela.learner import Learner
-from mela.method import Method
-from mela.ridge import ridge_outputs
+from mela.learners.base import Learner
+from mela.learners.method import Method
+from mela.learners.ridge import ridge_outputs
+from mela.models.backbones import Backbone
 
 
 class R2D2(Learner):

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.compute import Run
-from mela.method import Method
-from mela.rotating import RotationHead, rotated_loss
+from mela.learners.method import Method
+from mela.learners.rotating import RotationHead, rotated_loss
+from mela.runtime.compute import Run
 
 
 class RotationLearner(RotationHead):

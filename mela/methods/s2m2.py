@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.compute import Run
-from mela.method import Method
-from mela.mixing import Mix, mixed_features, mixed_loss
-from mela.rotating import RotationHead, rotated_loss
+from mela.learners.method import Method
+from mela.learners.mixing import Mix, mixed_features, mixed_loss
+from mela.learners.rotating import RotationHead, rotated_loss
+from mela.runtime.compute import Run
 
 
 class S2M2Learner(RotationHead):

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela.backbones import Backbone
-from mela.inner_steps import descend
-from mela.learner import Learner, prototypes
-from mela.method import Method
+from mela.learners.base import Learner, prototypes
+from mela.learners.gradient import descend
+from mela.learners.method import Method
+from mela.models.backbones import Backbone
 
 STEPS = 5
 

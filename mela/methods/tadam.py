@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from mela.backbones import Backbone, ResidualBlock
-from mela.learner import Learner, prototypes
-from mela.method import Method
+from mela.learners.base import Learner, prototypes
+from mela.learners.method import Method
+from mela.models.backbones import Backbone, ResidualBlock
 
 
 class TADAM(Learner):

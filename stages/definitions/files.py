@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from mela.atomic import together
 from mela.errors import MelaError
-from mela.store import write_json
-from stages import paths
+from mela.io.atomic import together
+from mela.io.store import write_json
+from stages.common import paths
 from stages.definitions.reaching import Code, scripts
 
 Start = tuple[str, str | None]
@@ -67,4 +67,8 @@ class Files:
 
 BENCHMARK = Path("benchmark")
 PIPELINE = Files(out=paths.CODE, folders=(Path("stages"),))
-OF_BENCHMARK = Files(out=BENCHMARK / "runs/code", folders=(Path("stages"), BENCHMARK), methods=Path("mela/methods"))
+OF_BENCHMARK = Files(
+    out=BENCHMARK / "runs/code",
+    folders=(Path("stages"), BENCHMARK, BENCHMARK / "stages"),
+    methods=Path("mela/methods"),
+)

@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import typer
 
 from mela.errors import MelaError
-from mela.output import ending_in_one_line, log
+from mela.runtime.console import ending_in_one_line, log
 from stages.definitions.files import BENCHMARK, OF_BENCHMARK, PIPELINE, Files
 from stages.definitions.reaching import PACKAGES, Code, renaming
 
@@ -145,7 +145,8 @@ class Lock:
         packages = (*PACKAGES, *(name.split(".")[0] for pair in renamed.items() for name in pair))
         self._before, self._after = Code(old.root, packages, renamed), Code(new.root, packages)
         self._now = renaming(renamed)
-        self._former = renaming({now: before for before, now in renamed.items()})
+        self._names_before = {now: before for before, now in renamed.items()}
+        self._former = renaming(self._names_before)
         self._differences: dict[str, list[str]] = {}
         self.carried, self.due = 0, 0
 
@@ -195,10 +196,21 @@ class Lock:
                 deps.append(self.new.file(dep))
             elif dep in locked:
                 deps.append(locked[dep])
+            elif (former := self._former_path(dep)) in locked:
+                deps.append(locked[former] | {"path": dep})
             else:
                 self.problems.setdefault(f"{dep}, which was no dependency,", []).append(name)
         # DVC writes them in this order, and a lock file that has another shows differences which are none
         return entry | {"cmd": after.command, "deps": sorted(deps, key=itemgetter("path"))}
+
+    def _former_path(self, dep: str) -> str:
+        """Return where a file or folder was that lies in a package that has moved."""
+        parts = Path(os.path.normpath(self.new.folder / dep)).parts
+        for end in range(len(parts), 0, -1):
+            if before := self._names_before.get(".".join(parts[:end])):
+                former = Path(*before.split("."), *parts[end:])
+                return Path(os.path.relpath(former, self.new.folder)).as_posix()
+        return dep
 
     def _compared(self, dep: str) -> list[str]:
         """Return the definitions behind a file of hashes that are not the same in both trees."""

@@ -1,1 +1,0 @@
-"""Measurements of speed, each against a reference in the same run."""

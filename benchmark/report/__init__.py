@@ -1,0 +1,1 @@
+"""The tables, charts and comparisons that the benchmark's results are shown in."""

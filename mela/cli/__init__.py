@@ -1,0 +1,1 @@
+"""The command line `mela`: a module for each group of commands."""

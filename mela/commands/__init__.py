@@ -1,1 +1,0 @@
-"""Commands of `mela` that have a module of their own."""

@@ -1,0 +1,333 @@
+"""Meta-test: accuracy of a logistic head on the features of frozen tasks (Eq. 8)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from threadpoolctl import threadpool_limits
+
+from mela.data.augmentation import Augmentation
+from mela.data.episodes import Episodes, FlatTasks, TaskGroup
+from mela.errors import MelaError
+from mela.evaluation.heads import fit_head, l2_normalize
+from mela.evaluation.intervals import Interval
+from mela.evaluation.logistic import fit_heads
+from mela.models.backbones import Backbone
+from mela.models.features import extract_features
+from mela.runtime.progress import SILENT, Watch
+from mela.runtime.threads import on_all_threads
+
+Lookup = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]]
+Labels = npt.NDArray[np.int64]
+Rule = Callable[[TaskGroup, str], Labels]
+Floats = npt.NDArray[np.float64]
+Keep = Callable[[str, TaskGroup, Floats], object]
+KeepTasks = Callable[[TaskGroup, Floats], object]
+Solver = Literal["batched", "sklearn"]
+
+BLOCK_BYTES = 2**23
+
+
+def settings(tasks: FlatTasks, shots: Sequence[int]) -> dict[str, int | None]:
+    """Settings to evaluate: ``k_shot`` for each k, and ``all_shots`` where some task has another number."""
+    names: dict[str, int | None] = {f"{k}_shot": k for k in shots}
+    return names if (tasks.shots() == max(shots)).all() else names | {"all_shots": None}
+
+
+def require_unseen(tasks: Episodes, training: Episodes, name: str) -> None:
+    """Raise MelaError if a task has an image of a training task, whose accuracy would say nothing about new classes.
+
+    Parameters
+    ----------
+    tasks, training : Episodes
+    name : str
+        What errors call the tasks.
+    """
+    seen = np.intersect1d(tasks.image_ids(), training.image_ids())
+    if len(seen):
+        task = next(task for task in tasks if np.isin(seen[0], task.image_ids))
+        raise MelaError(
+            f"{name}: task {task.task_id}: expected images that no training task has, got image {seen[0]} ({len(seen)} "
+            "images are in both); rerun the stage manifest"
+        )
+
+
+def evaluate_tasks(
+    lookup: Lookup,
+    tasks: Episodes,
+    *,
+    shots: Sequence[int],
+    C: float,
+    max_iter: int,
+    solver: Solver = "batched",
+    copies: Lookup | None = None,
+    keep: Keep | None = None,
+) -> pd.DataFrame:
+    """Accuracy of every task in every setting it allows.
+
+    Parameters
+    ----------
+    lookup : callable
+        int64 image ids of any shape to float32 (..., 1, m) features, as the head shall see them (scaled to length 1,
+        say).
+    tasks : Episodes
+        With support and query images of every class.
+    shots : sequence of int
+        A task counts for k-shot when each of its classes has at least k support images.
+    C : float
+        Inverse regularisation of the head; see `mela.evaluation.heads.fit_head`.
+    max_iter : int
+        Iterations of the solver at most.
+    solver : {"batched", "sklearn"}
+        All tasks at once (`mela.evaluation.logistic`), or one after the other by scikit-learn.
+    copies : callable, optional
+        To float32 (..., r, m) features of r augmented copies of the support images. With it each setting is evaluated a
+        second time as ``k_shot_rx``, where the copies take the place of the images, as in RFS.
+    keep : callable, optional
+        Told a setting, some tasks and the logits (t, K, q) of their queries, where copies take no part; threads may
+        call it at once.
+
+    Returns
+    -------
+    DataFrame with columns task_id, setting, accuracy (percent), one setting after the other
+    """
+
+    def rule(support: Lookup) -> Rule:
+        def predict(group: TaskGroup, setting: str) -> Labels:
+            try:
+                own = None if keep is None or support is not lookup else partial(keep, setting)
+                return predictions(group, support, lookup, C=C, max_iter=max_iter, solver=solver, keep=own)
+            except _NotConvergedError as error:
+                task = tasks.task_ids[error.position]
+                raise MelaError(
+                    f"evaluate.max_iter: task {task}, {setting}: logistic regression did not converge in {max_iter} "
+                    f"iterations (C={C:g}); raise it"
+                ) from None
+
+        return predict
+
+    names = settings(FlatTasks.of(tasks), shots)
+    return task_accuracies(tasks, names, {suffix: rule(own) for suffix, own in variants(lookup, tasks, copies).items()})
+
+
+def variants(lookup: Lookup, tasks: Episodes, copies: Lookup | None) -> dict[str, Lookup]:
+    """What support images are looked up by, under the end of a setting's name: as they are, and as their copies."""
+    found = {"": lookup}
+    if copies is not None:
+        found |= {f"_{copies(tasks.support_ids()[:1]).shape[1]}x": copies}
+    return found
+
+
+def task_accuracies(tasks: Episodes, names: Mapping[str, int | None], rules: Mapping[str, Rule]) -> pd.DataFrame:
+    """Accuracy of every task in every setting it allows, by every rule.
+
+    Parameters
+    ----------
+    tasks : Episodes
+    names : mapping of str to int or None
+        Of settings, and their shots; None takes all support images of a class.
+    rules : mapping of str to callable
+        Predicted labels (t, q) of tasks of one shape, who are also told the setting; each under the end that the names
+        of its settings have.
+
+    Returns
+    -------
+    DataFrame with columns task_id, setting, accuracy (percent), one setting after the other
+    """
+    every, parts = FlatTasks.of(tasks), []
+    for name, k in names.items():
+        groups = (every if k is None else every.first_shots(k)).groups()
+        for suffix, predict in rules.items():
+            shares = np.full(len(tasks), np.nan)
+            for group in groups:
+                right = predict(group, name + suffix) == group.query_labels
+                shares[group.positions] = 100 * right.mean(axis=1)
+            found = np.flatnonzero(~np.isnan(shares))
+            part = {"task_id": tasks.task_ids[found], "setting": name + suffix, "accuracy": shares[found]}
+            parts.append(pd.DataFrame(part))
+    return pd.concat(parts, ignore_index=True)
+
+
+class _NotConvergedError(Exception):
+    """The head of the task at a position has not been found."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+
+
+def predictions(
+    group: TaskGroup,
+    support: Lookup,
+    query: Lookup,
+    *,
+    C: float,
+    max_iter: int,
+    solver: Solver,
+    keep: KeepTasks | None = None,
+) -> Labels:
+    """Predicted labels (t, q) of tasks of one shape.
+
+    Parameters
+    ----------
+    group : TaskGroup
+    support, query : callable
+        Features of the support images (..., r, m), r times each, and of the query images (..., 1, m).
+    C, max_iter, solver
+        See `evaluate_tasks`.
+    keep : callable, optional
+        Told some of the tasks and the logits (t, K, q) of their queries.
+    """
+    predict = _predict_batched if solver == "batched" else _predict_each
+    return predict(group, support, query, C, max_iter, keep or _forget)
+
+
+def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32], Labels]:
+    """Features (t, n r, m) and labels (t, n r) of the support images, r copies of each side by side."""
+    features = lookup(group.support)
+    t, n, r, m = features.shape
+    return features.reshape(t, n * r, m), group.support_labels.repeat(r, axis=1)
+
+
+def _forget(group: TaskGroup, logits: Floats) -> None:
+    """Keep no logits."""
+
+
+def _predict_batched(
+    group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks
+) -> Labels:
+    def predict(part: TaskGroup) -> Labels:
+        heads = fit_heads(*support_of(part, support), part.ways, C=C, max_iter=max_iter)
+        if not heads.converged.all():
+            raise _NotConvergedError(int(part.positions[heads.converged.argmin()]))
+        logits = heads.logits(query(part.query)[:, :, 0])
+        keep(part, logits)
+        return logits.argmax(axis=1)
+
+    _, n, m = support_of(group[:1], support)[0].shape
+    size = max(1, BLOCK_BYTES // (4 * m * (n + group.query.shape[1]) + 8 * n**2))
+    blocks = [group[start : start + size] for start in range(0, len(group), size)]
+    return np.concatenate(on_all_threads(predict, blocks))
+
+
+def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks) -> Labels:
+    from sklearn.exceptions import ConvergenceWarning
+
+    predicted = np.empty(group.query.shape, dtype=np.int64)
+    with threadpool_limits(1):
+        for i in range(len(group)):
+            one = group[i : i + 1]
+            (features,), (labels,) = support_of(one, support)
+            try:
+                head = fit_head(features, labels, C=C, max_iter=max_iter)
+            except ConvergenceWarning:
+                raise _NotConvergedError(int(one.positions[0])) from None
+            features = query(one.query)[0, :, 0]
+            predicted[i] = head.predict(features)
+            logits = head.decision_function(features)
+            # of two classes it gives the difference alone
+            columns = np.stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits.T
+            keep(one, columns[None].astype(np.float64))
+    return predicted
+
+
+def evaluate_model(
+    backbone: Backbone,
+    images: npt.NDArray[np.uint8],
+    tasks: Episodes,
+    *,
+    shots: Sequence[int],
+    C: float,
+    max_iter: int,
+    solver: Solver = "batched",
+    copies: int,
+    augmentation: Augmentation,
+    seed: int,
+    watch: Watch = SILENT,
+    keep: Keep | None = None,
+) -> pd.DataFrame:
+    """`evaluate_tasks` for an embedding: features of all images once, and of all support images for each copy.
+
+    Parameters
+    ----------
+    backbone : Backbone
+    images : uint8 (N, h, w, c)
+    tasks : Episodes
+    shots, C, max_iter, solver
+        See `evaluate_tasks`.
+    copies : int
+        Augmented copies of each support image; above 1, the settings that use them are reported as well.
+    augmentation : Augmentation
+        Of the copies.
+    seed : int
+        Of the augmentation.
+    watch : Watch
+        Counts images.
+    keep : callable, optional
+        See `evaluate_tasks`.
+    """
+    plain, augmented = feature_lookups(
+        backbone, images, tasks, copies=copies, augmentation=augmentation, seed=seed, watch=watch
+    )
+    return evaluate_tasks(plain, tasks, shots=shots, C=C, max_iter=max_iter, solver=solver, copies=augmented, keep=keep)
+
+
+def feature_lookups(
+    backbone: Backbone,
+    images: npt.NDArray[np.uint8],
+    tasks: Episodes,
+    *,
+    copies: int,
+    augmentation: Augmentation,
+    seed: int,
+    watch: Watch = SILENT,
+) -> tuple[Lookup, Lookup | None]:
+    """Features, scaled to length 1, of all images of tasks, and of augmented copies of the support images (if > 1)."""
+    plain = _lookup(tasks.image_ids(), extract_features(backbone, images, tasks.image_ids(), watch=watch)[:, None])
+    if copies == 1:
+        return plain, None
+    generator, support = torch.Generator().manual_seed(seed), tasks.support_ids()
+    first = extract_features(backbone, images, support, lambda batch: augmentation(batch, generator), watch=watch)
+    augmented = np.empty((len(support), copies, first.shape[1]), dtype=first.dtype)
+    augmented[:, 0] = first
+    for copy in range(1, copies):
+        augmented[:, copy] = extract_features(
+            backbone, images, support, lambda batch: augmentation(batch, generator), watch=watch
+        )
+    return plain, _lookup(support, augmented)
+
+
+def _lookup(image_ids: npt.NDArray[np.int64], features: npt.NDArray[np.float32]) -> Lookup:
+    n, r, m = features.shape
+    normalised = l2_normalize(features.reshape(n * r, m)).reshape(n, r, m)
+    return lambda ids: normalised[np.searchsorted(image_ids, ids)]
+
+
+def summarize(accuracies: pd.DataFrame) -> dict[str, Any]:
+    """Mean and 95% interval of each model and setting, and of the paired gain of ``mela`` over ``initial``.
+
+    Parameters
+    ----------
+    accuracies : DataFrame
+        Columns task_id, model (``initial`` or ``mela``), setting, accuracy.
+
+    Returns
+    -------
+    dict
+        ``{initial | mela | gain: {setting: {mean, ci95}}, tasks: {setting: number of tasks}}``; a setting with fewer
+        than two tasks is left out.
+    """
+    summary: dict[str, Any] = {"initial": {}, "mela": {}, "gain": {}, "tasks": {}}
+    for setting, rows in accuracies.groupby("setting", sort=False):
+        wide = rows.pivot(index="task_id", columns="model", values="accuracy")
+        if len(wide) < 2:
+            continue
+        columns = {"initial": wide["initial"], "mela": wide["mela"], "gain": wide["mela"] - wide["initial"]}
+        summary["tasks"][str(setting)] = len(wide)
+        for name, values in columns.items():
+            interval = Interval.of(values.to_numpy(dtype=np.float64))
+            summary[name][str(setting)] = {"mean": interval.mean, "ci95": interval.ci95}
+    return summary

@@ -1,0 +1,116 @@
+r"""Probabilities that mean what they say: one temperature for the logits of the head, fitted on validation tasks.
+
+Logistic regression on a few features of length 1 is too modest: C = 1 keeps its logits small. Guo et al. ("On
+Calibration of Modern Neural Networks", 2017) divide all logits by one number T, the temperature, that minimises
+
+.. math:: - \sum_i \log \mathrm{softmax}(z_i / T)_{y_i}
+
+over the queries i of tasks that nothing was fitted on. The most probable class stays the same, and so does accuracy.
+One more query, of which all classes are the true one in equal shares, keeps T above 0 where no query is wrong.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mela.data.episodes import TaskGroup
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+# logits (t, K, q) of tasks of one shape, and the labels (t, q) of their queries
+Part = tuple[Floats, Labels]
+
+BINS = 15
+BOUNDS = (1e-3, 1e3)
+
+
+class QueryLogits:
+    """The logits of all queries of some tasks, by setting such as ``5_shot``."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[tuple[int, Floats, Labels]]] = defaultdict(list)
+
+    def keep(self, setting: str, group: TaskGroup, logits: Floats) -> None:
+        """Keep the logits (t, K, q) of some tasks; several threads may do so at once."""
+        self._parts[setting].append((int(group.positions[0]), logits, group.query_labels))
+
+    def of(self, setting: str) -> list[Part]:
+        """Return what there is for a setting, in the order of the tasks."""
+        parts = sorted(self._parts.get(setting, []), key=lambda part: part[0])
+        return [(logits, labels) for _, logits, labels in parts]
+
+
+def log_probabilities(logits: Floats) -> Floats:
+    """Return the logarithms (t, K, q) of the softmax over the classes."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    found: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return found
+
+
+def negative_log_likelihood(parts: list[Part], temperature: float) -> float:
+    """Return the sum over queries of the negative logarithm of the true class's probability, with one query more."""
+    total, anything, count = 0.0, 0.0, 0
+    for logits, labels in parts:
+        logs = log_probabilities(logits / temperature)
+        total -= float(np.take_along_axis(logs, labels[:, None], axis=1).sum())
+        anything -= float(logs.mean(axis=1).sum())
+        count += labels.size
+    return total + anything / count
+
+
+def fit_temperature(parts: list[Part]) -> float | None:
+    """Return the temperature that minimises the negative log-likelihood, or None without any query."""
+    if not parts:
+        return None
+    # importing it takes long
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(
+        lambda log: negative_log_likelihood(parts, float(np.exp(log))),
+        bounds=tuple(np.log(BOUNDS)),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    return float(np.exp(found.x))
+
+
+def calibration_error(parts: list[Part], temperature: float = 1.0, *, bins: int = BINS) -> float | None:
+    """Return the expected calibration error in percent, or None without any query.
+
+    Queries are put into bins of equal width by the probability of their most probable class. The error is the mean over
+    queries of how far accuracy and mean probability of their bin lie apart.
+    """
+    if not parts:
+        return None
+    chosen, right = [], []
+    for logits, labels in parts:
+        logs = log_probabilities(logits / temperature)
+        chosen.append(np.exp(logs.max(axis=1)).reshape(-1))
+        right.append((logs.argmax(axis=1) == labels).reshape(-1))
+    confidence, correct = np.concatenate(chosen), np.concatenate(right)
+    place = np.minimum((confidence * bins).astype(np.int64), bins - 1)
+    sums = np.bincount(place, weights=correct - confidence, minlength=bins)
+    return 100 * float(np.abs(sums).sum()) / len(confidence)
+
+
+def calibrations(validation: QueryLogits, test: QueryLogits, shots: Sequence[int]) -> dict[str, dict[str, Any]]:
+    """Fit a temperature for each number of shots on validation tasks, and judge it on test tasks.
+
+    Returns
+    -------
+    dict
+        By setting: ``temperature``, ``ece_before`` and ``ece`` in percent, each None where there are no tasks for it.
+        Without a temperature, probabilities stay as they are, and `ece` is `ece_before`.
+    """
+    found = {}
+    for setting in (f"{number}_shot" for number in shots):
+        temperature, parts = fit_temperature(validation.of(setting)), test.of(setting)
+        found[setting] = {
+            "temperature": temperature,
+            "ece_before": calibration_error(parts),
+            "ece": calibration_error(parts, temperature or 1.0),
+        }
+    return found

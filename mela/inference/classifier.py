@@ -1,0 +1,330 @@
+"""A trained model as a scikit-learn classifier of images that has seen a few of each class."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from mela.data.augmentation import Augmentation
+from mela.errors import MelaError
+from mela.evaluation.heads import l2_normalize
+from mela.evaluation.logistic import Heads, fit_heads
+from mela.inference.embedding import Embedding, Features, Floats
+from mela.inference.user_images import Pictures, list_pictures
+from mela.labeling.given_names import require_names
+
+FINAL = "models/final.safetensors"
+AUTO, LOGISTIC = "auto", "logistic"
+OF_HEADS = ("coef_", "intercept_", "n_iter_", "temperature_", "calibrated_", "support_", "targets_")
+
+
+class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Classify images after seeing a few of each class.
+
+    The head is that of the stage ``evaluate`` (Eq. 8): features :math:`\psi(x)` of a trained embedding, scaled to
+    length 1, and multinomial logistic regression on the support images, all classes weighing the same,
+
+    .. math:: \min_{W, b} \sum_i s_i \, \mathrm{CE}(W \psi(x_i) + b, y_i) + \frac{1}{2 C} |W|^2.
+
+    The embedding stays as it is, so that fitting takes milliseconds. A method that has learned from tasks, such as
+    FEAT or FRN, classifies by its own rule, as in the tables of systems. Where a rule learns from the support set, by
+    gradient steps (MAML and its relatives, LEO) or a solver, it does so whenever images are classified.
+
+    Parameters
+    ----------
+    model : str or Path, default="models/final.safetensors"
+        File of an embedding, or of what a method has learned, read when it is first needed.
+    head : {"auto", "logistic"}, default="auto"
+        ``auto`` is the method's own rule where the file has one. ``logistic`` is the head above in any case.
+    device : str, default="auto"
+        ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+    C : float, default=1.0
+        Inverse regularisation of the logistic head.
+    max_iter : int, default=1000
+        Newton steps of the logistic head at most; a handful is usual.
+    support_copies : int, default=1
+        Above 1, this many augmented copies take the place of each support image, as in RFS; for the logistic head.
+    augmentation : Augmentation, optional
+        Of the copies; needed where there are any.
+    random_state : int, RandomState or None, default=0
+        Of the augmentation.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+        Labels, sorted.
+    head_ : str
+        ``logistic``, or the name of the method whose rule classifies.
+    coef_ : float64 (K, m)
+        W, of the logistic head alone.
+    intercept_ : float64 (K,)
+        b, of the logistic head alone.
+    n_iter_ : int
+        Newton steps of the logistic head alone.
+    temperature_ : float
+        Number by which `predict_proba` divides the logits of the logistic head, so that probabilities mean what they
+        say. The stage ``evaluate`` has fitted it on validation tasks of about as many shots; 1 where it has not.
+    calibrated_ : bool
+        Whether that number, of the logistic head alone, was fitted for this model, this `C` and support images as they
+        are. It was not where no file ``temperatures.json`` beside the model knows the model.
+    support_ : float32 (n, ...)
+        What the method's rule needs of each support image, where it classifies.
+    targets_ : int64 (n,)
+        Rows of `classes_` of the support images, where the method's rule classifies.
+    embedding_ : Embedding
+        As it was read when the head was fitted.
+
+    Notes
+    -----
+    Wherever images are asked for they are uint8 arrays (n, h, w) or (n, h, w, c), or a list of arrays, PIL images and
+    paths. They may have any size and are brought to the model's; see `mela.inference.user_images.packed_blocks`.
+
+    Examples
+    --------
+    >>> from mela import FewShotClassifier
+    >>> classifier = FewShotClassifier.load("models/final.safetensors")  # doctest: +SKIP
+    >>> classifier.fit(["a/1.png", "a/2.png", "b/1.png"], ["a", "a", "b"]).predict(["new.png"])  # doctest: +SKIP
+    array(['b'], dtype='<U1')
+    """
+
+    classes_: npt.NDArray[Any]
+    head_: str
+    coef_: Floats
+    intercept_: Floats
+    n_iter_: int
+    temperature_: float
+    calibrated_: bool
+    support_: Features
+    targets_: npt.NDArray[np.int64]
+    embedding_: Embedding
+
+    def __init__(
+        self,
+        model: str | Path = FINAL,
+        *,
+        head: str = "auto",
+        device: str = "auto",
+        C: float = 1.0,
+        max_iter: int = 1000,
+        support_copies: int = 1,
+        augmentation: Augmentation | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.model = model
+        self.head = head
+        self.device = device
+        self.C = C
+        self.max_iter = max_iter
+        self.support_copies = support_copies
+        self.augmentation = augmentation
+        self.random_state = random_state
+
+    @classmethod
+    def load(cls, path: str | Path = FINAL, device: str = "auto", **parameters: Any) -> Self:
+        """A classifier whose model is read at once, so that what is wrong with the file is told here.
+
+        Parameters
+        ----------
+        path, device
+            As `model` and `device` of the class.
+        **parameters
+            The others.
+
+        Raises
+        ------
+        MelaError
+            The file is missing, damaged or no model; the device is none of this machine; a parameter is out of its
+            range.
+        """
+        classifier = cls(path, device=device, **parameters)
+        classifier._check_parameters()
+        classifier._read()
+        return classifier
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the head.
+
+        Parameters
+        ----------
+        X : images
+            The support set; see the notes of the class.
+        y : array-like (n,)
+            Labels of any kind that scikit-learn takes, all of one type; shots may differ from class to class.
+
+        Raises
+        ------
+        ValueError
+            Images or labels are not as they should be, a parameter is out of its range, the solver does not converge.
+        """
+        self._check_parameters()
+        pictures = list_pictures(X, "support images")
+        _require_one_type(y)
+        y = column_or_1d(y)
+        if len(y) != len(pictures):
+            raise MelaError(f"labels: expected one per support image ({len(pictures)}), got {len(y)}")
+        require_names(y, "labels")
+        check_classification_targets(y)
+        classes, targets = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise MelaError(
+                f"labels: expected two different ones or more, got only {classes[0]!s}; add images of another class"
+            )
+        embedding, targets = self._read(), targets.astype(np.int64)
+        if self._by_rule(embedding):
+            found: dict[str, Any] = {
+                "head_": embedding.method,
+                "support_": _joined(embedding.seen(pictures, "support images")),
+                "targets_": targets,
+            }
+        else:
+            heads = self._logistic(embedding, pictures, targets, len(classes))
+            temperature = self._temperature(embedding, len(pictures) / len(classes))
+            found = {
+                "head_": LOGISTIC,
+                "coef_": heads.weights[0],
+                "intercept_": heads.intercepts[0, :, 0],
+                "n_iter_": heads.iterations,
+                "temperature_": 1.0 if temperature is None else temperature,
+                "calibrated_": temperature is not None,
+            }
+        for name in OF_HEADS:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(found, embedding_=embedding, classes_=classes)
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable class (n,) of each image."""
+        best = self._logits(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return probabilities (n, K) of `classes_`, calibrated where the model has been; rows sum to 1."""
+        logits = self._logits(X) / (self.temperature_ if self.head_ == LOGISTIC else 1.0)
+        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+    def transform(self, X: Any) -> Features:
+        """Features (n, m) of images as the embedding gives them, not scaled; needs no fit."""
+        embedding = self.embedding_ if hasattr(self, "embedding_") else self._read()
+        return _joined(embedding.blocks(list_pictures(X, "images"), "images"))
+
+    def _logits(self, X: Any) -> Floats:
+        check_is_fitted(self, "head_")
+        pictures = list_pictures(X, "query images")
+        logits = np.empty((len(pictures), len(self.classes_)))
+        done = 0
+        for found in self._logits_of_blocks(pictures):
+            logits[done : done + len(found)] = found
+            done += len(found)
+        return logits
+
+    def _logits_of_blocks(self, pictures: Pictures) -> Iterator[Floats]:
+        """Logits (b, K) of images, a block of them at a time."""
+        embedding = self.embedding_
+        if self.head_ != LOGISTIC:
+            for seen in embedding.seen(pictures, "query images"):
+                yield embedding.by_rule(self.support_, self.targets_, seen, len(self.classes_))
+            return
+        head = Heads(
+            weights=self.coef_[None],
+            intercepts=self.intercept_[None, :, None],
+            iterations=self.n_iter_,
+            converged=np.array([True]),
+        )
+        for features in embedding.blocks(pictures, "query images"):
+            yield head.logits(l2_normalize(features)[None])[0].T
+
+    def _by_rule(self, embedding: Embedding) -> bool:
+        """Whether the method's own rule is to classify."""
+        if self.head == LOGISTIC or embedding.learner is None:
+            return False
+        if self.support_copies > 1:
+            raise MelaError(
+                f"support_copies: expected 1 with the rule of {embedding.method}, got {self.support_copies}; set head "
+                f"to {LOGISTIC!r}, which takes copies"
+            )
+        return True
+
+    def _logistic(
+        self, embedding: Embedding, pictures: Pictures, targets: npt.NDArray[np.int64], n_classes: int
+    ) -> Heads:
+        support = np.stack([_joined(blocks) for blocks in self._copies(embedding, pictures)], axis=1)
+        n, r, m = support.shape
+        heads = fit_heads(
+            l2_normalize(support.reshape(n * r, m))[None],
+            targets.repeat(r)[None],
+            n_classes,
+            C=self.C,
+            max_iter=self.max_iter,
+        )
+        if not heads.converged.all():
+            raise MelaError(
+                f"max_iter: logistic regression did not converge in {self.max_iter} iterations (C={self.C:g}); raise it"
+            )
+        return heads
+
+    def _temperature(self, embedding: Embedding, shots: float) -> float | None:
+        """Return the temperature for heads that are fitted as those of ``evaluate`` were; None where none was."""
+        known = embedding.temperatures
+        if known is None or not known.knows(self.C) or self.support_copies > 1:
+            return None
+        return known.of(shots, self.C)
+
+    def _copies(self, embedding: Embedding, pictures: Pictures) -> Iterator[Iterator[Features]]:
+        """Features of the images as they are, or of one augmented copy of each after the other."""
+        if self.augmentation is None or self.support_copies == 1:
+            yield embedding.blocks(pictures, "support images")
+            return
+        augmentation, seed = self.augmentation, self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = check_random_state(seed).randint(2**31)
+        generator = torch.Generator().manual_seed(int(seed))
+        for _ in range(self.support_copies):
+            yield embedding.blocks(pictures, "support images", lambda batch: augmentation(batch, generator))
+
+    def _read(self) -> Embedding:
+        """The embedding that the parameters ask for, read once."""
+        asked = (str(self.model), self.device)
+        there: tuple[tuple[str, str], Embedding] | None = getattr(self, "_there", None)
+        if there is None or there[0] != asked:
+            there = self._there = (asked, Embedding.read(Path(self.model), self.device))
+        return there[1]
+
+    def _check_parameters(self) -> None:
+        if self.head not in (AUTO, LOGISTIC):
+            raise MelaError(f"head: expected {AUTO} or {LOGISTIC}, got {self.head!r}; correct it")
+        for name in ("max_iter", "support_copies"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise MelaError(f"{name}: expected an integer of at least 1, got {value!r}")
+        if not 0 < self.C < np.inf:
+            raise MelaError(f"C: expected a finite number above 0, got {self.C!r}")
+        if self.support_copies > 1 and self.augmentation is None:
+            raise MelaError(
+                f"augmentation: expected an Augmentation, got None with support_copies={self.support_copies}; copies "
+                "without changes are all the same"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        """Images are no table of features."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _require_one_type(y: Any) -> None:
+    """Raise MelaError for missing labels and mixed types in a list, of which numpy would make text: 'nan', '1'."""
+    if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
+        require_names(np.fromiter(y, dtype=object, count=len(y)), "labels")
+
+
+def _joined(blocks: Iterator[Features]) -> Features:
+    return np.concatenate(list(blocks))

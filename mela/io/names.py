@@ -1,0 +1,79 @@
+"""What people called their tasks, labels and images, beside the numbers that all stages compute with."""
+
+import pandas as pd
+import pyarrow as pa
+
+from mela.errors import MelaError
+
+TASK_NAMES = pa.schema(
+    [("task_id", pa.int64()), ("local_label", pa.int64()), ("task", pa.string()), ("label", pa.string())]
+)
+IMAGE_NAMES = pa.schema([("image_id", pa.int64()), ("path", pa.string())])
+# results/labels.csv: all labels of all people, and the classes that they were found to be
+LISTING = pa.schema(
+    [
+        ("task", pa.string()),
+        ("label", pa.string()),
+        ("split", pa.string()),
+        # missing where there is none
+        ("cluster", pa.float64()),
+        ("certainty", pa.float64()),
+        ("clustered", pa.bool_()),
+        ("assigned", pa.bool_()),
+        ("images", pa.int64()),
+        ("note", pa.string()),
+    ]
+)
+KEYS = ["task_id", "local_label"]
+
+
+def names_of_labels(tasks: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
+    """Return the task and the label, as people wrote them, of each numbered label.
+
+    Parameters
+    ----------
+    tasks : DataFrame
+        As `mela.sources.source.ImageSource.tasks` has them.
+    given : DataFrame
+        The tasks that the stage ``images`` has numbered.
+
+    Raises
+    ------
+    MelaError
+        These are not the same labels, because the raw data has changed in between.
+    """
+    names = tasks[TASK_NAMES.names].drop_duplicates(KEYS).sort_values(KEYS).reset_index(drop=True)
+    numbered = given[KEYS].drop_duplicates().sort_values(KEYS).reset_index(drop=True)
+    if not names[KEYS].equals(numbered):
+        raise MelaError(
+            f"data.root: expected the {len(numbered)} labels that the stage images found there, got {len(names)} that "
+            "differ; the raw data has changed since then, so rerun images"
+        )
+    return names
+
+
+def no_names() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return no names of labels and images: where tasks are drawn nobody wrote any, and the paths hold the class."""
+    return pd.DataFrame(columns=TASK_NAMES.names), pd.DataFrame(columns=IMAGE_NAMES.names)
+
+
+def with_names(labels: pd.DataFrame, names: pd.DataFrame) -> pd.DataFrame:
+    """Add the columns ``task`` and ``label`` to rows with task_id and local_label.
+
+    Where nobody wrote names, they are the numbers of the task and of its label.
+
+    Raises
+    ------
+    MelaError
+        There are names, but not of all these labels.
+    """
+    if names.empty:
+        return labels.assign(task=labels["task_id"].astype(str), label=labels["local_label"].astype(str))
+    named = labels.merge(names, on=KEYS, how="left", validate="many_to_one")
+    if named["task"].isna().any():
+        row = named[named["task"].isna()].iloc[0]
+        raise MelaError(
+            f"names: expected those of all labels of tasks, found none of label {row['local_label']} of task "
+            f"{row['task_id']}; rerun names"
+        )
+    return named

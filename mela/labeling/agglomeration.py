@@ -1,0 +1,197 @@
+"""Merging of clusters, pair by pair: the most probable pair first, or all that belong together at once."""
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import solve_triangular
+
+from mela.labeling.clusters import Clusters, Merges, meeting_odds
+from mela.labeling.size_prior import log_sizes, one_fewer
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+LEAST_ODDS = -20.0
+# pairs at a time, so that what lies between stays in the processor's cache
+BLOCK = 128
+
+
+def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
+    r"""Log marginal likelihood (k,) of clusters, without what all partitions share.
+
+    .. math:: \tfrac12 \sum_i \frac{b_i s_i^2}{1 + N b_i} - \log(1 + N b_i)
+    """
+    scale = 1 + weights[:, None] * between
+    return ((between * sums**2 / scale) - np.log(scale)).sum(axis=1) / 2
+
+
+def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) -> Merges:
+    """Merge greedily, the pair with the largest log odds for one class first, while these are not hopeless.
+
+    Parameters
+    ----------
+    clusters : Clusters
+        Changed.
+    between : float64 (d,)
+    rate : float
+        See `mela.labeling.clusters.meeting_odds`.
+    gamma : float
+        See `mela.labeling.size_prior`.
+
+    Returns
+    -------
+    list of (u, v, odds)
+        Cluster v went into u.
+    """
+    n = len(clusters.weights)
+    alive = np.ones(n, dtype=bool)
+    alone = marginal(clusters.weights, clusters.sums, between)
+    sizes, fewer = log_sizes(clusters.counts, gamma), one_fewer(n, int(clusters.counts.sum()), gamma)
+
+    def joint(u: int, others: Ints) -> Floats:
+        found = np.empty(len(others))
+        for start in range(0, len(others), BLOCK):
+            some = others[start : start + BLOCK]
+            found[start : start + BLOCK] = marginal(
+                clusters.weights[u] + clusters.weights[some], clusters.sums[u] + clusters.sums[some], between
+            )
+        return found
+
+    def row(u: int, together: Floats) -> Floats:
+        odds = together - alone[u] - alone + log_sizes(clusters.counts[u] + clusters.counts, gamma) - sizes[u] - sizes
+        odds += meeting_odds(clusters.meetings[u], clusters.counts[u], clusters.counts, rate)
+        odds[~alive] = -np.inf
+        odds[u] = -np.inf
+        return odds
+
+    odds = np.empty((n, n))
+    for u in range(n):
+        odds[u, u:] = joint(u, np.arange(u, n))
+        odds[u:, u] = odds[u, u:]
+    for u in range(n):
+        odds[u] = row(u, odds[u])
+    partner = odds.argmax(axis=1)
+    best = odds[np.arange(n), partner]
+    merges: Merges = []
+    while len(merges) < n - 1:
+        u = int(best.argmax())
+        total = float(best[u] + fewer[len(merges)])
+        if total <= LEAST_ODDS:
+            break
+        v = int(partner[u])
+        merges.append((u, v, total))
+        clusters.absorb(u, v)
+        alive[v] = False
+        odds[v], odds[:, v], best[v] = -np.inf, -np.inf, -np.inf
+        alone[u] = marginal(clusters.weights[u : u + 1], clusters.sums[u : u + 1], between)[0]
+        sizes[u] = log_sizes(clusters.counts[u : u + 1], gamma)[0]
+        together = np.zeros(n)
+        together[alive] = joint(u, np.flatnonzero(alive))
+        changed = row(u, together)
+        odds[u], odds[:, u] = changed, changed
+        stale = alive & ((partner == u) | (partner == v))
+        closer = alive & (changed > best)
+        closer[u] = False
+        partner[closer], best[closer] = u, changed[closer]
+        stale &= ~closer
+        stale[u] = True
+        for w in np.flatnonzero(stale):
+            partner[w] = odds[w].argmax()
+            best[w] = odds[w, partner[w]]
+    return merges
+
+
+def most_probable(merges: Merges) -> int:
+    """How many of the merges make the most probable partition; the sum of their odds can have several peaks."""
+    return int(np.concatenate([[0], np.cumsum([odds for _, _, odds in merges])]).argmax())
+
+
+NEIGHBOURS = 15
+REFUSED = 10
+
+
+def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, gamma: float) -> Merges:
+    r"""Second round: merge pure clusters by the odds with their own covariances.
+
+    With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average one
+    with the weight of d samples, their difference is normal with covariance A if they are one class, and A + 2 diag(b)
+    if not.
+
+    Parameters
+    ----------
+    clusters : Clusters
+        Weights in task classes of average size; changed.
+    scatter : float64 (k, d, d)
+        Sums of outer products of the samples' deviations; changed.
+    degrees : float64 (k,)
+        Their degrees of freedom; changed.
+    between : float64 (d,)
+    rate : float
+        See `meeting_odds`.
+    gamma : float
+        See `mela.labeling.size_prior`.
+
+    Returns
+    -------
+    list of (u, v, odds)
+        Cluster v went into u; merges are worth it up to the first whose odds are at most 0, and some after it show by
+        how much the rest are not.
+    """
+    k, d = clusters.sums.shape
+    alive = np.ones(k, dtype=bool)
+    sizes, fewer = log_sizes(clusters.counts, gamma), one_fewer(k, int(clusters.counts.sum()), gamma)
+    apart = np.diag(2 * between)
+
+    def odds(u: int, others: Ints) -> Floats:
+        common = scatter[u] + scatter[others] + d * np.eye(d)
+        common /= (degrees[u] + degrees[others] + d)[:, None, None]
+        together = common * (1 / clusters.weights[u] + 1 / clusters.weights[others])[:, None, None]
+        difference = (clusters.sums[u] / clusters.weights[u])[None] - clusters.sums[others] / clusters.weights[
+            others, None
+        ]
+        counts = clusters.counts
+        value = _log_normal(difference, together) - _log_normal(difference, together + apart)
+        value += log_sizes(counts[u] + counts[others], gamma) - sizes[u] - sizes[others]
+        # so few samples leave directions in which nothing was seen: the first round's verdict stands
+        value[degrees[u] + degrees[others] <= d] = -np.inf
+        return value + meeting_odds(clusters.meetings[u, others], counts[u], counts[others], rate)
+
+    best, partner = np.full(k, -np.inf), np.zeros(k, dtype=np.int64)
+
+    def look(u: int) -> None:
+        centers = clusters.sums / clusters.weights[:, None]
+        distances = ((centers - centers[u]) ** 2).sum(axis=1) - d * (1 / clusters.weights + 1 / clusters.weights[u])
+        distances[~alive], distances[u] = np.inf, np.inf
+        others = np.argsort(distances, kind="stable")[:NEIGHBOURS]
+        others = others[np.isfinite(distances[others])]
+        best[u] = -np.inf
+        if len(others):
+            values = odds(u, others)
+            best[u], partner[u] = values.max(), others[int(values.argmax())]
+
+    for u in range(k):
+        look(u)
+    merges: Merges = []
+    while True:
+        u = int(best.argmax())
+        if np.isinf(best[u]) or sum(odds <= 0 for _, _, odds in merges[-REFUSED:]) == REFUSED:
+            return merges
+        v = int(partner[u])
+        merges.append((u, v, float(best[u] + fewer[len(merges)])))
+        clusters.absorb(u, v)
+        sizes[u] = log_sizes(clusters.counts[u : u + 1], gamma)[0]
+        scatter[u] += scatter[v]
+        degrees[u] += degrees[v]
+        alive[v], best[v] = False, -np.inf
+        for w in np.flatnonzero(alive & ((partner == u) | (partner == v))):
+            look(int(w))
+        look(u)
+
+
+def _log_normal(differences: Floats, covariances: Floats) -> Floats:
+    factors = np.linalg.cholesky(covariances)
+    whitened = [
+        solve_triangular(factor, difference, lower=True, check_finite=False)
+        for factor, difference in zip(factors, differences, strict=True)
+    ]
+    volumes = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    return -(np.stack(whitened) ** 2).sum(axis=1) / 2 - volumes

@@ -1,0 +1,155 @@
+"""A fitted LearnLabeler on disk: arrays as safetensors and a JSON file that says what they are, no pickle."""
+
+import hashlib
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from mela.errors import MelaError, one_line, raise_if_machine
+from mela.io.atomic import replacing
+from mela.io.store import read_json, write_json
+from mela.labeling.labeler import LearnLabeler
+from mela.labeling.memberships import Memberships
+from mela.labeling.merging import Merged, Round
+from mela.labeling.space import Space
+
+FORMAT = "mela.labeler/1"
+DESCRIPTION = "labeler.json"
+ARRAYS = "arrays.safetensors"
+RERUN = "rerun the stage label, or save the labeler again"
+# of the memberships, what each cluster has
+PARTS = ("weights", "sums", "counts")
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def save_labeler(folder: Path, labeler: LearnLabeler, order: npt.NDArray[np.int64] | None = None) -> None:
+    """Write what `predict` and `predict_proba` need; samples and their labels are left out.
+
+    Parameters
+    ----------
+    folder : Path
+        Gets the files ``labeler.json`` and ``arrays.safetensors``.
+    labeler : LearnLabeler
+        Fitted.
+    order : int64 (n_clusters,), optional
+        New numbers of the clusters: number v is what the labeler calls ``order[v]``.
+    """
+    if order is None:
+        order = np.arange(len(labeler.cluster_centers_))
+    space, model = labeler.space_, labeler.memberships_
+    merged = getattr(labeler, "merged_", None)
+    if merged is not None:
+        space = merged.space
+    arrays: Arrays = {"centers": labeler.cluster_centers_[order], "counts": labeler.counts_[order]}
+    if space is not None:
+        arrays |= {f"space.{field.name}": getattr(space, field.name) for field in fields(Space)}
+    if model is not None:
+        arrays |= {f"memberships.{name}": getattr(model, name)[order].copy() for name in ("weights", "sums", "counts")}
+    parameters = labeler.get_params()
+    if not isinstance(parameters.get("random_state"), (int, np.integer, type(None))):
+        # a generator is no number, and prediction draws nothing
+        parameters["random_state"] = None
+    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    with replacing(folder / ARRAYS) as temporary:
+        temporary.write_bytes(content)
+    # which is written last and names the arrays, so that those of another run are noticed
+    write_json(
+        folder / DESCRIPTION,
+        {
+            "format": FORMAT,
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "parameters": {
+                name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()
+            },
+            "n_features_in": int(labeler.n_features_in_),
+            "merged": merged is not None,
+            "class_size": labeler.class_size_,
+            "memberships": None if model is None else {"gamma": model.gamma, "novelty": model.novelty},
+        },
+    )
+
+
+def load_labeler(folder: str | Path = "models/labeler") -> LearnLabeler:
+    """Read a fitted labeler, which predicts as the one did that was saved.
+
+    Attributes that tell of the samples, such as ``labels_`` and ``task_classes_``, are not there.
+
+    Raises
+    ------
+    MelaError
+        A file is missing or damaged, is of another format, or does not belong to the other one.
+    """
+    folder = Path(folder)
+    about = read_json(folder / DESCRIPTION)
+    if about.get("format") != FORMAT:
+        raise MelaError(
+            f"{folder / DESCRIPTION}: expected a labeler of the format {FORMAT}, got {about.get('format')!r}; {RERUN}"
+        )
+    arrays = _read_arrays(folder / ARRAYS, about.get("sha256"))
+    try:
+        return _restored(about, arrays)
+    # what a changed description holds may be of any type
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        got = f"none called {error}" if isinstance(error, KeyError) else one_line(error)
+        raise MelaError(f"{folder}: expected the parts of a fitted labeler, got {got}; {RERUN}") from None
+
+
+def _read_arrays(path: Path, digest: object) -> Arrays:
+    try:
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise MelaError(f"{path}: expected the arrays that {DESCRIPTION} beside it names, got others; {RERUN}")
+        return load(content)
+    except MelaError:
+        raise
+    except FileNotFoundError:
+        raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise_if_machine(error, path)
+        raise MelaError(f"{path}: expected a safetensors file, got {one_line(error)}; {RERUN}") from None
+
+
+def _restored(about: dict[str, Any], arrays: Arrays) -> LearnLabeler:
+    known = inspect.signature(LearnLabeler).parameters
+    labeler = LearnLabeler(**{name: value for name, value in about["parameters"].items() if name in known})
+    labeler.n_features_in_, labeler.class_size_ = int(about["n_features_in"]), float(about["class_size"])
+    labeler.cluster_centers_, labeler.counts_ = arrays["centers"], arrays["counts"]
+    k, m = len(labeler.counts_), labeler.n_features_in_
+    _require_shape(arrays, "centers", k, m)
+    labeler.space_, labeler.memberships_, labeler.merged_ = None, None, None
+    if not about["merged"] and about["memberships"] is None:
+        return labeler
+    space = Space(**{field.name: arrays[f"space.{field.name}"] for field in fields(Space)})
+    d = len(space.between)
+    _require_shape(arrays, "space.components", m, d)
+    _require_shape(arrays, "space.center", m)
+    if about["merged"]:
+        none = Round(n_items=0, odds=np.empty(0), kept=0)
+        classes = np.empty(0, dtype=np.int64)
+        labeler.merged_ = Merged(space=space, points=np.empty((0, d)), assignments=classes, rounds=(none, none))
+    if about["memberships"] is not None:
+        _require_shape(arrays, "memberships.sums", k, d)
+        _require_shape(arrays, "memberships.weights", k)
+        _require_shape(arrays, "memberships.counts", k)
+        labeler.space_ = space
+        labeler.memberships_ = Memberships(
+            between=space.between,
+            weights=arrays["memberships.weights"],
+            sums=arrays["memberships.sums"],
+            counts=arrays["memberships.counts"],
+            gamma=float(about["memberships"]["gamma"]),
+            novelty=float(about["memberships"]["novelty"]),
+        )
+    return labeler
+
+
+def _require_shape(arrays: Arrays, name: str, *shape: int) -> None:
+    if arrays[name].shape != shape:
+        raise ValueError(f"{name} of the shape {arrays[name].shape} in place of {shape}")

@@ -1,0 +1,204 @@
+"""How much each task class belongs to each cluster: the posterior of its class, given where all others went."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array, vstack
+from scipy.special import softmax
+
+from mela.labeling.assignment import distinct
+from mela.labeling.clusters import weighted_sums
+from mela.labeling.size_prior import log_number
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+BLOCK = 1024
+LEAST = 1e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memberships:
+    r"""Clusters as normal distributions whose means are known only so well.
+
+    In a `mela.labeling.space.Space` a task class of weight w (its samples over the average number) lies around its
+    class with variance 1 / w, and classes have variance b. A cluster of total weight N and weighted sum s then
+    expects a further one at
+
+    .. math:: x \sim \mathcal N \left( \frac{s}{N + 1 / b}, \; \frac1w + \frac{1}{N + 1 / b} \right)
+
+    in each direction, and expects it in proportion to its n task classes plus gamma (`mela.labeling.size_prior`). Where
+    a task class is one of the n itself, it is taken out first; a cluster that holds no other has the prior's mean and
+    the probability of a new class in place of n + gamma. These are the conditionals of a mixture of finite mixtures,
+    the model of `mela.labeling.merging` (Miller and Harrison, "Mixture Models With a Prior on the Number of
+    Components", 2018). The clusters of the other classes of a task are impossible.
+
+    Attributes
+    ----------
+    between : float64 (d,)
+        b, variance of the classes in units of the noise.
+    weights : float64 (k,)
+    sums : float64 (k, d)
+    counts : int64 (k,)
+        Task classes of each cluster.
+    gamma : float
+    novelty : float
+        What a new class has in place of n + gamma.
+    """
+
+    between: Floats
+    weights: Floats
+    sums: Floats
+    counts: Ints
+    gamma: float
+    novelty: float
+
+    @classmethod
+    def of(
+        cls, points: Floats, weights: Floats, clusters: Ints, n_clusters: int, between: Floats, gamma: float
+    ) -> "Memberships":
+        """The clusters of task classes.
+
+        Parameters
+        ----------
+        points : float64 (n, d)
+        weights : float64 (n,)
+            Samples of each task class over the average number.
+        clusters : int64 (n,)
+            From 0 to n_clusters - 1; -1 is left out.
+        n_clusters : int
+        between : float64 (d,)
+        gamma : float
+        """
+        totals, sums = weighted_sums(clusters, points, weights, n_clusters)
+        counts = np.bincount(clusters[clusters >= 0], minlength=n_clusters).astype(np.int64)
+        found, n = int((counts > 0).sum()), int(counts.sum())
+        novelty = gamma * float(np.exp(log_number(found, n, gamma) - log_number(max(found - 1, 1), n, gamma)))
+        return cls(between=between, weights=totals, sums=sums, counts=counts, gamma=gamma, novelty=novelty)
+
+    def of_tasks(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, *, members: bool) -> csr_array:
+        """Posterior of the clusters for each task class (n, k); rows sum to 1, or to 0 where the cluster is -1.
+
+        What is below one in a thousand is left out.
+
+        Parameters
+        ----------
+        points : float64 (n, d)
+        weights : float64 (n,)
+        clusters : int64 (n,)
+            Where the task classes went; -1 for the tasks that were not clustered.
+        starts : int64 (n_tasks + 1,)
+            Bounds of the tasks.
+        members : bool
+            Whether these are the task classes that the clusters were made of.
+        """
+        parts = [_sparse(odds, inside) for odds, inside in self._blocks(points, weights, clusters, starts, members)]
+        return vstack(parts, format="csr")
+
+    def best(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints) -> Ints:
+        """The clusters (n,) where the classes of a task most probably belong, all different, given the other tasks.
+
+        The task classes are those that the clusters were made of; -1 stays. If a task has more classes than there are
+        clusters, each goes where it most probably belongs.
+        """
+        found = np.full(len(points), -1, dtype=np.int64)
+        used = np.flatnonzero(clusters >= 0)
+        for weight in np.unique(weights[used]):
+            rows = used[weights[used] == weight]
+            for block in np.array_split(rows, -(-len(rows) // BLOCK)):
+                found[block] = self._member_log_odds(points[block], weights[block], clusters[block]).argmax(axis=1)
+        fine = distinct(found, starts) | (clusters < 0)
+        for task in np.flatnonzero(~fine[starts[:-1]] & (np.diff(starts) <= len(self.weights))):
+            own = slice(starts[task], starts[task + 1])
+            odds = self._member_log_odds(points[own], weights[own], clusters[own])
+            found[own] = linear_sum_assignment(-odds)[1]
+        return found
+
+    def _blocks(
+        self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, members: bool
+    ) -> Iterator[tuple[Floats, Ints]]:
+        """Log odds (b, k) of some task classes at a time, and which of them have a cluster."""
+        task = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        for start in range(0, len(points), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(points)))
+            inside = np.flatnonzero(clusters[rows] >= 0)
+            chosen, own = rows[inside], clusters[rows[inside]]
+            odds = np.full((len(rows), len(self.weights)), -np.inf)
+            if members:
+                odds[inside] = self._member_log_odds(points[chosen], weights[chosen], own)
+            else:
+                odds[inside] = self._log_odds(points[chosen], weights[chosen])
+            kept = odds[inside, own].copy()
+            for first, last in pairwise(starts[task[rows[0]] : task[rows[-1]] + 2]):
+                others = clusters[first:last]
+                here = slice(max(first - start, 0), last - start)
+                odds[here, others[others >= 0]] = -np.inf
+            odds[inside, own] = kept
+            yield odds, inside
+
+    def _member_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:
+        odds = self._log_odds(points, weights)
+        odds[np.arange(len(points)), clusters] = self._own_log_odds(points, weights, clusters)
+        return odds
+
+    def of_samples(self, points: Floats, weight: float) -> Floats:
+        """Posterior of the clusters for points (n, d) by themselves, each of the same weight: float64 (n, k)."""
+        posterior: Floats = softmax(self._log_odds(points, np.full(len(points), weight)), axis=1)
+        return posterior
+
+    def log_odds_or_none(self, points: Floats, weights: Floats) -> Floats:
+        r"""Return the log odds of the clusters, and in the last column of none of them: float64 (n, k + 1).
+
+        The points are task classes that the clusters were not made of. A class that no cluster stands for has the
+        prior's mean 0 and variance b, so that the task class is expected at :math:`\mathcal N(0, 1 / w + b)`. One more
+        task class after n in k clusters is of a new class in proportion to gamma times the ratio of what
+        `mela.labeling.size_prior.log_number` gives for k + 1 and for k classes of n + 1 task classes.
+
+        Gamma is at most 1 here. A larger one says that classes are about equally frequent, which makes it all but
+        impossible that one of them was never met in many tasks. The tasks that were fitted can say this of their own
+        classes, but not of those of other people.
+        """
+        model = replace(self, gamma=min(self.gamma, 1.0))
+        found, n = int((self.counts > 0).sum()), int(self.counts.sum()) + 1
+        ratio = float(log_number(found + 1, n, model.gamma) - log_number(found, n, model.gamma))
+        variance = 1 / weights[:, None] + self.between
+        none = np.log(model.gamma) + ratio - (points**2 / variance + np.log(variance)).sum(axis=1) / 2
+        return np.hstack([model._log_odds(points, weights), none[:, None]])
+
+    def _log_odds(self, points: Floats, weights: Floats) -> Floats:
+        precision = self.weights[:, None] + 1 / self.between
+        means = self.sums / precision
+        odds = np.empty((len(points), len(means)))
+        prior = np.log(np.where(self.counts > 0, self.counts + self.gamma, self.novelty))
+        powers = np.hstack([points**2, points, np.ones((len(points), 1))])
+        for weight in np.unique(weights):
+            rows = weights == weight
+            variance = 1 / weight + 1 / precision
+            # the square multiplied out, so that one product gives everything
+            constants = prior - (means**2 / variance + np.log(variance)).sum(axis=1) / 2
+            odds[rows] = powers[rows] @ np.hstack([-0.5 / variance, means / variance, constants[:, None]]).T
+        return odds
+
+    def _own_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:
+        others = self.counts[clusters] - 1
+        # nothing is left of a cluster of one; what rounding leaves of its sums must not count
+        rest = np.where(others > 0, self.weights[clusters] - weights, 0.0)[:, None]
+        precision = rest + 1 / self.between
+        means = np.where(others[:, None] > 0, self.sums[clusters] - weights[:, None] * points, 0.0) / precision
+        variance = 1 / weights[:, None] + 1 / precision
+        prior = np.log(np.where(others > 0, others + self.gamma, self.novelty))
+        own: Floats = prior - ((points - means) ** 2 / variance + np.log(variance)).sum(axis=1) / 2
+        return own
+
+
+def _sparse(log_odds: Floats, rows: Ints) -> csr_array:
+    """Posteriors of some rows without their smallest entries; the other rows are empty."""
+    posterior = softmax(log_odds[rows], axis=1)
+    posterior[posterior < LEAST] = 0
+    whole = np.zeros_like(log_odds)
+    whole[rows] = posterior / posterior.sum(axis=1, keepdims=True)
+    return csr_array(whole)

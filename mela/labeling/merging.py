@@ -1,0 +1,202 @@
+r"""Which task classes are the same class: the most probable partition, without a number of clusters and without q.
+
+The model. The mean :math:`x` of a task class lies around the mean of its global class with the covariance of its
+samples divided by their number; the samples say what that is, since those of one task class are known to belong
+together. Class means are normal around the overall mean. Any number of classes is as probable as any other, and how
+even their frequencies are is estimated (`mela.labeling.size_prior`). Fragments of one class never meet in a task,
+different classes do, at a rate that their sizes give. So each pair of clusters has a log posterior odds of being one
+class, in closed form; the pair with the largest is merged until no odds are favourable (Heller and Ghahramani,
+"Bayesian Hierarchical Clustering", 2005, build trees by such a rule). Then task classes change sides, and clusters
+merge again, as long as the partition gets more probable (`mela.labeling.partition.refine`).
+
+Two rounds. In the first all classes share the shape of their noise, each task class having its own scale; it ends with
+pure fragments, since real classes differ in shape and the model takes the ends of a long one for two. In the second
+each cluster has its own covariance, estimated from its own samples, and what belongs together is joined.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mela.errors import MelaError
+from mela.labeling.agglomeration import join
+from mela.labeling.assignment import distinct
+from mela.labeling.centroids import nearest
+from mela.labeling.clusters import collect, cut, weighted_sums
+from mela.labeling.partition import Evidence, refine
+from mela.labeling.space import Space, noise_scales, sample_space
+from mela.labeling.task_classes import ClassMeans, TaskSamples
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+SINGLES = 5000
+FRAGMENTS = 4000
+EVEN = 1.0
+BLOCK = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """The merges of one round.
+
+    Attributes
+    ----------
+    n_items : int
+        Clusters before it.
+    odds : float64 (n_merges,)
+        Log odds for one class of each merge, in their order.
+    kept : int
+        Merges that were made; the rest were tried and are not worth it.
+    """
+
+    n_items: int
+    odds: Floats
+    kept: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """What `merge_classes` finds.
+
+    Attributes
+    ----------
+    space : Space
+    points : float64 (n, d)
+        Task classes in it.
+    assignments : int64 (n,)
+        Class of each task class, from 0; -1 where the task was left out, two of its classes having met in one fragment.
+    rounds : (Round, Round)
+    """
+
+    space: Space
+    points: Floats
+    assignments: Ints
+    rounds: tuple[Round, Round]
+
+
+def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -> Merged:
+    """The most probable partition of task classes that a greedy search finds.
+
+    Parameters
+    ----------
+    samples : TaskSamples
+    classes : ClassMeans
+        Of these samples.
+    seed : int
+        Of the fragments to start from, where there are more than 5,000 task classes; with fewer nothing is random.
+
+    Raises
+    ------
+    MelaError
+        Every task class has a single sample, so that nothing says how much samples of one class differ.
+    """
+    sizes, starts = classes.sizes, classes.starts
+    freedom = (sizes - 1).astype(np.float64)
+    if not freedom.any():
+        raise MelaError(
+            "labeler.merge: expected task classes of two or more samples, which say how much samples of one class "
+            f"differ, got a single sample in each of {len(sizes)}; set labeler.merge to false"
+        )
+    space = sample_space(samples, classes)
+    points = space.transform(classes.means)
+    squares = np.zeros(len(sizes))
+    for own, rows in _deviations(samples, space, points):
+        squares += np.bincount(rows, (own**2).sum(axis=1), minlength=len(sizes))
+    precision = sizes / sizes.mean() / noise_scales(squares, freedom, points.shape[1])
+    n, rate = len(sizes), meeting_rate(classes)
+    evidence = Evidence(points=points, weights=precision, starts=starts, between=space.between, rate=rate)
+
+    first = np.arange(n) if n <= SINGLES else _fragments(points, starts, seed)
+    # gamma = 1: all frequencies are as probable, until there are clusters that show how even they are
+    pure, merges, kept = evidence.merge(first, EVEN)
+    pure, gamma = refine(evidence, pure)
+
+    clusters = collect(pure, points, sizes / sizes.mean(), starts)
+    scatter = np.zeros((len(clusters.weights), points.shape[1], points.shape[1]))
+    for own, rows in _deviations(samples, space, points):
+        _add_scatter(scatter, own, pure[rows])
+    degrees = np.bincount(pure[pure >= 0], freedom[pure >= 0], len(scatter)).astype(np.float64)
+    joins = join(clusters, scatter, degrees, space.between, rate, gamma)
+    refused = [i for i, (_, _, odds) in enumerate(joins) if odds <= 0]
+    worth = refused[0] if refused else len(joins)
+    return Merged(
+        space=space,
+        points=points,
+        assignments=np.where(pure >= 0, cut(len(scatter), joins[:worth])[pure], -1),
+        rounds=(
+            Round(n_items=int(first.max()) + 1, odds=np.array([odds for _, _, odds in merges]), kept=kept),
+            Round(n_items=len(scatter), odds=np.array([odds for _, _, odds in joins]), kept=worth),
+        ),
+    )
+
+
+def meeting_rate(classes: ClassMeans) -> float:
+    """Return the share of ordered pairs of task classes that lie in one task; see `clusters.meeting_odds`."""
+    ways = classes.ways
+    return float((ways * (ways - 1)).sum()) / len(classes.sizes) ** 2
+
+
+def left_out(points: Floats, sizes: Ints, clusters: Ints) -> Ints:
+    """Return the cluster (n,) whose center is nearest to each task class once it is taken out of its own cluster.
+
+    A cluster of one has no center then, and its task class goes to another.
+
+    Parameters
+    ----------
+    points : float64 (n, d)
+        Task classes.
+    sizes : int64 (n,)
+        Their samples.
+    clusters : int64 (n,)
+        From 0; -1 for task classes that have none. A number that nobody has is no cluster.
+    """
+    weights, sums = weighted_sums(clusters, points, sizes)
+    centers = sums / np.maximum(weights, 1)[:, None]
+    lengths = np.where(weights > 0, (centers**2).sum(axis=1), np.inf)
+    found = np.empty(len(points), dtype=np.int64)
+    for start in range(0, len(found), BLOCK):
+        rows = np.arange(start, min(start + BLOCK, len(found)))
+        squared = lengths - 2 * points[rows] @ centers.T + (points[rows] ** 2).sum(axis=1)[:, None]
+        inside = np.flatnonzero(clusters[rows] >= 0)
+        own, size = clusters[rows[inside]], sizes[rows[inside]]
+        rest = weights[own] - size
+        # without a point of weight w, a center of weight W lies W / (W - w) times as far away from it
+        away = squared[inside, own] * (weights[own] / np.maximum(rest, 1)) ** 2
+        squared[inside, own] = np.where(rest > 0, away, np.inf)
+        found[rows] = squared.argmin(axis=1)
+    return found
+
+
+def _deviations(samples: TaskSamples, space: Space, points: Floats) -> Iterator[tuple[Floats, Ints]]:
+    """Deviations of samples from their task class (b, d), in units of a task class's noise, and the task class (b,)."""
+    scale = 1 / np.sqrt(samples.sizes.mean())
+    for features, rows in samples.blocks():
+        yield (space.transform(features) - points[rows]) * scale, rows
+
+
+def _add_scatter(scatter: Floats, deviations: Floats, clusters: Ints) -> None:
+    order = np.argsort(clusters, kind="stable")
+    found, first = np.unique(clusters[order], return_index=True)
+    for cluster, part in zip(found, np.split(deviations[order], first[1:]), strict=True):
+        if cluster >= 0:
+            scatter[cluster] += part.T @ part
+
+
+def _fragments(points: Floats, starts: Ints, seed: int) -> Ints:
+    """Small pure clusters (n,): some rounds of K-means under the local constraints; -1 for tasks that collide."""
+    from sklearn.cluster import kmeans_plusplus
+
+    some = np.random.default_rng(seed).permutation(len(points))[: 4 * FRAGMENTS]
+    centers, _ = kmeans_plusplus(points[some], FRAGMENTS, random_state=seed)
+    for _ in range(3):
+        found = nearest(points, centers)
+        used = distinct(found, starts)
+        compact = np.unique(found[used], return_inverse=True)[1].astype(np.int64)
+        sizes, sums = weighted_sums(compact, points[used], np.ones(len(compact)))
+        centers = sums / sizes[:, None]
+    clusters = np.full(len(points), -1, dtype=np.int64)
+    clusters[used] = compact
+    return clusters

@@ -1,0 +1,142 @@
+"""Tasks that the labeler was not fitted to: to which of its classes their labels belong, or to none of these."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
+
+from mela.labeling.labeler import LearnLabeler
+from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NONE = -1
+BLOCK = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """Where the labels of new tasks belong.
+
+    Attributes
+    ----------
+    clusters : int64 (n_task_classes,)
+        -1 for none of the clusters.
+    certainty : float64 (n_task_classes,)
+        Probability of that, given where the other labels of the task belong; NaN where no model gives one.
+    """
+
+    clusters: Ints
+    certainty: Floats
+
+
+def place(labeler: LearnLabeler, samples: TaskSamples, taken: Mapping[int, Iterable[int]] | None = None) -> Placed:
+    """Place the labels of tasks among the classes of a fitted labeler.
+
+    In each task, labels get the clusters that are jointly most probable, all different, where any label may be none of
+    the clusters (`mela.labeling.memberships.Memberships.log_odds_or_none`). So no task is dropped, unlike in `predict`.
+
+    A labeler without the model behind soft labels cannot tell what is none of its clusters. Then the clusters are those
+    of `predict`, and -1 stands for tasks whose labels collide, and for those that have more labels than there are
+    clusters.
+
+    Parameters
+    ----------
+    labeler : LearnLabeler
+        Fitted with ``soft=True``, or read by `mela.labeling.labeler_files.load_labeler`.
+    samples : TaskSamples
+        Of tasks of any number of ways and shots.
+    taken : mapping of int to iterable of int, optional
+        Clusters that labels of a task must not get, by the number of the task: those of other labels of that person.
+    """
+    model, space = labeler.memberships_, labeler.space_
+    classes, taken = class_means(samples), taken or {}
+    forbidden = [np.array([*taken.get(task, ())], dtype=np.int64) for task in samples.task_ids[classes.starts[:-1]]]
+    if model is None or space is None:
+        return Placed(
+            clusters=_predicted(labeler, samples, classes, forbidden), certainty=np.full(len(classes.sizes), np.nan)
+        )
+    clusters = np.full(len(classes.sizes), NONE, dtype=np.int64)
+    certainty = np.empty(len(classes.sizes))
+    for tasks, rows in _blocks(classes):
+        points, weights = space.transform(classes.means[rows]), classes.sizes[rows] / labeler.class_size_
+        odds = model.log_odds_or_none(points, weights)
+        for task in tasks:
+            own = slice(classes.starts[task], classes.starts[task + 1])
+            odds_of_task = odds[own.start - rows.start : own.stop - rows.start]
+            odds_of_task[:, forbidden[task]] = -np.inf
+            clusters[own], certainty[own] = _place_task(odds_of_task)
+    return Placed(clusters=clusters, certainty=certainty)
+
+
+def _predicted(labeler: LearnLabeler, samples: TaskSamples, classes: ClassMeans, forbidden: Sequence[Ints]) -> Ints:
+    """Return the clusters of task classes by `predict`, -1 for tasks that it cannot answer and clusters not allowed."""
+    clusters = np.full(len(classes.sizes), NONE, dtype=np.int64)
+    answered = np.repeat(classes.ways <= len(labeler.cluster_centers_), classes.ways)
+    used = answered[samples.classes]
+    if used.any():
+        own = samples.classes[used]
+        found = labeler.predict(samples.features[samples.index[used]], samples.local_labels[own], samples.task_ids[own])
+        clusters[own] = found
+    for task, not_allowed in enumerate(forbidden):
+        own_clusters = clusters[classes.starts[task] : classes.starts[task + 1]]
+        own_clusters[np.isin(own_clusters, not_allowed)] = NONE
+    return clusters
+
+
+def place_labels(labeler: LearnLabeler, X: Any, y: Any, groups: Any) -> pd.DataFrame:
+    """Place the labels of tasks that are given by their samples, as `LearnLabeler.predict` takes them.
+
+    Parameters
+    ----------
+    labeler : LearnLabeler
+        As `place` takes it.
+    X : array-like (n_samples, n_features)
+    y, groups : array-like (n_samples,)
+        Label and task of each sample.
+
+    Returns
+    -------
+    DataFrame
+        Columns task, label, cluster and certainty, with a row for each label of each task.
+    """
+    samples = labeler._samples(X, y, groups, reset=False)
+    placed = place(labeler, samples)
+    columns = {"task": samples.task_ids, "label": samples.local_labels}
+    return pd.DataFrame(columns | {"cluster": placed.clusters, "certainty": placed.certainty})
+
+
+def _blocks(classes: ClassMeans) -> Iterator[tuple[range, slice]]:
+    """Yield some tasks at a time, and their rows: about a thousand, or those of one task."""
+    starts, first = classes.starts, 0
+    while first < len(starts) - 1:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + BLOCK, side="right")) - 1)
+        yield range(first, last), slice(int(starts[first]), int(starts[last]))
+        first = last
+
+
+def _place_task(odds: Floats) -> tuple[Ints, Floats]:
+    """Return the most probable clusters of a task's labels, whose log odds (ways, k + 1) are given, and how certain."""
+    ways, k = len(odds), odds.shape[1] - 1
+    # none of the clusters may be taken by several labels, so each has a column of its own for it
+    none = np.full((ways, ways), -np.inf)
+    np.fill_diagonal(none, odds[:, k])
+    lowest = min(float(odds.min()), 0.0)
+    reach = float(odds.max()) - lowest + 1
+    allowed = np.hstack([odds[:, :k], none])
+    # a price that no matching pays, where infinity would be refused
+    chosen = linear_sum_assignment(np.where(np.isfinite(allowed), allowed, lowest - ways * reach), maximize=True)[1]
+    rows = np.arange(ways)
+    taken = np.minimum(chosen, k)
+    possible = odds.copy()
+    used = taken[taken < k]
+    possible[:, used] = -np.inf
+    possible[rows, taken] = odds[rows, taken]
+    certainty: Floats = np.exp(odds[rows, taken] - logsumexp(possible, axis=1))
+    return np.where(taken < k, taken, NONE).astype(np.int64), certainty

@@ -1,0 +1,115 @@
+"""How probable a partition of task classes is, and steps that make it more probable."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from mela.labeling.agglomeration import agglomerate, marginal, most_probable
+from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, weighted_sums
+from mela.labeling.memberships import Memberships
+from mela.labeling.size_prior import evenness, log_number, log_sizes
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+WEIGHT_STEP = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Task classes in a `mela.labeling.space.Space`.
+
+    Partitions number their clusters from 0; -1 is for task classes that are left out.
+
+    Attributes
+    ----------
+    points : float64 (n, d)
+    weights : float64 (n,)
+        Precision of the points.
+    starts : int64 (n_tasks + 1,)
+        Bounds of the tasks.
+    between : float64 (d,)
+        Variance of the classes.
+    rate : float
+        See `mela.labeling.clusters.meeting_odds`.
+    """
+
+    points: Floats
+    weights: Floats
+    starts: Ints
+    between: Floats
+    rate: float
+
+    def log_posterior(self, clusters: Ints) -> float:
+        """Log posterior probability of a partition (n,), up to a constant, under the evenness that suits it best."""
+        weights, sums = weighted_sums(clusters, self.points, self.weights)
+        counts = np.bincount(clusters[clusters >= 0])
+        gamma = evenness(counts)
+        apart = float(log_number(len(counts), int(counts.sum()), gamma) + log_sizes(counts, gamma).sum())
+        within = float((counts * (counts - 1) / 2).sum()) * self.rate * (1 - WRONG_MEETINGS)
+        wrong = self._collisions(clusters) * np.log(1 / WRONG_MEETINGS)
+        return float(marginal(weights, sums, self.between).sum()) + apart + within - wrong
+
+    def merge(self, clusters: Ints, gamma: float) -> tuple[Ints, Merges, int]:
+        """The most probable partition on the way of greedy merging, all merges tried, and how many are made."""
+        start = collect(clusters, self.points, self.weights, self.starts)
+        merges = agglomerate(start, self.between, self.rate, gamma)
+        kept = most_probable(merges)
+        merged = np.where(clusters >= 0, cut(len(start.weights), merges[:kept])[clusters], -1)
+        return merged, merges, kept
+
+    def reassign(self, clusters: Ints, gamma: float) -> Ints:
+        """The classes of every task to their most probable clusters, given where those of all others are."""
+        k = int(clusters.max()) + 1
+        model = Memberships.of(self.points, self._rounded, clusters, k, self.between, gamma)
+        found = model.best(self.points, self._rounded, clusters, self.starts)
+        moved = np.full(len(clusters), -1, dtype=np.int64)
+        used = clusters >= 0
+        moved[used] = np.unique(found[used], return_inverse=True)[1]
+        return moved
+
+    @cached_property
+    def _rounded(self) -> Floats:
+        """Weights in steps of a tenth, so that there are few different ones."""
+        rounded: Floats = np.exp(np.round(np.log(self.weights) / WEIGHT_STEP) * WEIGHT_STEP)
+        return rounded
+
+    def _collisions(self, clusters: Ints) -> int:
+        """Pairs of classes of one task that share a cluster."""
+        task = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        used = clusters >= 0
+        keys = task[used] * (int(clusters.max()) + 1) + clusters[used]
+        same = np.unique(keys, return_counts=True)[1]
+        return int((same * (same - 1) // 2).sum())
+
+
+def refine(evidence: Evidence, clusters: Ints) -> tuple[Ints, float]:
+    """Let task classes change sides and clusters merge, in turns, as long as the partition gets more probable.
+
+    What was merged early is stuck where it is; moving the classes of each task to their most probable clusters
+    corrects that (iterated conditional modes; Besag, "On the Statistical Analysis of Dirty Pictures", 1986). All are
+    moved at once, and a step that makes things worse is not taken.
+
+    Returns
+    -------
+    clusters : int64 (n,)
+    gamma : float
+        The evenness of their sizes.
+    """
+    score = evidence.log_posterior(clusters)
+    while True:
+        gamma = evenness(np.bincount(clusters[clusters >= 0]))
+        moved, reached = clusters, score
+        while True:
+            again = evidence.reassign(moved, gamma)
+            found = evidence.log_posterior(again)
+            if found <= reached:
+                break
+            moved, reached = again, found
+        moved, _, _ = evidence.merge(moved, gamma)
+        reached = evidence.log_posterior(moved)
+        if reached <= score:
+            return clusters, gamma
+        clusters, score = moved, reached

@@ -1,0 +1,161 @@
+"""What there is to tell about global labels that LearnLabeler has found: figures, tables, and what to watch out for."""
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from mela.labeling.pruning import Pass
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from mela.labeling.image_labels import ImageLabels
+    from mela.labeling.labeler import LearnLabeler
+
+THIN = 0.9
+
+
+def label_metrics(labeler: "LearnLabeler") -> dict[str, Any]:
+    """Return what is known about the labels without any truth; shares are in percent."""
+    quality = labeler.pair_quality_
+    metrics: dict[str, Any] = {
+        "tasks_clustered": 100 * float((labeler.class_labels_[labeler.task_classes_.starts[:-1]] >= 0).mean()),
+        "tasks_of_one_class": labeler.n_single_tasks_,
+        "pair_precision": 100 * quality.precision,
+        "pair_precision_error": 100 * quality.precision_error,
+    }
+    if labeler.soft:
+        own = np.flatnonzero(labeler.class_labels_ >= 0)
+        metrics["certainty"] = 100 * float(labeler.class_weights_[own, labeler.class_labels_[own]].mean())
+    if labeler.consistency_ is not None:
+        metrics["consistency"] = 100 * labeler.consistency_
+    return metrics
+
+
+def passes_table(labeler: "LearnLabeler") -> pd.DataFrame:
+    """The passes of pruning, counted from 1, shares in percent; no rows if merged."""
+    table = pd.DataFrame(labeler.path_, columns=[field.name for field in fields(Pass)])
+    table[["tasks_clustered", "precision"]] *= 100
+    return table.rename_axis("pass").rename(lambda row: row + 1).reset_index()
+
+
+def merges_table(labeler: "LearnLabeler") -> pd.DataFrame:
+    """Clusters left by each merge of the two rounds, its log odds, and whether it was made; no rows if pruned.
+
+    Merges that left more than five times the clusters found are not listed.
+    """
+    columns = ["round", "clusters", "log_odds", "made"]
+    if labeler.merged_ is None:
+        return pd.DataFrame(columns=columns)
+    tables = []
+    for number, done in enumerate(labeler.merged_.rounds, start=1):
+        left = done.n_items - np.arange(1, len(done.odds) + 1)
+        made = np.arange(len(done.odds)) < done.kept
+        tables.append(pd.DataFrame({"round": number, "clusters": left, "log_odds": done.odds, "made": made}))
+    table = pd.concat(tables)
+    return table[table["clusters"] <= 5 * len(labeler.counts_)]
+
+
+def sizes_table(labeler: "LearnLabeler") -> pd.DataFrame:
+    """Tasks of each cluster, largest first, beside the number below which clusters were removed."""
+    counts = np.sort(labeler.counts_)[::-1]
+    return pd.DataFrame({"rank": np.arange(1, len(counts) + 1), "tasks": counts, "threshold": labeler.threshold_})
+
+
+def assignments_table(flat: "ImageLabels", labeler: "LearnLabeler") -> pd.DataFrame:
+    """Return the label of each task class, and whether its task was clustered."""
+    return pd.DataFrame(
+        {
+            "task_id": labeler.task_classes_.task_ids,
+            "local_label": labeler.task_classes_.local_labels,
+            "cluster": flat.renumber(labeler.class_clusters_),
+            "clustered": labeler.class_labels_ >= 0,
+        }
+    )
+
+
+def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDArray[np.int64]) -> pd.DataFrame:
+    """Return each label's images, task classes, and how certain it is of its images in percent.
+
+    A label of one task class has nothing to be compared with, so its certainty is missing.
+
+    Parameters
+    ----------
+    flat : ImageLabels
+    weights : csr_array (n_labelled, n_clusters)
+        Of `mela.labeling.image_labels.image_weights`; their means over a label's own images are its certainty.
+    clusters : int64 (n_classes,)
+        Label of each task class that counts.
+    """
+    n = int(flat.labels.max()) + 1
+    images = np.bincount(flat.labels, minlength=n)
+    own = np.asarray(weights[np.arange(len(flat.labels)), flat.labels]).reshape(-1)
+    certainty = 100 * np.bincount(flat.labels, weights=own, minlength=n) / images
+    task_classes = np.bincount(clusters[clusters < n], minlength=n)
+    certainty[task_classes == 1] = np.nan
+    return pd.DataFrame({"label": np.arange(n), "images": images, "task_classes": task_classes, "certainty": certainty})
+
+
+def merged_counts(clusters: npt.NDArray[np.int64]) -> dict[str, int]:
+    """Count the task classes that share their cluster with others, those that are alone, and those without a cluster.
+
+    Parameters
+    ----------
+    clusters : int64 (n_classes,)
+        Of every task class, -1 where it has none.
+    """
+    used = clusters[clusters >= 0]
+    alone = int((np.bincount(used) == 1).sum())
+    return {
+        "task_classes_merged": len(used) - alone,
+        "task_classes_not_merged": alone,
+        "task_classes_left_out": len(clusters) - len(used),
+    }
+
+
+def single_tasks(labeler: "LearnLabeler") -> str | None:
+    """Return a line about the tasks of one class, or None if there are none."""
+    count = labeler.n_single_tasks_
+    if not count:
+        return None
+    tasks = f"{count} of {len(labeler.task_classes_.starts) - 1} tasks"
+    return f"{tasks} have a single class; they are labelled, but do not tell which classes differ"
+
+
+def remark(labeler: "LearnLabeler") -> str | None:
+    """What a user should know about how the clusters came about, if anything, in one line."""
+    if labeler.consistency_ is not None:
+        return _doubts(labeler, labeler.consistency_)
+    pruned = labeler.pruned_
+    if pruned is not None and pruned.guarded:
+        return (
+            f"pruning ran away to {pruned.path[-1].kept} clusters; took pass {pruned.chosen + 1} of "
+            f"{len(pruned.path)}, after which classes of one task begin to share clusters; a larger labeler.q prunes "
+            "less"
+        )
+    if pruned is not None and not pruned.settled:
+        return f"stopped at labeler.max_passes={labeler.max_passes} while clusters were still being removed"
+    return None
+
+
+def _doubts(labeler: "LearnLabeler", consistency: float) -> str | None:
+    metrics = label_metrics(labeler)
+    quality = labeler.pair_quality_
+    if consistency < THIN:
+        found = (
+            f"only {metrics['consistency']:.0f}% of the task classes would find their cluster without being part of it"
+        )
+    elif metrics.get("certainty", 100) < 100 * THIN:
+        found = f"the labels have a probability of only {metrics['certainty']:.0f}% on average"
+    elif quality.precision + 2 * quality.precision_error < THIN:
+        found = (
+            f"by what shares a cluster within tasks, only {metrics['pair_precision']:.0f}% ± "
+            f"{metrics['pair_precision_error']:.0f}% of the pairs in one cluster are of one class"
+        )
+    else:
+        return None
+    advice = "so expect many wrong labels; more tasks or samples per class, or a better embedding help"
+    return f"thin evidence: {found}, {advice}"

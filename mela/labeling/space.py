@@ -1,0 +1,136 @@
+"""How task classes scatter, and the directions in which they differ by more than that."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh
+
+from mela.errors import MelaError
+from mela.labeling.task_classes import ClassMeans, TaskSamples
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+BLOCK = 16_384
+# a smaller variance within a class, relative to the average, is that of equal samples
+NOISE_LEAST = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """Coordinates in which a task class of average size has noise of unit covariance, and classes vary independently.
+
+    Attributes
+    ----------
+    components : float64 (m, d)
+        Coordinates are ``(x - center) @ components``.
+    center : float64 (m,)
+    between : float64 (d,)
+        Variance of the class means, in units of the noise.
+    """
+
+    components: Floats
+    center: Floats
+    between: Floats
+
+    def transform(self, points: Floats) -> Floats:
+        """Coordinates (n, d) of points (n, m)."""
+        found = np.empty((len(points), self.components.shape[1]))
+        for rows, centred in _centred(points, self.center):
+            found[rows] = centred @ self.components
+        return found
+
+
+def _centred(points: Floats, center: Floats) -> Iterator[tuple[slice, Floats]]:
+    """Differences from the center, some rows at a time, since all would take as much memory as the points."""
+    for start in range(0, len(points), BLOCK):
+        rows = slice(start, start + BLOCK)
+        yield rows, points[rows] - center
+
+
+def sample_space(samples: TaskSamples, classes: ClassMeans) -> Space:
+    """`discriminant_space` of samples with these class means; some task class has two samples or more."""
+    m = classes.means.shape[1]
+    scatter = np.zeros((m, m))
+    for features, rows in samples.blocks():
+        residuals = features - classes.means[rows]
+        scatter += residuals.T @ residuals
+    return discriminant_space(classes.means, classes.sizes, scatter)
+
+
+def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:
+    r"""The directions in which classes differ by more than noise would show.
+
+    These are the generalised eigenvectors of the covariance of the means with respect to the noise. Without any
+    difference between classes the eigenvalues would still spread up to the edge of Wachter's law,
+    :math:`((1 + h) / (1 - y_2))^2` with :math:`h^2 = y_1 + y_2 - y_1 y_2`, :math:`y_1 = m / n` and :math:`y_2 = m /
+    (N - n)`; only what lies above is kept, and corrected for the bias of such spikes, :math:`\lambda = \ell + y_1 \ell
+    / (\ell - 1)` (Baik and Silverstein, 2006).
+
+    Parameters
+    ----------
+    means : float64 (n, m)
+    sizes : int64 (n,)
+        Samples of each task class.
+    scatter : float64 (m, m)
+        Sum over all samples of the outer product of their deviation from the mean of their task class.
+
+    Raises
+    ------
+    MelaError
+        No sample differs from the mean of its task class.
+    """
+    n, m = means.shape
+    if not np.trace(scatter) > 0:
+        raise MelaError(
+            "features: expected samples that differ within task classes, by which differences between classes are "
+            "measured, got the same features for all samples of each; train the embedding longer"
+        )
+    freedom = int(sizes.sum()) - n
+    noise = scatter / freedom / sizes.mean()
+    noise = noise + 1e-6 * np.trace(noise) / m * np.eye(m)
+    center = means.mean(axis=0)
+    covariance = sum((own.T @ own for _, own in _centred(means, center)), np.zeros((m, m))) * (1 / (n - 1))
+    values, vectors = eigh(covariance, noise)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    y1, y2 = m / n, min(m / freedom, 0.99)
+    edge = ((1 + np.sqrt(y1 + y2 - y1 * y2)) / (1 - y2)) ** 2
+    kept = max(1, int((values > edge).sum()))
+    sums = values[:kept] + 1 - y1
+    spikes = (sums + np.sqrt(np.maximum(sums**2 - 4 * values[:kept], 0))) / 2
+    return Space(components=vectors[:, :kept], center=center, between=np.maximum(spikes - 1, 1e-3))
+
+
+def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
+    """Noise variance (n,) of each task class, relative to the average, shrunk by what chance alone would spread it.
+
+    Parameters
+    ----------
+    squares : float64 (n,)
+        Sum of the squared deviations of the samples of a task class, in a `Space`.
+    freedom : float64 (n,)
+        Samples less one.
+    dimensions : int
+        Of the space.
+
+    Raises
+    ------
+    MelaError
+        Samples of some task class are equal and those of others so different that nothing is shrunk.
+    """
+    known = freedom > 0
+    degrees = np.maximum(freedom, 1) * dimensions
+    scales = np.where(known, squares / degrees, 1.0)
+    spread = float(scales[known].var())
+    share = max(0.0, 1 - float((2 / degrees[known]).mean()) / spread) if spread > 0 else 0.0
+    noise = 1 + (scales - 1) * share
+    equal = int((noise < NOISE_LEAST).sum())
+    if equal:
+        raise MelaError(
+            "features: expected samples that differ within task classes by about as much everywhere, got equal ones "
+            f"in {equal} of {len(noise)} task classes beside enormously different ones; look for outliers among the "
+            "features"
+        )
+    return noise

@@ -1,0 +1,183 @@
+"""Samples of independently labelled tasks, grouped by task and local label, and the mean of each group."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from mela.errors import MelaError
+from mela.labeling.given_names import require_names
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+BLOCK_SAMPLES = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSamples:
+    """Samples sorted by task and local label; a task class is what one local label of one task names.
+
+    Attributes
+    ----------
+    features : float (n_rows, m)
+        One row may serve many samples, since an image can occur in many tasks; never copied as a whole.
+    index : int64 (n_samples,)
+        Row of `features` of each sample.
+    classes : int64 (n_samples,)
+        Task class of each sample, rising from 0.
+    order : int64 (n_samples,)
+        Where each sample stands in the caller's order.
+    task_ids, local_labels : (n_classes,)
+        Names of the task and of the local label of each task class; a task's classes are adjacent.
+    """
+
+    features: npt.NDArray[Any]
+    index: Ints
+    classes: Ints
+    order: Ints
+    task_ids: npt.NDArray[Any]
+    local_labels: npt.NDArray[Any]
+
+    @property
+    def sizes(self) -> Ints:
+        """Samples per task class (n_classes,), I in Eq. 12-13."""
+        return np.bincount(self.classes).astype(np.int64)
+
+    @property
+    def starts(self) -> Ints:
+        """Bounds of the tasks (n_tasks + 1,): task t holds the classes ``starts[t]`` to ``starts[t + 1] - 1``."""
+        changes = np.flatnonzero(self.task_ids[1:] != self.task_ids[:-1]) + 1
+        return np.concatenate([[0], changes, [len(self.task_ids)]]).astype(np.int64)
+
+    @property
+    def first(self) -> Ints:
+        """Where in `index` each task class begins (n_classes,)."""
+        return np.flatnonzero(np.diff(self.classes, prepend=-1))
+
+    def spread(self, values: Ints) -> Ints:
+        """Values of the task classes (n_classes,) for all their samples, in the caller's order (n_samples,)."""
+        spread = np.empty(len(self.order), dtype=np.int64)
+        spread[self.order] = values[self.classes]
+        return spread
+
+    def blocks(self) -> Iterator[tuple[Floats, Ints]]:
+        """Features (b, m) and task classes (b,) of some 4,000 samples at a time; no class is torn apart."""
+        bounds = np.concatenate([[0], np.cumsum(self.sizes)])
+        start = 0
+        while start < len(self.index):
+            end = int(bounds[np.searchsorted(bounds, start + BLOCK_SAMPLES, side="right") - 1])
+            if end <= start:
+                end = int(bounds[np.searchsorted(bounds, start, side="right")])
+            yield self.features[self.index[start:end]].astype(np.float64), self.classes[start:end]
+            start = end
+
+
+def group_samples(
+    features: npt.NDArray[Any], index: Ints, tasks: npt.NDArray[Any], labels: npt.NDArray[Any]
+) -> TaskSamples:
+    """Sort samples by task and local label.
+
+    Parameters
+    ----------
+    features : float (n_rows, m)
+    index : int64 (n_samples,)
+        Row of each sample.
+    tasks, labels : (n_samples,)
+        Task and local label of each sample, of any kind that can be sorted.
+
+    Raises
+    ------
+    MelaError
+        A task or a local label is missing, or they are of types that cannot be sorted together.
+    """
+    require_names(tasks, "tasks")
+    require_names(labels, "local labels")
+    task_names, task_codes = np.unique(tasks, return_inverse=True)
+    label_names, label_codes = np.unique(labels, return_inverse=True)
+    keys = task_codes.astype(np.int64) * len(label_names) + label_codes
+    order = np.argsort(keys, kind="stable")
+    found, classes = np.unique(keys[order], return_inverse=True)
+    return TaskSamples(
+        features=features,
+        index=index[order],
+        classes=classes.astype(np.int64),
+        order=order.astype(np.int64),
+        task_ids=task_names[found // len(label_names)],
+        local_labels=label_names[found % len(label_names)],
+    )
+
+
+def manifest_samples(
+    manifest: pd.DataFrame, image_ids: npt.NDArray[np.int64], features: npt.NDArray[np.float32]
+) -> TaskSamples:
+    """The samples of a manifest.
+
+    Parameters
+    ----------
+    manifest : DataFrame
+        Columns task_id, image_id, local_label, one row per sample.
+    image_ids : int64 (n_images,)
+    features : float32 (n_images, m)
+
+    Raises
+    ------
+    MelaError
+        The manifest is empty or names an image without features.
+    """
+    if manifest.empty:
+        raise MelaError("train manifest: expected at least one task, found none")
+    index = pd.Index(image_ids).get_indexer(pd.Index(manifest["image_id"]))
+    if (index < 0).any():
+        missing = manifest["image_id"].iloc[int(np.argmin(index))]
+        raise MelaError(
+            f"features: expected one for every image of the manifest, found none for image {missing}; rerun extract"
+        )
+    return group_samples(
+        features, index.astype(np.int64), manifest["task_id"].to_numpy(), manifest["local_label"].to_numpy()
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassMeans:
+    """The classes of all tasks, sorted by task and local label.
+
+    Attributes
+    ----------
+    task_ids : (n,)
+        Name of the task of each class; rows of a task are adjacent.
+    starts : int64 (n_tasks + 1,)
+        Task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``.
+    means : float64 (n, m)
+        Mean feature of a task class over its support and query samples, the inner sum of Eq. 12.
+    sizes : int64 (n,)
+        Samples per task class, I in Eq. 12-13.
+    """
+
+    task_ids: npt.NDArray[Any]
+    starts: npt.NDArray[np.int64]
+    means: npt.NDArray[np.float64]
+    sizes: npt.NDArray[np.int64]
+
+    @property
+    def ways(self) -> npt.NDArray[np.int64]:
+        """Classes of each task (n_tasks,)."""
+        return np.diff(self.starts)
+
+    @property
+    def widest(self) -> Any:
+        """Name of the task of the most ways."""
+        return self.task_ids[self.starts[int(self.ways.argmax())]]
+
+
+def class_means(samples: TaskSamples) -> ClassMeans:
+    """Average the features of each task class."""
+    sizes = samples.sizes
+    means = np.empty((len(sizes), samples.features.shape[1]), dtype=np.float64)
+    for features, classes in samples.blocks():
+        first = np.flatnonzero(np.diff(classes, prepend=-1))
+        means[classes[first]] = np.add.reduceat(features, first, axis=0) / sizes[classes[first], None]
+    return ClassMeans(task_ids=samples.task_ids, starts=samples.starts, means=means, sizes=sizes)

@@ -1,0 +1,268 @@
+"""The classes that methods derive from: what learns from tasks, from labels, or from images alone."""
+
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mela.data.augmentation import Augmentation
+from mela.learners.contract import pair_of, require_tensor
+from mela.models.backbones import Backbone
+from mela.runtime.compute import Run
+
+
+class Learner(nn.Module):
+    """An embedding and a rule that labels query images by a support set; methods say which rule, and which loss.
+
+    Everything is for t tasks of one shape at once: n support and q query images each, of the same number of ways.
+
+    Parameters
+    ----------
+    backbone : Backbone
+
+    Attributes
+    ----------
+    optimizer : {"sgd", "adam"}
+        That trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
+    learning_rate : float
+        At the start.
+    initial_scale : float, optional
+        Of the logits, for methods that learn it: what the parameter `scale` is at the start. A small one leaves the
+        embedding more to learn from queries that are right already; training moves it by little.
+    regularizer : float, optional
+        Of a head that has one, and does not learn it.
+    remedy : str
+        What helps where the head has no solution, beside a lower learning rate.
+    """
+
+    optimizer: ClassVar[Literal["sgd", "adam"]] = "adam"
+    learning_rate: ClassVar[float] = 0.003
+    initial_scale: ClassVar[float | None] = None
+    regularizer: float | None = None
+    remedy: ClassVar[str] = ""
+    scale: nn.Parameter
+
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__()
+        self.backbone = backbone
+        if self.initial_scale is not None:
+            self.scale = nn.Parameter(torch.tensor(self.initial_scale, dtype=torch.float32))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images (b, c, h, w), float in [0, 1], to what the rule needs of each (b, ...): by default features (b, m)."""
+        features: Tensor = self.backbone(images)
+        return features
+
+    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """How much each query image belongs to each class.
+
+        Parameters
+        ----------
+        support, query : Tensor (t, n, ...), (t, q, ...)
+            What `forward` made of the images.
+        labels : Tensor (t, n) of int64
+            Local labels, 0 to ways - 1.
+        ways : int
+
+        Returns
+        -------
+        Tensor (t, q, ways)
+            Finite.
+        """
+        raise NotImplementedError
+
+    def checked_logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """`logits`, of the shape that they are to have; what trains and tests asks for these.
+
+        Raises
+        ------
+        MelaError
+            The method has made something else.
+        """
+        logits = self.logits(support, labels, query, ways)
+        return require_tensor(self, "logits", logits, "logits (tasks, queries, ways)", (*query.shape[:2], ways))
+
+    def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
+        """Losses that training minimises: by default the cross-entropy of the query images.
+
+        Parameters
+        ----------
+        features : Tensor (t, n + q, ...)
+            What `forward` made of the support and then the query images.
+        labels : Tensor (t, n + q) of int64
+        n_support, ways : int
+
+        Returns
+        -------
+        losses : Tensor (t,)
+        accuracies : Tensor (t,)
+            Shares of the query images whose label has the largest logit, in [0, 1].
+        """
+        logits = self.checked_logits(features[:, :n_support], labels[:, :n_support], features[:, n_support:], ways)
+        return query_losses(logits, labels[:, n_support:])
+
+
+def checked_losses(
+    learner: Learner, features: Tensor, labels: Tensor, n_support: int, ways: int
+) -> tuple[Tensor, Tensor]:
+    """`Learner.losses`, one loss and one accuracy for each task.
+
+    Raises
+    ------
+    MelaError
+        The method has made something else.
+    """
+    asked = "losses and accuracies of the tasks"
+    losses, accuracies = pair_of(learner, "losses", learner.losses(features, labels, n_support, ways), asked)
+    return (
+        require_tensor(learner, "losses", losses, "losses of the tasks", labels.shape[:1], learned=True),
+        require_tensor(learner, "losses", accuracies, "accuracies of the tasks", labels.shape[:1]),
+    )
+
+
+def query_losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropies (t,) and accuracies (t,) of logits (t, q, k) for labels (t, q)."""
+    losses = F.cross_entropy(logits.mT, labels, reduction="none").mean(1)
+    return losses, (logits.detach().argmax(2) == labels).float().mean(1)
+
+
+def one_hot(labels: Tensor, ways: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Labels (...) as (..., ways)."""
+    return F.one_hot(labels, ways).to(dtype)
+
+
+def prototypes(support: Tensor, labels: Tensor, ways: int) -> Tensor:
+    """Mean of each class's features: (t, n, m) to (t, ways, m); each class has one image or more."""
+    members = one_hot(labels, ways, support.dtype).mT
+    return members @ support / members.sum(2, keepdim=True)
+
+
+class LabelLearner(nn.Module):
+    r"""Classifies all global labels at once, :math:`W \psi(x) + b` (Eq. 7); methods say how the loss differs.
+
+    Parameters
+    ----------
+    backbone : Backbone
+    n_labels : int
+    """
+
+    def __init__(self, backbone: Backbone, n_labels: int) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.classifier = nn.Linear(backbone.dimensions, n_labels)
+
+    def forward(self, images: Tensor) -> Any:
+        """Images (b, c, h, w), float in [0, 1], to logits (b, n_labels), or to all that the loss needs."""
+        return self.classifier(self.backbone(images))
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Logits (b, n_labels) of images (b, c, h, w)."""
+        logits: Tensor = self.classifier(self.backbone(images))
+        return logits
+
+    def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Loss of a batch: by default the cross-entropy.
+
+        Parameters
+        ----------
+        run : callable
+            `forward`, in the number format of the training.
+        images : Tensor (b, c, h, w)
+            Augmented, float in [0, 1].
+        targets : Tensor (b,) of int64 or (b, n_labels)
+            Labels, or shares of several.
+        generator : Generator
+            On the CPU, of all that is drawn.
+
+        Returns
+        -------
+        loss : Tensor ()
+            Summed over the images.
+        logits : Tensor (b, n_labels)
+            By which the training accuracy is measured.
+        """
+        del generator
+        logits = run(images)
+        return F.cross_entropy(logits, targets, reduction="sum"), logits
+
+
+@runtime_checkable
+class Student(Protocol):
+    """A method that learns from another model besides."""
+
+    def learn_from(self, teacher: LabelLearner) -> None:
+        """Take a teacher, which stays as it is and is no part of what is learned."""
+
+
+class ImageLearner(nn.Module):
+    """Tells images apart without any label; methods say how.
+
+    Parameters
+    ----------
+    backbone : Backbone
+    n_images : int
+        In the data set.
+
+    Attributes
+    ----------
+    optimizer : {"sgd", "adam"}
+        That trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
+    learning_rate : float
+        At the start.
+    """
+
+    optimizer: ClassVar[Literal["sgd", "adam"]] = "sgd"
+    learning_rate: ClassVar[float] = 0.03
+
+    def __init__(self, backbone: Backbone, n_images: int) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.n_images = n_images
+
+    def forward(self, images: Tensor) -> Any:
+        """Images (b, c, h, w), float in [0, 1], to what is compared."""
+        raise NotImplementedError
+
+    def loss(
+        self, run: Run, images: Tensor, augmentation: Augmentation, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Loss of a batch.
+
+        Parameters
+        ----------
+        run : callable
+            `forward`, in the number format of the training.
+        images : Tensor (b, c, h, w)
+            float in [0, 1].
+        augmentation : Augmentation
+            Of every view, beside the method's own changes.
+        generator : Generator
+            On the CPU, of all that is drawn.
+
+        Returns
+        -------
+        loss : Tensor ()
+            Summed over the images.
+        right : Tensor (b,) of bool
+            Whether each was told apart from all that it was compared with.
+        """
+        raise NotImplementedError
+
+
+def contrast(logits: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    r"""InfoNCE (van den Oord, Li and Vinyals, 2018): :math:`-\log(e^{s_{own}} / \sum_j e^{s_j})`, summed over images.
+
+    Parameters
+    ----------
+    logits : Tensor (b, k)
+        Similarities s, divided by the temperature.
+    own : Tensor (b,) of int64
+        Which one is the image's own.
+
+    Returns
+    -------
+    loss : Tensor ()
+    right : Tensor (b,) of bool
+    """
+    return F.cross_entropy(logits, own, reduction="sum"), logits.detach().argmax(1) == own

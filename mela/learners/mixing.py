@@ -1,0 +1,76 @@
+"""Manifold mixup: images that are mixed somewhere on their way through the network (Verma et al., 2019)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mela.models.backbones import Backbone, ResidualBlock
+from mela.runtime.compute import Run
+
+CONCENTRATION = 2.0
+
+
+@dataclass(frozen=True)
+class Mix:
+    r"""Image i becomes :math:`\lambda x_i + (1 - \lambda) x_{p(i)}` before the layer `layer` of the backbone.
+
+    Attributes
+    ----------
+    layer : int
+        0 mixes the images themselves.
+    share : float
+        lambda.
+    partners : int64 (b,)
+    """
+
+    layer: int
+    share: float
+    partners: Tensor
+
+    @classmethod
+    def draw(cls, backbone: Backbone, count: int, generator: torch.Generator) -> "Mix":
+        """A layer among those between blocks, lambda of a Beta(2, 2) distribution, and a partner for each image."""
+        layers = mixing_layers(backbone)
+        layer = layers[int(torch.randint(len(layers), (), generator=generator))]
+        # the ratio of Gamma(2) variables, each a sum of two exponential ones
+        one, other = -torch.rand(2, int(CONCENTRATION), generator=generator).clamp(min=1e-12).log().sum(1)
+        return cls(layer, float(one / (one + other)), torch.randperm(count, generator=generator))
+
+
+def mixing_layers(backbone: Backbone) -> list[int]:
+    """Where images may be mixed: at the beginning, and after all blocks but the last, where the network has any."""
+    if not isinstance(backbone.body, nn.Sequential):
+        return [0]
+    ends = [place for place, layer in enumerate(backbone.body, 1) if isinstance(layer, nn.ReLU | ResidualBlock)]
+    return [0, *ends[:-1]]
+
+
+def mixed_features(backbone: Backbone, images: Tensor, mix: Mix) -> Tensor:
+    """Features (b, m) of images (b, c, h, w) that are mixed on their way."""
+    partners = mix.partners.to(images.device)
+    maps = backbone.normalized(images)
+    layers = list(backbone.body) if isinstance(backbone.body, nn.Sequential) else [backbone.body]
+    for place, layer in enumerate(layers):
+        if place == mix.layer:
+            maps = mix.share * maps + (1 - mix.share) * maps[partners]
+        maps = layer(maps)
+    return maps
+
+
+def mixed_loss(
+    run: Run, backbone: Backbone, images: Tensor, targets: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of mixed images to the labels of both, weighted as they are mixed, summed; and their logits.
+
+    Parameters
+    ----------
+    run, images, targets, generator
+        See `LabelLearner.loss`; `run` takes a keyword `mix`, and gives logits of labels.
+    backbone : Backbone
+    """
+    mix = Mix.draw(backbone, len(images), generator)
+    logits, partners = run(images, mix=mix), targets[mix.partners.to(targets.device)]
+    own, others = (F.cross_entropy(logits, labels, reduction="sum") for labels in (targets, partners))
+    return mix.share * own + (1 - mix.share) * others, logits

@@ -1,0 +1,152 @@
+"""Ridge regression in closed form, and the learner that meta-learns an embedding with it (Eq. 4-5)."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mela.errors import UnsolvableError
+from mela.learners.base import Learner
+from mela.models.backbones import Backbone
+
+
+def ridge(features: Tensor, targets: Tensor, regularizer: float | Tensor, *, normalize: bool = False) -> Tensor:
+    r"""Weights of a ridge regression with a regularised intercept, in closed form (Eq. 5).
+
+    With Z the features and a last column of ones, the minimiser of :math:`\|Z W - Y\|^2 + \lambda \|W\|^2` is
+
+    .. math:: W = Z^\top (Z Z^\top + \lambda I)^{-1} Y = (Z^\top Z + \lambda I)^{-1} Z^\top Y.
+
+    The dual on the left suits few samples of many dimensions, the usual task. With more samples than dimensions its
+    smallest eigenvalues are lambda alone, which float32 cannot resolve beside large ones; then the primal is solved.
+    Both are solved by Cholesky in float32, or in float64 where the features are, whatever the autocast type.
+
+    Parameters
+    ----------
+    features : Tensor (..., n, m)
+        Of one problem or, with leading dimensions, of several.
+    targets : Tensor (..., n, k)
+        One-hot labels.
+    regularizer : float or Tensor ()
+        lambda, above 0; may be learned.
+    normalize : bool
+        Read Eq. 5 literally, whose squared error is a mean: lambda is then multiplied by n.
+
+    Returns
+    -------
+    Tensor (..., m + 1, k)
+        The last row is the intercept.
+
+    Raises
+    ------
+    UnsolvableError
+        A system is not positive definite in the features' precision (features NaN, infinite or far too large).
+    """
+    with torch.autocast(features.device.type, enabled=False):
+        design = with_intercept(features.to(torch.promote_types(features.dtype, torch.float32)))
+        targets = targets.to(design.dtype)
+        n, m = design.shape[-2:]
+        scale = regularizer * (n if normalize else 1)
+        dual = n <= m
+        gram = design @ design.mT if dual else design.mT @ design
+        factor, failed = torch.linalg.cholesky_ex(
+            gram + scale * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+        )
+        if failed.any():
+            problem = int(failed.flatten().nonzero()[0])
+            largest = float(design.detach().reshape(-1, n, m)[problem].abs().max())
+            raise UnsolvableError(
+                problem,
+                f"ridge: expected a positive definite system of {n} samples, got one that is not (largest "
+                f"feature {largest:.3g}, regularizer {float(torch.as_tensor(regularizer).detach()):g})",
+            )
+        if dual:
+            return design.mT @ torch.cholesky_solve(targets, factor)
+        return torch.cholesky_solve(design.mT @ targets, factor)
+
+
+def with_intercept(features: Tensor) -> Tensor:
+    """Features (..., n, m) with a last column of ones (..., n, m + 1)."""
+    return F.pad(features, (0, 1), value=1.0)
+
+
+def ridge_outputs(
+    support: Tensor,
+    labels: Tensor,
+    query: Tensor,
+    ways: int,
+    regularizer: float | Tensor,
+    *,
+    normalize: bool = False,
+) -> Tensor:
+    """What ridge regression on the support sets of t tasks predicts of their queries' one-hot labels.
+
+    Parameters
+    ----------
+    support, query : Tensor (t, n, m), (t, q, m)
+    labels : Tensor (t, n) of int64
+        0 to ways - 1.
+    ways : int
+    regularizer, normalize
+        As in `ridge`.
+
+    Returns
+    -------
+    Tensor (t, q, ways)
+    """
+    weights = ridge(support, F.one_hot(labels, ways).to(torch.float32), regularizer, normalize=normalize)
+    return with_intercept(query.to(weights.dtype)) @ weights
+
+
+def ridge_query_losses(
+    features: Tensor, labels: Tensor, ways: int, n_support: int, regularizer: float, *, normalize: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Meta-learning losses of tasks of one shape (Eq. 4): ridge on the support set, squared error on the query set.
+
+    Parameters
+    ----------
+    features : Tensor (t, n, m)
+        Of each task's support images, followed by its query images.
+    labels : Tensor (t, n) of int64
+        Local labels, 0 to ways - 1.
+    ways, n_support : int
+    regularizer, normalize
+        As in `ridge`.
+
+    Returns
+    -------
+    losses : Tensor (t,)
+        Mean squared error of each task's query predictions to one-hot labels.
+    accuracies : Tensor (t,)
+        Share of the query images whose largest output is their label.
+    """
+    support, query, asked = features[:, :n_support], features[:, n_support:], labels[:, n_support:]
+    outputs = ridge_outputs(support, labels[:, :n_support], query, ways, regularizer, normalize=normalize)
+    errors = (outputs - F.one_hot(asked, ways).to(outputs.dtype)).square()
+    correct = outputs.argmax(2) == asked
+    return errors.mean((1, 2)), correct.float().mean(1).detach()
+
+
+class RidgeLearner(Learner):
+    """Ridge regression on the support set, squared error on the query set.
+
+    Parameters
+    ----------
+    backbone : Backbone
+    ridge, normalize
+        See `mela.learners.ridge.ridge`.
+    """
+
+    regularizer: float
+    remedy = "raise embed.ridge"
+
+    def __init__(self, backbone: Backbone, ridge: float, *, normalize: bool) -> None:
+        super().__init__(backbone)
+        self.regularizer, self.normalize = ridge, normalize
+
+    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+        """What ridge regression predicts of one-hot labels."""
+        return ridge_outputs(support, labels, query, ways, self.regularizer, normalize=self.normalize)
+
+    def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
+        """See `mela.learners.ridge.ridge_query_losses`."""
+        return ridge_query_losses(features, labels, ways, n_support, self.regularizer, normalize=self.normalize)

@@ -1,0 +1,39 @@
+"""Rotations to recognise beside the classes (Gidaris, Singh and Komodakis, 2018; as S2M2 uses them)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mela.learners.base import LabelLearner
+from mela.models.backbones import Backbone
+from mela.runtime.compute import Run
+
+
+class RotationHead(LabelLearner):
+    """A classifier of labels and one of the four rotations, whose logits come last."""
+
+    def __init__(self, backbone: Backbone, n_labels: int) -> None:
+        super().__init__(backbone, n_labels)
+        self.rotations = nn.Linear(backbone.dimensions, 4)
+
+    def heads(self, features: Tensor) -> Any:
+        """Features (b, m) to logits (b, n_labels + 4)."""
+        return torch.cat([self.classifier(features), self.rotations(features)], dim=1)
+
+
+def rotated_loss(run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> Tensor:
+    """Mean of the losses of class and rotation, of a quarter of the images in all four rotations, times their number.
+
+    Parameters
+    ----------
+    run, images, targets, generator
+        See `LabelLearner.loss`; `run` is that of a `RotationHead`.
+    """
+    quarter = torch.randperm(len(images), generator=generator)[: -(-len(images) // 4)].to(images.device)
+    turned = torch.cat([images[quarter].rot90(turns, (2, 3)) for turns in range(4)])
+    turns = torch.arange(4, device=images.device).repeat_interleave(len(quarter))
+    outputs, own = run(turned), torch.cat([targets[quarter]] * 4)
+    both = F.cross_entropy(outputs[:, :-4], own) + F.cross_entropy(outputs[:, -4:], turns)
+    return len(images) * both / 2

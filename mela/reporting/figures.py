@@ -1,0 +1,145 @@
+"""Pictures of a run. Each function takes tables and returns a matplotlib figure."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from mela.io.atomic import replacing
+
+BLUE, LIGHT, ORANGE, GREEN, GREY = "#2a6fbb", "#9cc3ea", "#d9822b", "#3a8f5c", "#8a8f98"
+
+
+def accuracy_figure(evaluation: Mapping[str, Any], final_name: str) -> Figure:
+    """Bars of the initial and the final embedding in each setting, with 95% intervals."""
+    figure, axes = _figure()
+    settings = list(evaluation["mela"])
+    positions = np.arange(len(settings))
+    for offset, name, label, color in [(-0.2, "initial", "initial embedding", GREY), (0.2, "mela", final_name, BLUE)]:
+        means = [evaluation[name][setting]["mean"] for setting in settings]
+        errors = [evaluation[name][setting]["ci95"] for setting in settings]
+        bars = axes.bar(positions + offset, means, 0.36, yerr=errors, color=color, label=label, capsize=3)
+        axes.bar_label(bars, fmt="%.1f", padding=3)
+    axes.set_xticks(positions, [setting.replace("_", "-") for setting in settings])
+    axes.set(ylabel="accuracy on test tasks (%)", ylim=(0, 110))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)
+    return figure
+
+
+def clusters_figure(passes: pd.DataFrame, merges: pd.DataFrame, true_classes: int | None) -> Figure:
+    """How the number of clusters came about: the odds of the merges, or the clusters that each pass kept."""
+    # both are empty where not a single merge was made
+    return _passes_figure(passes, true_classes) if len(passes) else _merges_figure(merges, true_classes)
+
+
+def _merges_figure(merges: pd.DataFrame, true_classes: int | None) -> Figure:
+    figure, axes = _figure()
+    merges = merges.astype({"made": bool})
+    made = merges[merges["made"]]
+    left = made["clusters"].min()
+    parts = [
+        ("first round", made[made["round"] == 1], LIGHT),
+        ("second round", made[made["round"] == 2], BLUE),
+        ("not made", merges[~merges["made"] & (merges["round"] == 2)], ORANGE),
+    ]
+    for name, part, color in parts:
+        part = part[part["clusters"] <= 3 * left]
+        axes.plot(part["clusters"], part["log_odds"], color=color, marker=".", linestyle="none", label=name)
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    if true_classes is not None:
+        axes.axvline(true_classes, color=GREY, linestyle="--", label="true classes")
+    axes.invert_xaxis()
+    axes.set_yscale("symlog", linthresh=10)
+    axes.set(xlabel="clusters after the merge", ylabel="log odds for one class")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4, frameon=False)
+    return figure
+
+
+def _passes_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
+    figure, axes = _figure()
+    steps = np.arange(len(passes) + 1)
+    axes.plot(steps, [passes["clusters"].iloc[0], *passes["kept"]], color=BLUE, marker="o", label="clusters")
+    axes.plot(steps[1:], passes["threshold"], color=LIGHT, marker="_", label="fewest tasks of a cluster kept")
+    if true_classes is not None:
+        axes.axhline(true_classes, color=GREY, linestyle="--", label="true classes")
+    axes.set(xlabel="pass", ylabel="clusters, or tasks", ylim=(0, None))
+    share = axes.twinx()
+    for column, color, label in [
+        ("tasks_clustered", ORANGE, "tasks clustered"),
+        ("precision", GREEN, "est. precision"),
+    ]:
+        share.plot(steps[1:], passes[column], color=color, marker=".", label=f"{label} (%)")
+    share.set(ylabel="%", ylim=(0, 105))
+    share.spines["top"].set_visible(False)
+    handles = [*axes.get_legend_handles_labels()[0], *share.get_legend_handles_labels()[0]]
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, frameon=False, fontsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+def sizes_figure(sizes: pd.DataFrame) -> Figure:
+    """Tasks of each cluster, largest first, against the last fewest tasks kept."""
+    figure, axes = _figure()
+    axes.fill_between(sizes["rank"], sizes["tasks"], step="mid", color=BLUE, alpha=0.8, label="cluster")
+    axes.axhline(sizes["threshold"].iloc[0], color=ORANGE, label="fewest tasks kept")
+    axes.set(xlabel="cluster, largest first", ylabel="tasks", xlim=(0.5, len(sizes) + 0.5))
+    axes.legend(frameon=False)
+    return figure
+
+
+def curves_figure(embed: pd.DataFrame, pretrain: pd.DataFrame) -> Figure:
+    """Training losses and accuracies of both trainings."""
+    figure = Figure(figsize=(8, 3.6), layout="constrained", dpi=120)
+    for axes, curve, title in zip(
+        figure.subplots(1, 2), [embed, pretrain], ["initial embedding", "pre-training"], strict=True
+    ):
+        axes.plot(curve["epoch"], curve["loss"], color=BLUE, marker=".", label="loss")
+        axes.set(title=title, xlabel="epoch", ylim=(0, None))
+        axes.set_ylabel("training loss", color=BLUE)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        right = axes.twinx()
+        right.plot(curve["epoch"], curve["accuracy"], color=ORANGE, marker=".", label="accuracy")
+        right.set_ylabel("training accuracy (%)", color=ORANGE)
+        right.set_ylim(0, 105)
+        axes.spines["top"].set_visible(False)
+        right.spines["top"].set_visible(False)
+    return figure
+
+
+def save_figures(folder: Path, figures: Mapping[str, Figure]) -> None:
+    """Write figures, which nothing has drawn yet (they would keep its layout), by their names as PNG.
+
+    Others that are there, of a run in which accuracies were measured, go.
+    """
+    for name, figure in figures.items():
+        with replacing(folder / f"{name}.png") as temporary:
+            figure.savefig(temporary, format="png")
+    for left in folder.glob("*.png"):
+        if left.stem not in figures:
+            left.unlink()
+
+
+def _figure() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=120)
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def losses_figure(task_loss: float, global_loss: float) -> Figure:
+    """Proposition 1: the loss over each task's classes is at most that over all classes."""
+    figure = Figure(figsize=(6.4, 1.7), layout="constrained", dpi=120)
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    names = ["over each task's classes", "over all classes"]
+    bars = axes.barh(names, [task_loss, global_loss], color=[LIGHT, BLUE])
+    axes.bar_label(bars, fmt="%.4f", padding=3)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.set(xlabel="cross-entropy of the final embedding on the training tasks")
+    return figure

@@ -1,0 +1,247 @@
+"""What the page says, from the tables that stages wrote."""
+
+import colorsys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from mela.io import schemas
+from mela.io.names import LISTING
+from mela.params import DataParams, ReportParams
+from mela.reporting import figures
+from mela.reporting.environment import commit, hardware, versions
+from mela.reporting.page.named import held_out_counts, names_of_classes, readable
+from mela.reporting.page.sheets import choose_images, sheet
+from mela.reporting.page.svg import inline
+from mela.reporting.published import PUBLISHED
+from mela.reporting.summary import final_name, headline, interval, summary_rows
+from mela.runtime.console import duration
+from mela.runtime.usage import Usage
+
+PASSES = ("pass", "clusters", "threshold", "kept", "tasks_clustered", "precision")
+# those before the report, of which it says what they took
+LABELS = ("label", "assign", "label_kmeans", "label_oracle", "score_labels")
+STAGES = ("images", "names", "manifest", "embed", "extract", *LABELS, "pretrain", "evaluate", "map")
+SHOTS = {"1_shot": "one_shot", "5_shot": "five_shot"}
+# what is read of the tables of a run
+TABLES = {
+    "passes": schemas.PASSES,
+    "merges": schemas.MERGES,
+    "sizes": schemas.SIZES,
+    "clusters": schemas.CLUSTERS,
+    "purities": schemas.PURITIES,
+    "points": schemas.POINTS,
+    "embed_curve": schemas.CURVE,
+    "pretrain_curve": schemas.CURVE,
+    "listing": LISTING,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What the stages of a run have found.
+
+    Attributes
+    ----------
+    label, scores, pretrain, evaluation : mapping
+        Metrics of ``label``, ``score_labels``, ``pretrain`` and ``evaluate``.
+    passes, merges, sizes, clusters, purities, points, embed_curve, pretrain_curve : DataFrame
+        Plot points that the stages wrote; purities has no rows where there is no truth.
+    listing : DataFrame
+        All labels of all people (`mela.io.names.LISTING`).
+    labels, weights : DataFrame
+        Columns image_id and label, and image_id, label and weight.
+    files : DataFrame
+        Columns image_id and path; no rows where the tasks were drawn.
+    images : uint8 (N, h, w, c)
+        All packed images.
+    """
+
+    label: Mapping[str, Any]
+    scores: Mapping[str, Any]
+    pretrain: Mapping[str, Any]
+    evaluation: Mapping[str, Any]
+    passes: pd.DataFrame
+    merges: pd.DataFrame
+    sizes: pd.DataFrame
+    clusters: pd.DataFrame
+    purities: pd.DataFrame
+    points: pd.DataFrame
+    embed_curve: pd.DataFrame
+    pretrain_curve: pd.DataFrame
+    listing: pd.DataFrame
+    labels: pd.DataFrame
+    weights: pd.DataFrame
+    files: pd.DataFrame
+    images: npt.NDArray[np.uint8]
+
+
+def run_figures(run: Run) -> dict[str, Figure]:
+    """The pictures of a run by name; accuracy only where it was measured."""
+    losses = run.pretrain["proposition1"]
+    found = {
+        "clusters": figures.clusters_figure(run.passes, run.merges, run.scores.get("true_classes")),
+        "sizes": figures.sizes_figure(run.sizes),
+        "curves": figures.curves_figure(run.embed_curve, run.pretrain_curve),
+        "losses": figures.losses_figure(losses["task_loss"], losses["global_loss"]),
+    }
+    if run.evaluation["mela"]:
+        found["accuracy"] = figures.accuracy_figure(run.evaluation, final_name(run.pretrain))
+    return found
+
+
+def page_content(
+    run: Run,
+    settings: ReportParams,
+    *,
+    data: DataParams,
+    parameters: str,
+    usage: Mapping[str, Usage],
+) -> dict[str, Any]:
+    """All that the page names.
+
+    Parameters
+    ----------
+    run : Run
+    settings : ReportParams
+    data : DataParams
+    parameters : str
+        All of them, as YAML.
+    usage : mapping of str to Usage
+        What stages took.
+    """
+    metrics = (run.label, run.scores, run.pretrain, run.evaluation)
+    rows = summary_rows(*metrics, data=data.described)
+    name = final_name(run.pretrain)
+    on_map = sorted(set(run.points["label"]))
+    svgs = {key: inline(figure, key, _description(key, rows)) for key, figure in run_figures(run).items()}
+    return {
+        "data": data.described,
+        "headline": headline(*metrics),
+        "summary": rows,
+        "figures": {"accuracy": None} | svgs,
+        "accuracies": accuracy_rows(run.evaluation, name, data.name),
+        "doubts": run.label.get("remark"),
+        "clusters": doubtful_clusters(run, settings),
+        "n_clusters": len(run.clusters),
+        "named": len(run.files) > 0,
+        "held_out": held_out_counts(run.listing),
+        "truth": len(run.purities) > 0,
+        "passes": run.passes[list(PASSES)].to_dict("records"),
+        "map_labels": on_map,
+        "maps": {when: map_points(run.points, when) for when in ("before", "after")},
+        "curves": {
+            "Initial embedding": run.embed_curve.to_dict("records"),
+            "Pre-training": run.pretrain_curve.to_dict("records"),
+        },
+        "commit": commit(),
+        "hardware": hardware(),
+        "versions": versions(),
+        "usage": {stage: (duration(took.seconds), f"{took.memory / 2**20:,.0f} MiB") for stage, took in usage.items()},
+        "parameters": parameters,
+    }
+
+
+def _description(name: str, rows: Sequence[tuple[str, str]]) -> str:
+    """What a figure shows, for those who do not see it."""
+    about = {
+        "accuracy": ("Accuracies", "-shot"),
+        "clusters": ("How the number of clusters came about", "clusters found"),
+        "sizes": ("Tasks of each cluster, largest first", "tasks clustered"),
+        "curves": ("Training losses and accuracies by epoch", ""),
+        "losses": ("The two losses of Proposition 1", "Proposition 1"),
+    }
+    title, key = about[name]
+    facts = [f"{row}: {value}" for row, value in rows if key and key in row]
+    return ". ".join([title, *facts])
+
+
+def by_doubt(clusters: pd.DataFrame) -> pd.DataFrame:
+    """Sort the least certain classes first, and among equals those whose number of task classes is far from the median.
+
+    Classes of a single task class, which have no certainty, come last.
+    Two classes in one cluster have the tasks of both, and fragments of one class share its tasks. Equal is what reads
+    the same on the page, to a tenth of a percent.
+
+    Parameters
+    ----------
+    clusters : DataFrame
+        Columns certainty (percent), task_classes and label.
+    """
+    task_classes = clusters["task_classes"]
+    ranked = clusters.assign(read=clusters["certainty"].round(1), usual=-(task_classes - task_classes.median()).abs())
+    return ranked.sort_values(["read", "usual", "label"]).drop(columns=["read", "usual"])
+
+
+def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
+    """What the page says of the most doubtful classes, in the order of `by_doubt`.
+
+    Returns
+    -------
+    list of dict
+        The columns of both tables, where there is no truth without those of the second, ``sheet``, a contact sheet, and
+        ``on_map``; where people wrote names, ``names`` of the class and the ``files`` of the sheet, else None.
+    """
+    shown = by_doubt(run.clusters).head(settings.sheets)
+    if len(run.purities):
+        shown = shown.merge(run.purities, on="label", how="left")
+    own = run.labels[run.labels["label"].isin(shown["label"])].merge(run.weights, on=["image_id", "label"], how="left")
+    groups = {int(str(label)): group for label, group in own.fillna({"weight": 0.0}).groupby("label")}
+    on_map = set(run.points["label"])
+    files = dict(zip(run.files["image_id"], run.files["path"], strict=True))
+    names = names_of_classes(run.listing) if files else {}
+    records = [{str(key): value for key, value in row.items()} for row in shown.to_dict("records")]
+    for record in records:
+        label = int(record["label"])
+        generator = np.random.default_rng([settings.seed, label])
+        chosen = choose_images(groups[label], settings.images, generator)
+        record |= {"sheet": sheet(run.images[chosen]), "on_map": label in on_map, "names": names.get(label)}
+        record["files"] = [readable(files[image], letters=None) for image in chosen.tolist()] if files else None
+    return records
+
+
+def accuracy_rows(evaluation: Mapping[str, Any], final_name: str, data: str) -> list[dict[str, str]]:
+    """Lines of the table of accuracies: setting, tasks, name, accuracy, and the gain over the initial embedding."""
+    rows = []
+    for setting in evaluation["mela"]:
+        name, tasks = setting.replace("_", "-"), str(evaluation["tasks"][setting])
+        initial, final, gain = (interval(evaluation[key][setting]) for key in ("initial", "mela", "gain"))
+        rows.append({"setting": name, "tasks": tasks, "name": "initial embedding", "accuracy": initial, "gain": ""})
+        gain = interval(evaluation["gain"][setting], sign="+")
+        rows.append({"setting": name, "tasks": tasks, "name": final_name, "accuracy": final, "gain": gain})
+        for published in PUBLISHED.get(data, []) if setting in SHOTS else []:
+            accuracy = f"{getattr(published, SHOTS[setting]):.1f}"
+            rows.append({"setting": name, "tasks": "", "name": published.name, "accuracy": accuracy, "gain": ""})
+    return rows
+
+
+def map_points(points: pd.DataFrame, when: str) -> list[dict[str, Any]]:
+    """Circles of a map of side 100, coloured by class.
+
+    Parameters
+    ----------
+    points : DataFrame
+        As ``map`` writes it.
+    when : {"before", "after"}
+    """
+    names = {label: number for number, label in enumerate(sorted(set(points["label"])))}
+    return [
+        {
+            "x": round(3 + 94 * x, 2),
+            "y": round(97 - 94 * y, 2),
+            "label": label,
+            "colour": _colour(names[label], len(names)),
+        }
+        for label, x, y in zip(points["label"], points[f"{when}_x"], points[f"{when}_y"], strict=True)
+    ]
+
+
+def _colour(number: int, count: int) -> str:
+    """Hues all around, two brightnesses that are readable by day and by night."""
+    red, green, blue = colorsys.hls_to_rgb(number / count, (0.45, 0.62)[number % 2], 0.65)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"

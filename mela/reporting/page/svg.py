@@ -1,0 +1,63 @@
+"""Figures as parts of a page."""
+
+import html
+import io
+import re
+
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from mela.reporting.figures import BLUE, GREEN, GREY, LIGHT, ORANGE
+
+# the page decides what they are, by day and by night
+COLOURS = {
+    BLUE: "var(--blue)",
+    LIGHT: "var(--light)",
+    ORANGE: "var(--orange)",
+    GREEN: "var(--green)",
+    GREY: "var(--grey)",
+    "#000000": "var(--ink)",
+    "#ffffff": "var(--paper)",
+}
+
+
+def inline(figure: Figure, name: str, description: str) -> Markup:
+    """A figure as an ``svg`` element in the page's colours and font, whose text stays text.
+
+    Parameters
+    ----------
+    figure : Figure
+    name : str
+        By which its identifiers differ from those of other figures of the page.
+    description : str
+        What there is to see, for those who do not see it.
+    """
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "svg.id": name}):
+        figure.savefig(
+            buffer,
+            format="svg",
+            transparent=True,
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    for colour, variable in COLOURS.items():
+        text = text.replace(colour, variable)
+    text = re.sub(r"font: ([\d.]+px) [^;\"]+", r"font-size: \1", text)
+    text = re.sub(r"font-family: [^;\"]+;? ?", "", text)
+    # the names of groups, which are the same in every figure
+    text = re.sub(r'(<g) id="[^"]*"', r"\1", text)
+    head, _, body = text.partition(">")
+    size = re.search(r'viewBox="0 0 ([\d.]+) ', head)
+    assert size is not None, head
+    view = re.search(r'viewBox="[^"]*"', head)
+    assert view is not None, head
+    opened = (
+        f'<svg {view[0]} style="max-width: {float(size[1]) * 4 / 3:.0f}px" role="img" '
+        f'aria-label="{html.escape(description)}" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    )
+    # what matplotlib drew from words of our own
+    return Markup(opened + body)  # noqa: S704

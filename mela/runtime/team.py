@@ -1,0 +1,124 @@
+"""The processes that train together: how they are started, joined, and share their work."""
+
+import gc
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from mela.errors import MelaError, interrupted
+from mela.runtime.console import print_error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Team:
+    """A process among `size`, which all run the same program and of which the first (`rank` 0) reports and writes."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process reports and writes."""
+        return self.rank == 0
+
+    def share(self, count: int) -> slice:
+        """The part of this process among `count` things; parts are adjacent and differ by one thing at most."""
+        each, left = divmod(count, self.size)
+        start = self.rank * each + min(self.rank, left)
+        return slice(start, start + each + (self.rank < left))
+
+    def total(self, tensor: Tensor) -> Tensor:
+        """Sum of the processes' tensors of one shape, the same in all of them."""
+        if self.size > 1:
+            dist.all_reduce(tensor)
+        return tensor
+
+    def gather(self, rows: Tensor, count: int) -> Tensor | None:
+        """All `count` rows (count, ...) for the first process, of which each has its `share`; None for the others."""
+        if self.size == 1:
+            return rows
+        # parts have to be of one size: the first share is the largest, and no other lacks more than a row
+        longest = -(-count // self.size)
+        padded = torch.cat([rows, rows.new_zeros(longest - len(rows), *rows.shape[1:])])
+        parts = [torch.empty_like(padded) for _ in range(self.size)] if self.leads else None
+        dist.gather(padded, parts)
+        if parts is None:
+            return None
+        each, left = divmod(count, self.size)
+        return torch.cat([part[: each + (rank < left)] for rank, part in enumerate(parts)])
+
+
+ALONE = Team()
+
+
+def launched(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process was started as one of several, by torchrun's variables."""
+    return int(environment.get("WORLD_SIZE", "1")) > 1
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[Team]:
+    """The team of this process within the block: `ALONE` unless it was `launched`.
+
+    GPUs talk by NCCL, CPUs by Gloo. After an error the process has to end, and the others wait for that.
+    """
+    if not launched():
+        yield ALONE
+        return
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    yield Team(rank=dist.get_rank(), size=dist.get_world_size())
+    # a DistributedDataParallel that is found to be garbage later, and is the last to hold the group, can wait for ever:
+    # it keeps Python's lock, which the group's threads want before they end
+    gc.collect()
+    # not after an error: the others would fail too, before this process can say why
+    dist.destroy_process_group()
+
+
+def start(processes: int) -> None:
+    """Start this program, a module, again as several processes of a team; if one fails, end with its exit status.
+
+    Raises
+    ------
+    MelaError
+        The system has ended a process.
+    """
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
+    # the processes report their errors themselves, and signals are told below
+    logging.disable(logging.CRITICAL)
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=processes,
+        run_id="mela",
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",
+        max_restarts=0,
+    )
+    module = sys.modules["__main__"].__spec__
+    assert module is not None, "stages are started as modules: python -m stages.NAME"
+    try:
+        elastic_launch(config, sys.executable)("-m", module.name, *sys.argv[1:])
+    except SignalException as error:
+        print_error(interrupted(error.sigval.name))
+        sys.exit(128 + error.sigval)
+    except ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        if failure.exitcode < 0:
+            raise MelaError(
+                f"process {rank} of {processes}: expected it to finish, got signal {-failure.exitcode} "
+                "(9 is often a lack of memory)"
+            ) from None
+        sys.exit(max(1, failure.exitcode))
+    finally:
+        logging.disable(logging.NOTSET)

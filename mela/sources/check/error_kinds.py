@@ -1,0 +1,55 @@
+"""Many errors of one kind become one line: the first of them, how many there are, and what the next are about."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from mela.errors import plain
+from mela.io.problems import AboutFile
+
+# what is quoted, as repr quotes it, and numbers: all in which errors of one kind differ
+QUOTED = r"""(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|(?<!\w)"(?:[^"\\]|\\.)*"(?!\w)"""
+VARYING = re.compile(rf"{QUOTED}|\d+(?: x \d+)?")
+OTHERS = 2
+
+
+def kind_of(error: str) -> str:
+    """Return what errors of one kind have in common."""
+    text = str(error)
+    if isinstance(error, AboutFile):
+        quoted, plainly = plain(repr(error.path)), plain(error.path)
+        place, colon, rest = text.replace(quoted, "#").partition(": ")
+        text = (f"{place.removesuffix(plainly)}#" if plainly and place.endswith(plainly) else place) + colon + rest
+    return VARYING.sub("#", text)
+
+
+def in_kinds(errors: Iterable[str]) -> list[list[str]]:
+    """Return the errors by their kind, in the order in which the kinds come first."""
+    found: dict[str, list[str]] = {}
+    for error in errors:
+        found.setdefault(kind_of(error), []).append(error)
+    return list(found.values())
+
+
+def lines(errors: Iterable[str]) -> Iterator[str]:
+    """Yield one line for each kind of error."""
+    for first, *others in in_kinds(errors):
+        if not others:
+            yield first
+            continue
+        more = ", ..." if len(others) > OTHERS else ""
+        about = ", ".join(_about(other, first) for other in others[:OTHERS])
+        yield f"{first} ({len(others) + 1} times, also for {about}{more})"
+
+
+def _about(error: str, first: str) -> str:
+    """Return in which part an error differs from another of its kind: its place, or else what it quotes."""
+    if isinstance(error, AboutFile) and error.path:
+        return repr(error.path)
+    place, other = (text.partition(": ")[0] for text in (error, first))
+    if place != other:
+        return place
+    return next((a for a, b in zip(_varying(error), _varying(first), strict=False) if a != b), place)
+
+
+def _varying(error: str) -> Sequence[str]:
+    return VARYING.findall(error)

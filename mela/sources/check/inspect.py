@@ -1,0 +1,302 @@
+"""What a user's data holds, and everything that is wrong with it: the findings of ``mela data check``.
+
+Whatever is an error here ends the stages images or manifest, and the other way round, since the rules are those of the
+readers that these stages use; here they report each problem in place of ending with the first.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from mela.data.sampling import pool_problems
+from mela.errors import MelaError, plain, told
+from mela.io.problems import AboutFile
+from mela.io.schemas import SPLITS
+from mela.sources.check.layout import Layout
+from mela.sources.check.pictures import Look, Pictures, Progress, look_at
+from mela.sources.class_folders import folder
+from mela.sources.pins import moves
+from mela.sources.pixels import contradictions
+from mela.sources.task_folders import natural_key, read_tasks, source_of
+from mela.sources.task_rows import UNKNOWN, is_rest, labels_that_are_rest
+from mela.sources.tree import Unused, unused_files
+from mela.sources.words import images_are
+
+LEAST_WAYS = 2
+LEAST_IMAGES = 2
+SHOTS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks:
+    """Shapes of the tasks of a data set.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per task, by ``task_id`` in natural order: ``split`` (given, or drawn; empty where problems keep it
+        from being drawn), ``ways``, ``images``, ``fewest`` and ``most`` (images of its local labels), ``support`` (most
+        shots that each of its labels allows: the support images given, or all but one).
+    training_images : int
+        Different images of all training tasks.
+    support, query : tuple of int or None
+        Fewest and most images of a local label with this role; None where roles are not given.
+    label_names : Counter of str
+        Tasks that use each local label.
+    splits_given : bool
+    pinned : int
+        Tasks whose splits the table of pins gives.
+    rest : int
+        Labels from which no task can be learned; see `mela.sources.task_rows.is_rest`.
+    """
+
+    table: pd.DataFrame
+    training_images: int
+    support: tuple[int, int] | None
+    query: tuple[int, int] | None
+    label_names: Counter[str]
+    splits_given: bool
+    pinned: int
+    rest: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes:
+    """Classes of a data set.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per class, by ``class``: ``split`` and ``images``.
+    splits_given : bool
+    """
+
+    table: pd.DataFrame
+    splits_given: bool
+
+    def sizes(self, split: str) -> dict[str, int]:
+        """Images of each class of a split."""
+        rows = self.table[self.table["split"] == split]
+        return dict(zip(rows["class"], rows["images"].tolist(), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """All that was found.
+
+    Attributes
+    ----------
+    layout : Layout
+    pictures : Pictures
+    tasks, classes : Tasks or None, Classes or None
+        The one that belongs to the layout's kind.
+    split_of : dict of str to str
+        The split of every image; empty text where problems keep it from being drawn.
+    unused : list of Unused
+        Files that are not used, and images that the table does not name.
+    moved : list of str
+        A line if some tasks or classes are in another split than in the last run.
+    errors, warnings : list of str
+        One line each. The data can be used if there is no error.
+    """
+
+    layout: Layout
+    pictures: Pictures
+    tasks: Tasks | None
+    classes: Classes | None
+    split_of: dict[str, str]
+    unused: list[Unused]
+    moved: list[str]
+    errors: list[str]
+    warnings: list[str]
+
+
+def inspect(
+    layout: Layout,
+    *,
+    split_fractions: Sequence[float],
+    seed: int,
+    decode: bool = True,
+    progress: Progress = lambda names: names,
+    known: dict[str, Look] | None = None,
+) -> Findings:
+    """Look through a data set.
+
+    Parameters
+    ----------
+    layout : Layout
+    split_fractions, seed
+        By which splits are drawn where they are not given; see `mela.params.DataParams`.
+    decode : bool
+        Read every image whole; see `mela.sources.check.pictures.look_at`.
+    progress : callable
+    known : dict, optional
+        What was seen of images before; see `mela.sources.check.pictures.look_at`.
+    """
+    errors: list[str] = []
+    tasks, classes, rows = None, None, None
+    split_of: dict[str, str] = {}
+    try:
+        if layout.kind == "tasks":
+            rows = _rows(layout, errors)
+            tasks, split_of = _tasks(rows, layout, split_fractions, seed, errors)
+        else:
+            classes, split_of = _classes(layout, split_fractions, seed, errors)
+    except (MelaError, OSError) as error:
+        # that nothing is left follows from what was told before
+        if not (errors and str(error).startswith("data: no image")):
+            errors.append(told(error) or str(error))
+    # what was told of a file before need not be told again
+    told_of = {error.path for error in errors if isinstance(error, AboutFile)}
+    pictures = look_at(layout.root, sorted(set(split_of) - told_of), decode=decode, progress=progress, known=known)
+    if rows is not None:
+        errors += contradictions(rows, pictures.digests)
+    pins = layout.kind == "tasks" and layout.table is None
+    unused = unused_files(layout.root, split_of, table=layout.table, pins=pins) if layout.root.is_dir() else []
+    others = sum(file.reason == f"not in {layout.table}" for file in unused)
+    warnings = _repeats(pictures, split_of) + (_thin_splits(classes) if classes else [])
+    if tasks is not None and not errors:
+        warnings += _thin_tasks(tasks) + _rest(tasks)
+    if others:
+        they_are = "it is" if others == 1 else "they are"
+        warnings.append(f"{layout.root}: {images_are(others)} not in {layout.table}; {they_are} not used")
+    return Findings(
+        layout=layout,
+        pictures=pictures,
+        tasks=tasks,
+        classes=classes,
+        split_of=split_of,
+        unused=unused,
+        moved=list(moves(str(layout.root), _split_of_names(tasks, classes))) if not errors else [],
+        errors=list(dict.fromkeys(map(_in_one_line, [*errors, *pictures.problems]))),
+        warnings=warnings,
+    )
+
+
+def _rows(layout: Layout, errors: list[str]) -> pd.DataFrame:
+    return read_tasks(layout.root, layout.root / layout.table if layout.table else None, report=errors.append)
+
+
+def _tasks(
+    rows: pd.DataFrame, layout: Layout, split_fractions: Sequence[float], seed: int, errors: list[str]
+) -> tuple[Tasks | None, dict[str, str]]:
+    if rows.empty:
+        return None, {}
+    splits_given = "split" in rows
+    if errors:
+        split_of = dict(zip(rows["image"], rows["split"] if splits_given else [""] * len(rows), strict=True))
+    else:
+        source = source_of(rows, layout.root, shots=SHOTS, split_fractions=split_fractions, seed=seed)
+        split_of = dict(zip(source.sources, source.splits, strict=True))
+    rest, every = is_rest(rows), rows
+    rows = rows[~rest]
+    rows = rows.assign(split=rows["image"].map(split_of))
+    per_label = rows.groupby(["task_id", "local_label"]).agg(images=("image", "size"), split=("split", "first"))
+    support = query = None
+    per_label["support"] = per_label["images"] - 1
+    if "role" in rows and len(rows):
+        for role in ("support", "query"):
+            counts = (rows["role"] == role).groupby([rows["task_id"], rows["local_label"]]).sum()
+            if role == "support":
+                per_label["support"], support = counts, (int(counts.min()), int(counts.max()))
+            else:
+                query = (int(counts.min()), int(counts.max()))
+    found = per_label.groupby("task_id").agg(
+        split=("split", "first"),
+        ways=("images", "size"),
+        images=("images", "sum"),
+        fewest=("images", "min"),
+        most=("images", "max"),
+        support=("support", "min"),
+    )
+    found = found.loc[sorted(found.index, key=natural_key)].reset_index()
+    names = Counter(per_label.index.get_level_values("local_label"))
+    usable = {image: split for image, split in split_of.items() if not image.startswith(UNKNOWN)}
+    tasks = Tasks(
+        table=found,
+        training_images=sum(split == "train" for split in usable.values()),
+        support=support,
+        query=query,
+        label_names=names,
+        splits_given=splits_given,
+        rest=len(every[rest].drop_duplicates(["task_id", "local_label"])),
+        pinned=int(rows.dropna(subset="pinned")["task_id"].nunique()) if "pinned" in rows else 0,
+    )
+    return tasks, usable
+
+
+def _classes(
+    layout: Layout, split_fractions: Sequence[float], seed: int, errors: list[str]
+) -> tuple[Classes, dict[str, str]]:
+    source = folder(
+        layout.root,
+        split_table=layout.root / layout.table if layout.table else None,
+        split_fractions=split_fractions,
+        seed=seed,
+        report=errors.append,
+    )
+    rows = pd.DataFrame({"class": source.classes, "split": source.splits})
+    table = rows.groupby("class", sort=False).agg(split=("split", "first"), images=("split", "size")).reset_index()
+    classes = Classes(table=table, splits_given=layout.table is not None)
+    for problem in pool_problems(classes.sizes("train"), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split="train"):
+        errors.append(f"{problem}, the fewest that tasks can have; {_advice(problem)}")
+    return classes, dict(zip(source.sources, source.splits, strict=True))
+
+
+def _split_of_names(tasks: Tasks | None, classes: Classes | None) -> dict[str, str]:
+    if tasks is not None:
+        return dict(zip(tasks.table["task_id"], tasks.table["split"], strict=True))
+    return dict(zip(classes.table["class"], classes.table["split"], strict=True)) if classes is not None else {}
+
+
+def _in_one_line(error: str) -> str:
+    return AboutFile(plain(error), error.path) if isinstance(error, AboutFile) else plain(error)
+
+
+def _advice(problem: str) -> str:
+    if problem.startswith("tasks.ways"):
+        return "add classes"
+    return "add images to this class, or leave it out of data.table"
+
+
+def _thin_splits(classes: Classes) -> list[str]:
+    """Why there are no validation or test tasks."""
+    found = []
+    for split in ("val", "test"):
+        problems = list(pool_problems(classes.sizes(split), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split=split))
+        for problem in problems:
+            found.append(f"{problem}, the fewest that tasks can have; no {split} tasks are drawn")
+    return found
+
+
+def _thin_tasks(tasks: Tasks) -> list[str]:
+    counts = {split: int((tasks.table["split"] == split).sum()) for split in SPLITS}
+    if counts["test"] >= 2:
+        return []
+    why = "" if tasks.splits_given else " (tasks that share images stay in one split)"
+    return [f"test tasks: found {counts['test']}{why}; accuracy is measured from 2 on"]
+
+
+def _rest(tasks: Tasks) -> list[str]:
+    return [labels_that_are_rest(tasks.rest)] if tasks.rest else []
+
+
+def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:
+    found = []
+    if pictures.copies:
+        first, second = pictures.copies[0][:2]
+        found.append(
+            f"{images_are(len(pictures.copies))} there several times, such as {first!r} and {second!r} (--details "
+            "DIR lists all); keep one file of each, or let tasks name the same one"
+        )
+    across = [group for group in pictures.copies if len({split_of[name] for name in group}) > 1]
+    if across:
+        first = across[0][0]
+        second = next(name for name in across[0] if split_of[name] != split_of[first])
+        found.append(
+            f"{images_are(len(across))} in several splits, such as {first!r} ({split_of[first]}) and {second!r} "
+            f"({split_of[second]}); accuracies then say less about what is new"
+        )
+    return found

@@ -1,0 +1,128 @@
+"""What kind of data lies at a path, judged by its folders and tables before anything else is read."""
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mela.errors import MelaError
+from mela.io.text_tables import TEXT_SUFFIXES, find_separator, folded, read_header, read_text
+from mela.sources.image_files import walk_images
+from mela.sources.image_kinds import ARCHIVE_SUFFIXES, unpack_it
+
+Kind = Literal["tasks", "classes"]
+SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
+SPLIT_NAMES = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where data lies, and what it is taken for.
+
+    Attributes
+    ----------
+    kind : {"tasks", "classes"}
+        Tasks with labels of their own, or folders of global classes.
+    root : Path
+        Folder of the images.
+    table : str or None
+        Name of a table in it: of the tasks, or of the classes' splits.
+    reason : str
+        Why it is taken for this kind, for the user.
+    """
+
+    kind: Kind
+    root: Path
+    table: str | None
+    reason: str
+
+
+def find_layout(path: Path, kind: Kind | None = None) -> Layout:
+    """Tell what lies at `path`.
+
+    Parameters
+    ----------
+    path : Path
+        A folder of images, perhaps with a table in it, or such a table.
+    kind : {"tasks", "classes"} or None
+        What to take it for; None decides by what is there.
+
+    Raises
+    ------
+    MelaError
+        Nothing is there, a file that is no table, or several tables of one kind.
+    """
+    if path.is_file():
+        if path.suffix.lower() in ARCHIVE_SUFFIXES:
+            raise MelaError(f"{path}: expected a folder of images, got an archive; {unpack_it(path)}")
+        if path.suffix.lower() not in SUFFIXES:
+            raise MelaError(
+                f"{path}: expected a folder of images, or a table ({' or '.join(SUFFIXES)}), got another file; "
+                "name the folder of the images, or save the table in one of these formats"
+            )
+        found = kind or ("classes" if _is_split_table(path) else "tasks")
+        return Layout(kind=found, root=path.parent, table=path.name, reason=_of_table(path.name, found, kind))
+    if not path.is_dir():
+        raise MelaError(f"{path}: expected a folder of images, or a table of them, got nothing; correct the path")
+    for choice, is_table in (("tasks", _is_task_table), ("classes", _is_split_table)):
+        tables = [file for file in sorted(path.iterdir()) if file.suffix.lower() in SUFFIXES and is_table(file)]
+        if kind not in (None, choice) or not tables:
+            continue
+        if len(tables) > 1:
+            names = ", ".join(file.name for file in tables)
+            raise MelaError(f"{path}: expected one table of {choice}, got {names}; name one of them in place of {path}")
+        found = "tasks" if choice == "tasks" else "classes"
+        return Layout(kind=found, root=path, table=tables[0].name, reason=_of_table(tables[0].name, found, kind))
+    if kind is not None:
+        return Layout(kind=kind, root=path, table=None, reason="as asked for")
+    return _by_folders(path)
+
+
+def _of_table(name: str, found: Kind, asked: Kind | None) -> str:
+    if asked:
+        return f"as asked for, with the table {name}"
+    columns = "split and class" if found == "classes" else "tasks and their images"
+    return f"since {name} is a table of {columns}"
+
+
+def _by_folders(root: Path) -> Layout:
+    folders = [folder for folder, _ in walk_images(root, report=lambda problem: None)]
+    deep = [folder for folder in folders if folder.count("/") == 1]
+    labels = Counter(folder.split("/")[0] for folder in deep)
+    several = sum(count > 1 for count in labels.values())
+    reason = f"since images lie in <folder>/<folder>/<image> in {len(deep)} of {len(folders)} folders with images"
+    if deep and SPLIT_NAMES.issuperset(name.lower() for name in labels):
+        reason = f"since the folders above those with images are called {', '.join(sorted(labels))}"
+    elif 2 * len(deep) > len(folders) and len(labels) > 1 and 2 * several >= len(labels):
+        return Layout(kind="tasks", root=root, table=None, reason=reason)
+    elif 2 * len(deep) > len(folders):
+        reason += ", but too few of the upper folders hold several, as tasks with their labels would"
+    else:
+        reason = f"since images lie in <task>/<label>/<image> in only {len(deep)} of {len(folders)} folders with images"
+    return Layout(kind="classes", root=root, table=None, reason=reason)
+
+
+def _is_task_table(path: Path) -> bool:
+    return path.stem.lower() == "tasks" or {"task_id", "local_label"} <= _header(path, ("task_id", "local_label"))
+
+
+def _is_split_table(path: Path) -> bool:
+    return path.suffix.lower() in TEXT_SUFFIXES and {"split", "class"} <= _header(path, ("split", "class"))
+
+
+def _header(path: Path, wanted: Collection[str]) -> set[str]:
+    """Names of a table's columns, as `folded` has them; none where it cannot be read.
+
+    A table whose names differ in case is one of its kind, and refused later by a line that says what to rename.
+    """
+    try:
+        if path.suffix.lower() == ".parquet":
+            return set(map(folded, pq.read_schema(path).names))
+        text = read_text(path, "data.table")
+        return set(map(folded, read_header(text, find_separator(text, wanted))))
+    except (MelaError, OSError, pa.ArrowException, UnicodeDecodeError):
+        return set()

@@ -1,0 +1,124 @@
+"""What the image files of a data set are like: sizes, kinds of pixels, repeats, and which cannot be read."""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from mela.errors import MelaError, told
+from mela.io.problems import AboutFile
+from mela.sources.image_files import Header, open_image, read_header
+from mela.sources.pixels import digest
+
+GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L"})
+Progress = Callable[[Sequence[str]], Iterable[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pictures:
+    """What was seen of some image files.
+
+    Attributes
+    ----------
+    count : int
+        Files, readable or not.
+    sizes : Counter of (width, height)
+        In pixels, of the readable ones.
+    modes : Counter of str
+        As Pillow names them.
+    coloured : bool
+        Whether some image has a pixel that is not grey; where pixels were not looked at, a mode that allows colour.
+    copies : list of list of str
+        Files that show the same pixels, each group sorted; empty where pixels were not looked at.
+    digests : dict of str to bytes
+        Of the pixels of every file, by its name; empty where pixels were not looked at.
+    problems : list of str
+        One line for each file that cannot be read, as `AboutFile` where the file is at fault, and not the machine.
+    """
+
+    count: int
+    sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
+    modes: Counter[str] = field(default_factory=Counter)
+    coloured: bool
+    copies: list[list[str]]
+    digests: dict[str, bytes] = field(default_factory=dict)
+    problems: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What was seen of one file: its header and pixels, or the problem that kept it from being read."""
+
+    header: Header | None = None
+    coloured: bool = False
+    digest: bytes | None = None
+    problem: str | None = None
+
+
+def look_at(
+    root: Path,
+    names: Sequence[str],
+    *,
+    decode: bool,
+    progress: Progress = lambda names: names,
+    known: dict[str, Look] | None = None,
+) -> Pictures:
+    """Open image files one after the other.
+
+    Parameters
+    ----------
+    root : Path
+    names : sequence of str
+        Paths below `root`.
+    decode : bool
+        Read them whole, as the stage images does; otherwise only what comes before the pixels.
+    progress : callable
+        Hands the names on, and shows how far that is.
+    known : dict, optional
+        What was seen of files before; these are not opened again, and the others are added.
+    """
+    known = {} if known is None else known
+    for name in progress([name for name in names if name not in known]):
+        known[name] = _look(root / name, name, decode=decode)
+    looks = {name: known[name] for name in names}
+    by_pixels: dict[bytes, list[str]] = {}
+    for name, look in looks.items():
+        if look.digest is not None:
+            by_pixels.setdefault(look.digest, []).append(name)
+    headers = [look.header for look in looks.values() if look.header is not None]
+    return Pictures(
+        count=len(names),
+        sizes=Counter(header.size for header in headers),
+        modes=Counter(header.mode for header in headers),
+        coloured=any(look.coloured for look in looks.values()),
+        copies=sorted(sorted(group) for group in by_pixels.values() if len(group) > 1),
+        digests={name: look.digest for name, look in looks.items() if look.digest is not None},
+        problems=[look.problem for look in looks.values() if look.problem is not None],
+    )
+
+
+def _look(path: Path, name: str, *, decode: bool) -> Look:
+    try:
+        with warnings.catch_warnings():
+            # told below as an error
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            header = read_header(path, name)
+            image = open_image(path, name) if decode else None
+    except MelaError as error:
+        return Look(problem=AboutFile(str(error), name))
+    except OSError as error:
+        return Look(problem=told(error) or str(error))
+    if image is None:
+        return Look(header=header, coloured=header.mode not in GREY_MODES)
+    return Look(header=header, coloured=_is_coloured(image), digest=digest(image))
+
+
+def _is_coloured(image: Image.Image) -> bool:
+    if image.mode != "RGB":
+        return False
+    pixels = np.asarray(image)
+    return bool((pixels[..., :1] != pixels[..., 1:]).any())

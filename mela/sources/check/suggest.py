@@ -1,0 +1,231 @@
+"""Parameters that suit a user's data: a preset with other values where what was found asks for them."""
+
+import io
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.representer import RoundTripRepresenter
+
+from mela.errors import MelaError
+from mela.io.schemas import SPLITS
+from mela.params import EXTRA_BLOCKS, RatesParams, check_document
+from mela.sources.check.inspect import Classes, Findings, Tasks
+
+SIDES = (28, 32, 64)
+WAYS, SHOTS, QUERIES = 5, 5, 15
+MEASURED = (1, 5, 10)
+# of the preset glyphs: steps of the initial training, times that an image occurs in training tasks, images that the
+# final training sees, tasks of an epoch
+STEPS, OCCURRENCES, SEEN, TASKS_PER_EPOCH = 600, 60, 70_000, 150
+
+
+def suggest(findings: Findings) -> dict[str, Any]:
+    """Values for dotted keys of ``params.yaml``, such as ``data.size``.
+
+    Where there are errors these are the values with the least demands, by which the stages end with one of them.
+    """
+    layout, pictures = findings.layout, findings.pictures
+    side = _side(findings)
+    values: dict[str, Any] = {
+        "data.name": "tasks" if layout.kind == "tasks" else "folder",
+        "data.root": layout.root.as_posix(),
+        "data.table": layout.table,
+        "data.size": side,
+        "data.channels": 3 if pictures.coloured else 1,
+        "augment.crop_padding": side // 16,
+        "augment.flip": pictures.coloured,
+        "augment.jitter": 0.4 if pictures.coloured else 0.0,
+    }
+    if findings.errors:
+        return values | {"tasks.ways": 2, "tasks.shots": 1, "tasks.queries": 1, "tasks.val": 0, "tasks.test": 0}
+    if findings.tasks is not None:
+        return values | _of_tasks(findings.tasks)
+    assert findings.classes is not None
+    return values | _of_classes(findings.classes)
+
+
+def _side(findings: Findings) -> int:
+    """The largest side that half of the images have, within what two CPU cores can train on."""
+    shorter = sorted(min(size) for size in findings.pictures.sizes.elements())
+    middle = shorter[len(shorter) // 2] if shorter else SIDES[0]
+    return max((side for side in SIDES if side <= middle), default=SIDES[0])
+
+
+def _of_tasks(tasks: Tasks) -> dict[str, Any]:
+    table, images = tasks.table, tasks.training_images
+    training = table[table["split"] == "train"]
+    n_tasks, task_classes = len(training), int(training["ways"].sum())
+    fewest = sorted(table["fewest"])
+    shots = SHOTS if tasks.support else _shots(fewest[len(fewest) // 2])
+    classes = max(2, min(len(tasks.label_names), images))
+    possible = table["support"] if tasks.support else table["support"].clip(upper=shots)
+    per_epoch = min(n_tasks, STEPS)
+    return {
+        "tasks.shots": shots,
+        "evaluate.shots": _measured([int(value) for value in possible[table["split"] == "test"]]),
+        **_of_trainings(per_epoch, float(training["images"].mean()), images),
+        **({"embed.tasks_per_epoch": None} if per_epoch == n_tasks else {}),
+        **_of_labels(classes, task_classes),
+    }
+
+
+def _measured(support: list[int]) -> list[int]:
+    """Numbers of shots that two test tasks or more allow; the most that two allow, where that is below 5."""
+    most = sorted(support)[-2] if len(support) > 1 else 1
+    return [k for k in MEASURED if k <= most] + ([most] if 1 < most < SHOTS else [])
+
+
+def _of_classes(classes: Classes) -> dict[str, Any]:
+    sizes = {split: classes.sizes(split) for split in SPLITS}
+    drawn = {split: own for split, own in sizes.items() if len(own) > 1 and min(own.values()) > 1}
+    images = sum(sizes["train"].values())
+    ways = min([WAYS, *map(len, drawn.values())])
+    fewest = min([SHOTS + QUERIES, *(min(own.values()) for own in drawn.values())])
+    shots = _shots(fewest)
+    train = _within(round(OCCURRENCES * images / (ways * fewest)), 50, 3000)
+    per_epoch = min(TASKS_PER_EPOCH, train)
+    return {
+        "tasks.ways": ways,
+        "tasks.shots": shots,
+        "tasks.queries": max(1, fewest - shots),
+        "tasks.train": train,
+        "tasks.val": 200 if "val" in drawn else 0,
+        "tasks.test": 600 if "test" in drawn else 0,
+        "evaluate.shots": sorted({1, shots}),
+        **_of_trainings(per_epoch, ways * fewest, images),
+        **_of_labels(max(2, len(sizes["train"])), ways * train),
+    }
+
+
+def _of_labels(classes: int, task_classes: int) -> dict[str, Any]:
+    return {"labeler.n_clusters": max(2, min(4 * classes, task_classes)), "kmeans.n_clusters": classes}
+
+
+def _of_trainings(tasks: int, of_a_task: float, images: int) -> dict[str, Any]:
+    """How long to train; methods of the benchmark on as many images as both trainings, or a third of that on top.
+
+    Parameters
+    ----------
+    tasks : int
+        Of an epoch.
+    of_a_task : float
+        Images of a task.
+    images : int
+        For the final training.
+    """
+    initial = _within(math.ceil(STEPS / tasks), 4, 25)
+    final = _within(SEEN // images, 15, 40)
+    both = max(3, initial + round(final * images / (tasks * of_a_task)))
+    third = max(1, round(both / 3))
+    return {
+        "embed.epochs": initial,
+        "embed.milestones": [math.ceil(0.75 * initial)],
+        "embed.tasks_per_epoch": tasks,
+        "pretrain.epochs": final,
+        "pretrain.milestones": [round(0.6 * final), round(0.8 * final)],
+        "methods.epochs": both,
+        "methods.milestones": _milestones(both),
+        "methods.tasks_per_epoch": tasks,
+        "tuning.epochs": third,
+        "tuning.milestones": _milestones(third),
+        "tuning.tasks_per_epoch": tasks,
+    }
+
+
+def _milestones(epochs: int) -> list[int]:
+    return sorted({round(0.75 * epochs), round(0.9 * epochs)} & set(range(1, epochs)))
+
+
+def _shots(images: int) -> int:
+    """Half of the images of a label, at most 5."""
+    return _within(images // 2, 1, SHOTS)
+
+
+def _within(value: int, least: int, most: int) -> int:
+    return max(least, min(value, most))
+
+
+class _PresetRepresenter(RoundTripRepresenter):
+    """Writes None as ``null``. A class of its own, since representers are kept by class."""
+
+
+def _null(representer: _PresetRepresenter, value: None) -> ScalarNode:
+    return representer.represent_scalar("tag:yaml.org,2002:null", "null")
+
+
+_PresetRepresenter.add_representer(type(None), _null)
+
+
+def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
+    """The text of a preset with other values, its comments kept but for those at its head.
+
+    Values of blocks that only the benchmark has are left out where the preset is not one of its own.
+
+    Parameters
+    ----------
+    preset : str
+    values : mapping
+        By dotted key.
+    title : str
+        A comment for the head.
+    """
+    yaml = YAML()
+    yaml.Representer = _PresetRepresenter
+    yaml.width = 4096
+    document = yaml.load(re.sub(r"\A(#.*\n|\s*\n)*", "", preset))
+    extra = set() if is_of_benchmark(preset) else {block.block for block in EXTRA_BLOCKS}
+    for key, value in values.items():
+        block, name = key.split(".")
+        if block in extra:
+            continue
+        if isinstance(value, list):
+            # keeps [1, 5] on one line
+            document[block][name][:] = value
+        else:
+            document[block][name] = value
+    # of these the preset's were chosen on the validation tasks of another data set
+    for name in document.get(RatesParams.block) or {}:
+        document[RatesParams.block][name] = None
+    written = io.StringIO()
+    yaml.dump(document, written)
+    return f"# {title}\n\n{written.getvalue()}"
+
+
+def read_preset(path: Path) -> str:
+    """The text of a preset that is right in all blocks.
+
+    Raises
+    ------
+    MelaError
+        There is none, or it is not right.
+    """
+    if not path.is_file():
+        raise MelaError(
+            f"{path}: no such preset to start from; name one of presets/, or the path of a file, by --preset"
+        )
+    check_document(path)
+    text = path.read_text(encoding="utf-8")
+    for block in EXTRA_BLOCKS if is_of_benchmark(text) else ():
+        block.read(path)
+    return text
+
+
+def is_of_benchmark(preset: str) -> bool:
+    """Whether a preset has blocks that only the benchmark of methods has."""
+    return any(re.search(rf"^{block.block}:", preset, flags=re.MULTILINE) for block in EXTRA_BLOCKS)
+
+
+def changed_lines(preset: str, filled: str) -> str:
+    """The lines of a filled preset that differ from the preset's, under the names of their blocks."""
+    known, lines, block = set(preset.splitlines()), [], ""
+    for line in filled.splitlines():
+        if re.match(r"[a-z]+:", line):
+            block = line.split("#")[0].rstrip()
+        elif line.startswith(" ") and line not in known:
+            lines += [*([block] if block not in lines else []), line]
+    return "".join(f"{line}\n" for line in lines)

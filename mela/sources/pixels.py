@@ -1,0 +1,79 @@
+"""Which image files show the same pixels, and where that contradicts the labels of a task."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+import pandas as pd
+from PIL import Image
+
+from mela.io.problems import refuse
+from mela.sources.source import ImageSource
+
+
+def digest(image: Image.Image) -> bytes:
+    """Return a digest of what an image shows; grey pixels count as the same in each mode."""
+    shown = hashlib.blake2b(repr(image.size).encode(), digest_size=16)
+    shown.update(image.convert("RGB").tobytes())
+    return shown.digest()
+
+
+class Recorder:
+    """A source's `load` that keeps the digest of every image that passes.
+
+    Attributes
+    ----------
+    digests : dict of int to bytes
+        By the number of the image.
+    """
+
+    def __init__(self, load: Callable[[int], Image.Image]) -> None:
+        self.load = load
+        self.digests: dict[int, bytes] = {}
+
+    def __call__(self, index: int) -> Image.Image:
+        """Load an image."""
+        image = self.load(index)
+        self.digests[index] = digest(image)
+        return image
+
+
+def recorded(source: ImageSource) -> ImageSource:
+    """Return the same source with a `Recorder` of its images; a benchmark, which has no labels of people, as it is."""
+    return source if source.tasks is None else replace(source, load=Recorder(source.load))
+
+
+def refuse_contradictions(source: ImageSource) -> None:
+    """Raise MelaError if the images of a `recorded` source, which have all been loaded, contradict each other."""
+    if source.tasks is not None and isinstance(source.load, Recorder):
+        names = dict(enumerate(source.sources))
+        # by the names that people wrote, since what is left of a task's labels has a number of its own
+        rows = pd.DataFrame(
+            {
+                "task_id": source.tasks["task"],
+                "local_label": source.tasks["label"],
+                "image": source.tasks["image_id"].map(names),
+            }
+        )
+        for problem in contradictions(rows, {names[index]: found for index, found in source.load.digests.items()}):
+            refuse(problem)
+
+
+def contradictions(rows: pd.DataFrame, digests: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield a line for every image that one task has under two labels, in files of different names.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns ``task_id``, ``local_label`` and ``image`` (its name).
+    digests : mapping from str to bytes
+        Of the images, by name; images without one are left out.
+    """
+    rows = rows.assign(digest=rows["image"].map(digests)).dropna(subset="digest").sort_values("image", kind="stable")
+    first = rows.groupby(["task_id", "digest"], sort=False)[["image", "local_label"]].transform("first")
+    wrong = (rows["local_label"] != first["local_label"]) & (rows["image"] != first["image"])
+    for image, other in zip(rows["image"][wrong], first["image"][wrong], strict=True):
+        yield (
+            f"image {image!r}: expected one label for the same pixels in one task, got another one for {other!r}; "
+            "remove one of the two files, or correct its label"
+        )

@@ -1,0 +1,36 @@
+"""What the stage images has to say about the user's own data."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from mela.sources.pins import keep_splits, moves
+from mela.sources.source import REST, ImageSource
+from mela.sources.task_rows import labels_that_are_rest
+from mela.sources.tree import unused_files, unused_in_words
+
+
+def remarks(source: ImageSource, root: str, table: str | None) -> Iterator[str]:
+    """Yield what is not used, what has moved and what no task is made of, and remember the splits for the next run.
+
+    Parameters
+    ----------
+    source : ImageSource
+    root : str
+        Folder of the data.
+    table : str or None
+        Name of the table in it that is in use.
+    """
+    if source.split_of_names is None:
+        return
+    pins = source.tasks is not None and not table
+    for line in unused_in_words(unused_files(Path(root), set(source.sources), table=table, pins=pins)):
+        yield f"not used: {line}"
+    yield from moves(root, source.split_of_names)
+    if source.tasks is not None:
+        rest = source.tasks[source.tasks["split"] == REST].drop_duplicates(["task_id", "local_label"])
+        if len(rest):
+            yield labels_that_are_rest(len(rest))
+    # where nothing can be written, the next run has nothing to tell
+    with suppress(OSError):
+        keep_splits(root, source.split_of_names)

@@ -1,0 +1,152 @@
+"""The state of an interrupted training on disk, so that the next run goes on where it stopped."""
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save
+from torch import Tensor
+
+from mela.errors import MelaError, one_line
+from mela.io.atomic import replacing
+from mela.io.tensors import read_tensors
+
+KIND = "mela.checkpoint/1"
+CODE = ("mela", "stages")
+
+
+@contextmanager
+def steady(*files: Path) -> Iterator[dict[str, str]]:
+    """SHA-256 of files that are read in the block.
+
+    Raises
+    ------
+    MelaError
+        A file is missing, or was changed meanwhile.
+    """
+    before = [_state(path) for path in files]
+    yield {str(path): _digest(path) for path in files}
+    for path, state in zip(files, before, strict=True):
+        if _state(path) != state:
+            raise MelaError(f"{path}: expected it to stay as it is while it is read, found it changed; run again")
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def fingerprint(facts: Mapping[str, Any], files: Mapping[str, str]) -> str:
+    """What decides a training, as 64 hexadecimal digits.
+
+    Parameters
+    ----------
+    facts : mapping
+        Parameters and what else matters, as JSON has it. The version of PyTorch and the source of the modules that are
+        imported are added.
+    files : mapping of str to str
+        Inputs and the SHA-256 of their content.
+    """
+    # the name of the stage that runs is __main__, but not that in its specification
+    specs = [getattr(module, "__spec__", None) for module in sys.modules.values()]
+    modules = {spec.name: spec.origin for spec in specs if spec and spec.name.partition(".")[0] in CODE}
+    known = {
+        "facts": dict(facts),
+        "torch": torch.__version__,
+        "files": dict(files),
+        "code": {name: _digest(Path(path)) for name, path in modules.items() if path is not None},
+    }
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first") from None
+
+
+def _digest_of(tensors: Mapping[str, Tensor], facts: Any) -> str:
+    """SHA-256 of a state."""
+    found = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, value in sorted(tensors.items()):
+        found.update(f"{name} {value.dtype} {list(value.shape)}".encode())
+        found.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
+
+
+@dataclass(kw_only=True)
+class Checkpoint:
+    """A file that holds the state of one training while it runs.
+
+    Attributes
+    ----------
+    path : Path
+    fingerprint : str
+        Of the training; a file with another is not read.
+    interval : float
+        Seconds between two states, counted from when the training began.
+    tell : callable
+        Given a line about a state that is found.
+    """
+
+    path: Path
+    fingerprint: str
+    interval: float
+    tell: Callable[[str], None] = lambda line: None
+
+    def __post_init__(self) -> None:
+        self._written = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether the last state is older than the interval."""
+        return time.monotonic() - self._written >= self.interval
+
+    def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Write a state in place of the one before it, whole or not at all.
+
+        Parameters
+        ----------
+        tensors : mapping of str to Tensor
+        facts : mapping
+            The rest of the state, as JSON has it.
+        """
+        copies = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        content = {"kind": KIND, "fingerprint": self.fingerprint, "facts": facts, "digest": _digest_of(copies, facts)}
+        with replacing(self.path) as temporary:
+            temporary.write_bytes(save(copies, metadata={"mela": json.dumps(content)}))
+        self._written = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any], str] | None:
+        """The last state and its digest; None where there is none, or none that fits, which is told."""
+        if not self.path.exists():
+            return None
+        try:
+            content, tensors = read_tensors(self.path)
+        except (SafetensorError, OSError, ValueError) as error:
+            self.tell(f"{self.path}: expected a checkpoint, got {one_line(error)}; begins anew")
+            return None
+        if content.get("kind") != KIND or content.get("fingerprint") != self.fingerprint:
+            self.tell(f"{self.path}: expected a checkpoint of this training, got another; begins anew")
+            return None
+        facts, digest = content.get("facts"), content.get("digest")
+        if not isinstance(facts, dict) or digest != _digest_of(tensors, facts):
+            self.tell(f"{self.path}: expected a checkpoint as it was written, got a damaged one; begins anew")
+            return None
+        return tensors, facts, digest
+
+    def remove(self) -> None:
+        """Delete the state, of a training that is complete."""
+        self.path.unlink(missing_ok=True)

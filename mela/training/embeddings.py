@@ -1,0 +1,76 @@
+"""The two embeddings of MeLa: meta-learned from tasks (Eq. 4-5), and pre-trained on global labels (Eq. 7)."""
+
+import numpy as np
+import numpy.typing as npt
+from torch import nn
+
+from mela.data.episodes import Episodes
+from mela.errors import MelaError
+from mela.learners.base import LabelLearner
+from mela.learners.ridge import RidgeLearner
+from mela.models.backbones import Backbone
+from mela.runtime.seeding import seeded
+from mela.training.loop import Epoch, Training
+from mela.training.on_images import train_on_labels
+from mela.training.on_tasks import train_on_tasks
+from mela.training.targets import Targets
+
+
+def train_embedding(
+    backbone: Backbone,
+    images: npt.NDArray[np.uint8],
+    tasks: Episodes,
+    training: Training,
+    *,
+    ridge: float,
+    normalize: bool,
+    tasks_per_epoch: int | None,
+    tasks_per_step: int = 1,
+) -> list[Epoch]:
+    """Train `backbone` in place and return its curve.
+
+    Parameters
+    ----------
+    backbone : Backbone
+    images : uint8 (N, h, w, c)
+    tasks : Episodes
+    training : Training
+    ridge, normalize
+        See `mela.learners.ridge.ridge`.
+    tasks_per_epoch, tasks_per_step
+        See `mela.training.on_tasks.train_on_tasks`, which also says what is raised.
+    """
+    learner = RidgeLearner(backbone, ridge, normalize=normalize)
+    return train_on_tasks(
+        learner, images, tasks, training, tasks_per_epoch=tasks_per_epoch, tasks_per_step=tasks_per_step
+    )
+
+
+def pretrain(
+    backbone: Backbone,
+    images: npt.NDArray[np.uint8],
+    targets: Targets,
+    training: Training,
+    *,
+    batch_size: int,
+) -> tuple[nn.Linear, list[Epoch]]:
+    """Train `backbone` in place with a linear classifier on top, and return the classifier and the curve.
+
+    The loss is the cross-entropy to the label of an image or, if it has shares of several, to these shares, which is
+    the mean of the losses of its labels weighted by them.
+
+    Parameters
+    ----------
+    backbone : Backbone
+    images : uint8 (N, h, w, c)
+    targets : Targets
+        The flat data set.
+    training : Training
+        Its seed is that of the classifier's weights too.
+    batch_size : int
+    """
+    if targets.n_labels < 2:
+        raise MelaError(f"pretrain.labels: expected at least 2 global labels to tell apart, got {targets.n_labels}")
+    with seeded(training.seed):
+        learner = LabelLearner(backbone, targets.n_labels).to(next(backbone.parameters()))
+    return learner.classifier, train_on_labels(learner, images, targets, training, batch_size=batch_size)

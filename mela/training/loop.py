@@ -1,0 +1,297 @@
+"""Gradient descent with step decays: the loop that all trainings share."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, cast
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from mela.data.augmentation import NONE, Augmentation
+from mela.errors import DivergedError, MelaError
+from mela.runtime.compute import Compute
+from mela.runtime.console import log
+from mela.runtime.progress import SILENT, Watch
+from mela.runtime.seeding import seeded
+from mela.runtime.team import ALONE, Team
+from mela.training.checkpoint import Checkpoint
+from mela.training.losses import Tally
+from mela.training.resume import Position, Progress
+
+PATIENCE = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """The learning rate is multiplied by `decay` after each epoch in `milestones` (counted from 1).
+
+    With Adam in place of SGD `momentum` does not count, and weights decay as in AdamW. A pre-trained embedding,
+    ``model.backbone``, may learn at a share of the learning rate, `embedding_rate`. `rate_name` is what errors call the
+    learning rate, by default that of the stage.
+    """
+
+    epochs: int
+    learning_rate: float
+    momentum: float
+    weight_decay: float
+    milestones: Sequence[int]
+    decay: float
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    embedding_rate: float = 1.0
+    rate_name: str = ""
+
+    def optimizer_of(self, model: nn.Module) -> torch.optim.Optimizer:
+        """For all that learns in a model."""
+        learned, rate = self._groups(model), self.learning_rate
+        if self.optimizer == "adam":
+            return torch.optim.AdamW(learned, lr=rate, weight_decay=self.weight_decay)
+        if self.optimizer == "sgd":
+            return torch.optim.SGD(learned, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
+        raise MelaError(
+            f"optimizer of {type(model).__name__}: expected sgd or adam (which is AdamW), got {self.optimizer!r}; "
+            "correct it"
+        )
+
+    def _groups(self, model: nn.Module) -> list[dict[str, Any]]:
+        if self.embedding_rate == 1:
+            return [{"params": list(model.parameters())}]
+        embedding = list(cast("nn.Module", model.backbone).parameters())
+        known = {id(parameter) for parameter in embedding}
+        new = [parameter for parameter in model.parameters() if id(parameter) not in known]
+        slow = {"params": embedding, "lr": self.learning_rate * self.embedding_rate}
+        return [{"params": new}, slow] if new else [slow]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epoch:
+    """One row of a training curve: means over the epoch's steps; accuracy in percent."""
+
+    epoch: int
+    loss: float
+    accuracy: float
+    learning_rate: float
+
+
+def tell_nobody(epoch: Epoch) -> None:
+    """Say nothing of a finished epoch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How to train, whatever it is that learns.
+
+    Attributes
+    ----------
+    stage : str
+        Block of parameters that errors name.
+    schedule : Schedule
+    seed : int
+        Of the order, augmentation, dropout and what a method draws; torch's global generators are left as they were.
+    augmentation : Augmentation
+        Random changes of the images.
+    accumulate : int
+        Parts into which a step is cut, to be computed one after the other with less memory; their gradients add up.
+        Each part has BatchNorm statistics of its own.
+    compute : Compute
+        Number format, and the processes that train together, whose gradients are means over all.
+    checkpoint : Checkpoint, optional
+        Where the state of the training is kept; a training that was interrupted goes on from there, with the result
+        that it would have had.
+    on_epoch : callable
+        Told of every finished epoch, in the first process.
+    watch : Watch
+        Counts steps.
+    """
+
+    stage: str
+    schedule: Schedule
+    seed: int
+    augmentation: Augmentation = NONE
+    accumulate: int = 1
+    compute: Compute = field(default_factory=Compute)
+    checkpoint: Checkpoint | None = None
+    on_epoch: Callable[[Epoch], None] = tell_nobody
+    watch: Watch = SILENT
+
+    @property
+    def advice(self) -> str:
+        """What to do where it diverges, as errors say it."""
+        name = self.schedule.rate_name or f"{self.stage}.learning_rate"
+        return f"lower {name} (now {self.schedule.learning_rate:g})"
+
+
+Part = tuple[Tensor, Tensor]
+
+
+def curve_table(curve: Sequence[Epoch]) -> pd.DataFrame:
+    """A row for every epoch."""
+    return pd.DataFrame(curve, columns=[column.name for column in fields(Epoch)])
+
+
+def fit(
+    model: nn.Module,
+    epoch_steps: Callable[[], Iterable[Iterable[Part]]],
+    training: Training,
+    *,
+    generator: torch.Generator | None = None,
+    steps_per_epoch: int = 0,
+) -> list[Epoch]:
+    """Train `model` in place and return its curve.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Everything that learns.
+    epoch_steps : callable
+        One epoch: yields steps, and each step yields parts (loss, accuracy in [0, 1]), computed lazily with the weights
+        of that moment; nothing is computed or drawn for a step of which no part is asked for. The parts of all
+        processes add up to the step's loss and accuracy.
+    training : Training
+        Of which the number format, augmentation and parts are the affair of `epoch_steps`.
+    generator : torch.Generator, optional
+        From which `epoch_steps` draws: at first what an epoch's steps are, and then what each of them needs. A training
+        with a checkpoint needs it.
+    steps_per_epoch : int
+        For `training.watch`.
+
+    Raises
+    ------
+    DivergedError
+        The loss became NaN or infinite, or the weights did in the last step; names epoch and step.
+    ValueError
+        There is a checkpoint, but no generator whose state it could keep.
+    """
+    if training.checkpoint is not None and generator is None:
+        raise ValueError("fit: expected the generator of a training that has a checkpoint, got none")
+    schedule, stage, team, watch = training.schedule, training.stage, training.compute.team, training.watch
+    optimizer = schedule.optimizer_of(model)
+    decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
+    generator = generator or torch.Generator()
+    progress = Progress(
+        model=model, optimizer=optimizer, decays=decays, generator=generator, team=team, checkpoint=training.checkpoint
+    )
+    # waiting for each loss would leave a GPU, or the other processes, without work
+    patience = 1 if next(model.parameters()).device.type == "cpu" and team.size == 1 else PATIENCE
+    with seeded(_dropout_seed(training.seed, team.rank)):
+        model.train()
+        position = progress.resume()
+        curve = [Epoch(**row) for row in position.curve]
+        watch.begin(schedule.epochs * steps_per_epoch, len(curve) * steps_per_epoch + position.steps)
+        while len(curve) < schedule.epochs:
+            learning_rate = float(optimizer.param_groups[0]["lr"])
+            tally = Tally(
+                team,
+                where=f"{stage}: epoch {len(curve) + 1}",
+                advice=training.advice,
+                steps=position.steps,
+                sums=position.sums,
+                untrained=not curve,
+            )
+            progress.begin_epoch()
+            steps = iter(epoch_steps())
+            if position.generator is not None:
+                _skip(steps, position.steps)
+                generator.set_state(position.generator)
+            try:
+                for step in steps:
+                    optimizer.zero_grad(set_to_none=True)
+                    for loss, accuracy in step:
+                        (loss * team.size).backward()
+                        tally.add(loss, accuracy)
+                    tally.close_step()
+                    if tally.waiting >= patience:
+                        tally.settle()
+                    optimizer.step()
+                    watch.advance()
+                    if not tally.waiting:
+                        progress.keep(position.curve, tally.steps, tally.sums)
+                if tally.waiting:
+                    tally.settle()
+                    progress.keep(position.curve, tally.steps, tally.sums)
+            except MelaError:
+                # an earlier loss that nobody has looked at may be the cause
+                tally.settle(ALONE)
+                raise
+            decays.step()
+            loss_mean, accuracy_mean = tally.mean()
+            curve.append(
+                Epoch(epoch=len(curve) + 1, loss=loss_mean, accuracy=100 * accuracy_mean, learning_rate=learning_rate)
+            )
+            position = Position(curve=[*map(asdict, curve)])
+            if team.leads:
+                training.on_epoch(curve[-1])
+    model.eval()
+    _require_finite(model, training)
+    return curve
+
+
+def _require_finite(model: nn.Module, training: Training) -> None:
+    """Raise DivergedError unless all that was learned is finite; nobody has looked at a loss after the last step."""
+    for name, value in model.state_dict().items():
+        if value.is_floating_point() and not value.isfinite().all():
+            raise DivergedError(
+                f"{training.stage}: expected finite weights after the last step, got NaN or infinity in {name}; "
+                f"{training.advice}"
+            )
+
+
+def _skip(steps: Iterator[Iterable[Part]], count: int) -> None:
+    """Leave out steps that are done, none of whose parts is computed."""
+    for _ in range(count):
+        next(steps)
+
+
+def _dropout_seed(seed: int, rank: int) -> int:
+    """A seed of its own for each process; on a CPU only the lower half of its bits count."""
+    return seed if rank == 0 else int(np.random.SeedSequence([seed, rank]).generate_state(1)[0])
+
+
+def log_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
+    """A line for every finished epoch."""
+
+    def show(epoch: Epoch) -> None:
+        log.info(
+            f"{stage}: epoch {epoch.epoch}/{epochs}: loss {epoch.loss:.4f}, training accuracy {epoch.accuracy:.1f}%, "
+            f"learning rate {epoch.learning_rate:g}"
+        )
+
+    return show
+
+
+def require_share(key: str, fewest: int, parts: int, team: Team, *, things: str) -> None:
+    """Raise MelaError unless every part of every step has one thing or more for each process.
+
+    Parameters
+    ----------
+    key : str
+        Named in the error.
+    fewest : int
+        Things of the smallest step.
+    parts : int
+        Into which a step is divided.
+    team : Team
+    things : str
+        What they are.
+    """
+    needed = parts * team.size
+    if fewest < needed:
+        raise MelaError(
+            f"{key}: expected {needed} {things} or more in every step, one for each of {team.size} processes in each "
+            f"of {parts} parts, got {fewest}; raise it, or lower runtime.processes or {key.split('.')[0]}.accumulate"
+        )
+
+
+def shuffled_batches(count: int, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+    """Positions 0 to count - 1 in random order, in ceil(count / batch_size) batches whose sizes differ by one at most.
+
+    Nothing is dropped and no batch is left with a single image, which BatchNorm could not take: an odd count in batches
+    of two has one of three.
+    """
+    return torch.tensor_split(torch.randperm(count, generator=generator), batch_count(count, batch_size))
+
+
+def batch_count(count: int, batch_size: int) -> int:
+    """How many batches `shuffled_batches` makes."""
+    return max(1, min(-(-count // batch_size), count // 2))

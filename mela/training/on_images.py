@@ -1,0 +1,158 @@
+"""Trainings on a flat data set: images with global labels, or images alone."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from mela.data.augmentation import NONE
+from mela.data.images import ImageLoader, require_images
+from mela.errors import MelaError
+from mela.learners.base import ImageLearner, LabelLearner
+from mela.learners.contract import pair_of, require_tensor
+from mela.runtime.compute import Run
+from mela.training.loop import Epoch, Part, Training, batch_count, fit, require_share, shuffled_batches
+from mela.training.targets import Targets
+
+Ints = npt.NDArray[np.int64]
+LossOf = Callable[[Run, Tensor, Ints, torch.Generator], tuple[Tensor, Tensor]]
+
+
+def train_on_images(
+    learner: nn.Module,
+    images: npt.NDArray[np.uint8],
+    image_ids: Ints,
+    loss_of: LossOf,
+    training: Training,
+    *,
+    batch_size: int,
+) -> list[Epoch]:
+    """Train `learner` in place and return its curve.
+
+    Parameters
+    ----------
+    learner : nn.Module
+        All that learns.
+    images : uint8 (N, h, w, c)
+    image_ids : int64 (n,)
+        Each once.
+    loss_of : callable
+        Takes `learner` as a function in the number format of the training, augmented images (b, c, h, w), float in
+        [0, 1], their rows in `image_ids` (b,), and a generator on the CPU of all that is drawn; gives the sum of the
+        images' losses, and whether the learner got each of them right (b,).
+    training : Training
+    batch_size : int
+
+    Raises
+    ------
+    MelaError
+        Images are missing, or `loss_of` gives something else.
+    DivergedError
+        The loss or the weights are not finite.
+    """
+    require_images(images, image_ids)
+    compute, accumulate = training.compute, training.accumulate
+    n_images = len(image_ids)
+    n_steps = batch_count(n_images, batch_size)
+    require_share(f"{training.stage}.batch_size", n_images // n_steps, accumulate, compute.team, things="images")
+    generator = torch.Generator().manual_seed(training.seed)
+    load = ImageLoader(images, next(learner.parameters()).device)
+    run = compute.forward_of(learner)
+
+    def parts(chosen: Tensor) -> Iterator[Part]:
+        for part in chosen.tensor_split(accumulate):
+            own = compute.team.share(len(part))
+            rows = part[own].numpy()
+            batch = training.augmentation.draw(len(part), generator)[own](load(image_ids[rows]))
+            loss, right = _checked(learner, loss_of(run, batch, rows, generator), len(rows))
+            yield loss / len(chosen), right.sum() / len(chosen)
+
+    def epoch_steps() -> Iterator[Iterator[Part]]:
+        return map(parts, shuffled_batches(n_images, batch_size, generator))
+
+    return fit(learner, epoch_steps, training, generator=generator, steps_per_epoch=n_steps)
+
+
+def _checked(learner: nn.Module, found: object, n_images: int) -> tuple[Tensor, Tensor]:
+    """Raise MelaError unless there are one loss, and for each image whether it is right."""
+    loss, right = pair_of(learner, "loss", found, "a loss, and whether each image is right")
+    return (
+        require_tensor(learner, "loss", loss, "the sum of the images' losses", (), learned=True),
+        require_tensor(learner, "loss", right, "whether each image is right", (n_images,)),
+    )
+
+
+def train_on_labels(
+    learner: LabelLearner,
+    images: npt.NDArray[np.uint8],
+    targets: Targets,
+    training: Training,
+    *,
+    batch_size: int,
+) -> list[Epoch]:
+    """Train `learner` in place and return its curve.
+
+    Parameters
+    ----------
+    learner : LabelLearner
+    images : uint8 (N, h, w, c)
+    targets : Targets
+        The flat data set.
+    training : Training
+    batch_size : int
+
+    Raises
+    ------
+    MelaError
+        Images are missing, or the method makes something else than a loss and logits.
+    DivergedError
+        The loss or the weights are not finite.
+    """
+    device, n_labels = next(learner.parameters()).device, learner.classifier.out_features
+
+    def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        label = torch.from_numpy(targets.labels[rows]).to(device)
+        made = learner.loss(run, batch, targets.batch(rows).to(device), generator)
+        loss, logits = pair_of(learner, "loss", made, "a loss and logits")
+        logits = require_tensor(learner, "loss", logits, "logits (images, labels)", (len(rows), n_labels))
+        return loss, logits.detach().argmax(1) == label
+
+    return train_on_images(learner, images, targets.image_ids, loss_of, training, batch_size=batch_size)
+
+
+def train_without_labels(
+    learner: ImageLearner, images: npt.NDArray[np.uint8], image_ids: Ints, training: Training, *, batch_size: int
+) -> list[Epoch]:
+    """Train `learner` in place and return its curve.
+
+    Parameters
+    ----------
+    learner : ImageLearner
+    images : uint8 (N, h, w, c)
+    image_ids : int64 (n,)
+        Each once.
+    training : Training
+        Every view of an image is augmented by itself. A batch is computed as a whole, since methods compare its images
+        with each other, or remember them for the next.
+    batch_size : int
+
+    Raises
+    ------
+    MelaError
+        Batches are to be computed in parts.
+    """
+    if training.accumulate > 1:
+        raise MelaError(
+            f"{training.stage}.accumulate: expected 1 for methods on images alone, which compare or remember whole "
+            f"batches, got {training.accumulate}; set it to 1, or lower {training.stage}.batch_size"
+        )
+
+    def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        del rows
+        return learner.loss(run, batch, training.augmentation, generator)
+
+    once = replace(training, augmentation=NONE)
+    return train_on_images(learner, images, image_ids, loss_of, once, batch_size=batch_size)

@@ -1,0 +1,135 @@
+"""How far a training is, and all that the rest of it depends on: kept now and then, and put back."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import MultiStepLR
+
+from mela.runtime.seeding import random_state, set_random_state
+from mela.runtime.team import Team
+from mela.runtime.usage import Usage, so_far, went_before
+from mela.training.checkpoint import Checkpoint
+
+
+@dataclass(kw_only=True)
+class Position:
+    """Where in a training.
+
+    Attributes
+    ----------
+    curve : list of dict
+        Of the epochs that are complete.
+    steps : int
+        Of the current epoch that are done.
+    sums : Tensor (2,) of float64
+        Of their losses and accuracies.
+    generator : Tensor of uint8, optional
+        State of the data's generator after these steps; None stands for that at the begin of the epoch.
+    """
+
+    curve: list[dict[str, Any]] = field(default_factory=list)
+    steps: int = 0
+    sums: Tensor = field(default_factory=lambda: torch.zeros(2, dtype=torch.float64))
+    generator: Tensor | None = None
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """A training whose state is kept in a checkpoint, if there is one.
+
+    Attributes
+    ----------
+    model : nn.Module
+    optimizer : Optimizer
+    decays : MultiStepLR
+    generator : torch.Generator
+        Of order and augmentation.
+    team : Team
+        All of whose processes call the methods at the same moments.
+    checkpoint : Checkpoint or None
+    """
+
+    model: nn.Module
+    optimizer: Optimizer
+    decays: MultiStepLR
+    generator: torch.Generator
+    team: Team
+    checkpoint: Checkpoint | None
+    _epoch_began: Tensor | None = None
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def begin_epoch(self) -> None:
+        """Remember from where the order of the epoch is drawn."""
+        self._epoch_began = self.generator.get_state()
+
+    def keep(self, curve: list[dict[str, Any]], steps: int, sums: Tensor) -> None:
+        """Write a checkpoint of this position if it is time to; the first process decides, and writes."""
+        if self.checkpoint is None:
+            return
+        due = self.team.total(torch.tensor(float(self.team.leads and self.checkpoint.due()), device=self._device))
+        if not due:
+            return
+        masks = self.team.gather(random_state(self._device)[None].to(self._device), self.team.size)
+        if masks is None:
+            return
+        assert self._epoch_began is not None, "begin_epoch comes first"
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        for number, state in self.optimizer.state_dict()["state"].items():
+            kept = {name: value for name, value in state.items() if value is not None}
+            tensors |= {f"optimizer.{number}.{name}": value for name, value in kept.items()}
+        tensors |= {
+            "masks": masks,
+            "sums": sums,
+            "epoch_began": self._epoch_began,
+            "generator": self.generator.get_state(),
+        }
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.checkpoint.save(
+            tensors, {"curve": curve, "steps": steps, "learning_rates": rates, "usage": asdict(so_far())}
+        )
+
+    def _agree(self, digest: str) -> bool:
+        """Whether all processes have found the same state; on machines that do not share the folder they may not."""
+        own = torch.tensor(int(digest[:10], 16), device=self._device)
+        others_differ = self.team.total(own.clone()) != self.team.size * own
+        return not self.team.total(others_differ.float())
+
+    def resume(self) -> Position:
+        """Go back to the last checkpoint, or begin."""
+        found = self.checkpoint.load() if self.checkpoint else None
+        agreed = self._agree(found[2] if found else "0")
+        if self.checkpoint is None or found is None or not agreed:
+            return Position()
+        tensors, facts, _ = found
+        self.model.load_state_dict(
+            {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
+        )
+        groups, rates = self.optimizer.param_groups, facts["learning_rates"]
+        for number, parameter in enumerate(parameter for group in groups for parameter in group["params"]):
+            prefix = f"optimizer.{number}."
+            for name, value in tensors.items():
+                if name.startswith(prefix):
+                    self.optimizer.state[parameter][name.removeprefix(prefix)] = _like(value, parameter)
+        for group, rate in zip(groups, rates, strict=True):
+            group["lr"] = rate
+        epochs, steps = len(facts["curve"]), facts["steps"]
+        # one step more than were taken: PyTorch warns where none was, of an order that is right here
+        self.decays.load_state_dict({"last_epoch": epochs, "_step_count": epochs + 2, "_last_lr": rates})
+        set_random_state(self._device, tensors["masks"][self.team.rank])
+        self.generator.set_state(tensors["epoch_began"])
+        went_before(Usage(**facts.get("usage", {})))
+        self.checkpoint.tell(f"goes on after {epochs} epochs and {steps} steps of a training that was interrupted")
+        return Position(curve=facts["curve"], steps=steps, sums=tensors["sums"], generator=tensors["generator"])
+
+
+def _like(value: Tensor, parameter: Tensor) -> Tensor:
+    """A tensor of the optimizer as it was: in the memory format of its weights, or a number."""
+    if value.shape != parameter.shape:
+        return value.clone()
+    return torch.empty_like(parameter, requires_grad=False).copy_(value)

@@ -1,0 +1,107 @@
+"""What pre-training learns of each image: one global label, or shares of several."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from mela.errors import MelaError
+from mela.io import schemas, store
+from mela.io.tables import read_labels
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Ints = npt.NDArray[np.int64]
+
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Targets:
+    """Labels of n images.
+
+    Attributes
+    ----------
+    image_ids : int64 (n,)
+        Each once.
+    labels : int64 (n,)
+        From 0; of several labels, the one with the largest share.
+    shares : csr_array (n, n_labels) or None
+        Rows sum to 1; None if each image has one label.
+    """
+
+    image_ids: Ints
+    labels: Ints
+    shares: "csr_array | None" = None
+
+    @property
+    def n_labels(self) -> int:
+        """Labels that occur, up to the largest."""
+        return int(self.labels.max(initial=-1)) + 1 if self.shares is None else self.shares.shape[1]
+
+    def batch(self, rows: Ints) -> Tensor:
+        """Targets of some images for ``torch.nn.functional.cross_entropy``.
+
+        int64 (b,) if each image has one label, else float32 (b, n_labels).
+        """
+        if self.shares is None:
+            return torch.from_numpy(self.labels[rows])
+        return torch.from_numpy(self.shares[rows].toarray().astype(np.float32))
+
+
+def read_targets(path: Path, *, soft: bool) -> Targets:
+    """Of a table that a stage wrote: one label for each image or, if it is `soft`, shares of several.
+
+    Raises
+    ------
+    MelaError
+        See `mela.io.tables.read_labels` and `soft_targets`.
+    """
+    if soft:
+        return soft_targets(store.read_table(path, schemas.SOFT_LABELS), str(path))
+    table = read_labels(path)
+    return Targets(image_ids=table["image_id"].to_numpy(), labels=table["label"].to_numpy())
+
+
+def soft_targets(table: pd.DataFrame, name: str) -> Targets:
+    """Shares of several labels from the rows of a table.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns image_id, label, weight.
+    name : str
+        Named in errors.
+
+    Raises
+    ------
+    MelaError
+        A label below 0, a weight that is not positive, a label twice, or weights that do not sum to 1; names the image.
+    """
+    from scipy.sparse import csr_array
+
+    if table.empty:
+        return Targets(image_ids=np.empty(0, dtype=np.int64), labels=np.empty(0, dtype=np.int64))
+    ordered = table.sort_values(["image_id", "label"], kind="stable")
+    image_ids, rows = np.unique(ordered["image_id"].to_numpy(dtype=np.int64), return_inverse=True)
+    labels, weights = ordered["label"].to_numpy(dtype=np.int64), ordered["weight"].to_numpy(dtype=np.float64)
+    wrong = (labels < 0) | ~(weights > 0) | ordered.duplicated(["image_id", "label"]).to_numpy()
+    sums = np.bincount(rows, weights)
+    wrong |= ~(np.abs(sums - 1) < ROUNDING)[rows]
+    if wrong.any():
+        image = image_ids[rows[int(np.argmax(wrong))]]
+        own = ordered[ordered["image_id"] == image]
+        found = ", ".join(f"{label}: {weight:g}" for label, weight in zip(own["label"], own["weight"], strict=True))
+        raise MelaError(
+            f"{name}: image {image}: expected labels from 0, each once, with positive weights that sum to 1, got "
+            f"{found}; rerun the stage label"
+        )
+    shares = csr_array((weights, (rows, labels)), shape=(len(image_ids), int(labels.max()) + 1))
+    best = ordered.assign(row=rows).sort_values(["row", "weight", "label"], ascending=[True, False, True])
+    return Targets(image_ids=image_ids, labels=best.groupby("row")["label"].first().to_numpy(np.int64), shares=shares)

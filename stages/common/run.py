@@ -1,0 +1,68 @@
+"""How a stage script starts and how it fails."""
+
+import functools
+import gc
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import psutil
+import typer
+
+from mela.params import check_document
+from mela.runtime.console import ending_in_one_line, log
+from mela.runtime.usage import keep, measured, write_usage
+from stages.common.guard import require_no_signal, work_begins
+
+
+def run(main: Callable[..., Any]) -> None:
+    """Run a stage with its command line; an error that the user can put right becomes one line and exit status 1."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    for name, kind in get_type_hints(main).items():
+        if kind in (Path, Path | None):
+            # typer tells of a file that must not be read as if the command line were wrong
+            main.__annotations__[name] = Annotated[kind, typer.Option(readable=False)]
+    app.command()(_telling_usage(main))
+    try:
+        with ending_in_one_line():
+            app()
+    finally:
+        # Python ends with a search for garbage in all that was imported, which takes long after torch; files are closed
+        gc.freeze()
+
+
+def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, and a line about time and memory, which are kept too."""
+
+    @functools.wraps(main)
+    def telling(**arguments: Any) -> None:
+        # with what it took to import all that it needs
+        with measured(psutil.Process().create_time()) as usage:
+            work_begins()
+            _require_parameters(arguments)
+            main(**arguments)
+            require_no_signal()
+        if "RANK" in os.environ:
+            # one of several, and the one that started them tells
+            return
+        stage = Path(sys.argv[0]).stem
+        log.info(f"{stage}: {usage}")
+        with suppress(OSError):
+            keep(stage, usage)
+            if file := os.environ.get("MELA_USAGE"):
+                write_usage(Path(file), usage)
+
+    return telling
+
+
+def _require_parameters(arguments: Mapping[str, Any]) -> None:
+    """Raise MelaError for a mistake anywhere in the params file that a stage was given.
+
+    A mistake in the block of a later stage is thus found before this stage has worked for hours.
+    """
+    # where several processes share the work, the first one tells
+    if "params" in arguments and os.environ.get("RANK", "0") == "0":
+        check_document(arguments["params"])

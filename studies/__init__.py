@@ -1,0 +1,1 @@
+"""Studies behind the documentation: speed, labels, training and robustness."""

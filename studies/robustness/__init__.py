@@ -1,0 +1,1 @@
+"""Studies of damaged files and killed processes."""

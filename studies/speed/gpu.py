@@ -1,0 +1,129 @@
+"""Everything that needs a GPU, in one go of under ten minutes.
+
+``python -m studies.speed.gpu --root FOLDER_OF_CIFAR100`` runs it.
+Training of ResNet-12 at 32 pixels against the reference way, its share of the rate at which the GPU multiplies large
+matrices of bfloat16, and the whole preset cifar_fs with the paper's epochs, stage by stage. Rows are written as soon
+as they are known. Without a GPU it says so and ends.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import torch
+import typer
+from ruamel.yaml import YAML
+from torch.utils.flop_counter import FlopCounterMode
+
+from mela.data.augmentation import Augmentation
+from studies.speed.measure import record, write_rows
+from studies.speed.train_steps import BATCH, LABELS, Setting, plain_network, row_of
+
+STAGES = ["images", "manifest", "embed", "extract", "label", "pretrain", "evaluate"]
+LIMIT_S = 300.0
+RESNET12 = Setting(
+    size=32,
+    channels=3,
+    augmentation=Augmentation(crop_padding=4, flip=True, jitter=0.4),
+    steps=300,
+    network="resnet12",
+    device="cuda",
+    workers=(4, 8, 16),
+)
+
+
+def operations_of_a_step(setting: Setting) -> float:
+    """Floating-point operations of a training step, forward and backward, for one image."""
+    network = plain_network(replace(setting, device="cpu"))
+    batch = torch.rand(2, setting.channels, setting.size, setting.size)
+    with FlopCounterMode(display=False) as counter:
+        network(batch).logsumexp(1).sum().backward()
+    return counter.get_total_flops() / 2
+
+
+def peak(device: torch.device, side: int = 8192, n: int = 20) -> float:
+    """Operations per second of a product of square matrices of bfloat16, random ones."""
+    one, other = (torch.randn(side, side, device=device, dtype=torch.bfloat16) for _ in range(2))
+    for _ in range(3):
+        one @ other
+    torch.cuda.synchronize(device)
+    start = time.perf_counter()
+    for _ in range(n):
+        one @ other
+    torch.cuda.synchronize(device)
+    return n * 2 * side**3 / (time.perf_counter() - start)
+
+
+def training_rows(setting: Setting, n: int) -> list[dict[str, Any]]:
+    """Of the faster of the two, compiled or not."""
+    found = [row_of("train_resnet12_32_gpu", setting, n, compiled=compiled) for compiled in (False, True)]
+    best = max(found, key=lambda row: row["ours"])
+    best["other"] = {"compiled": not best["compiled"], "ours": min(row["ours"] for row in found)}
+    operations, rate = operations_of_a_step(setting), peak(torch.device(setting.device))
+    share = record(
+        "peak_share_resnet12_32_gpu",
+        best["ours"] * operations / 1e12,
+        rate / 1e12,
+        unit="TFLOP/s",
+        n=n,
+        operations_per_image=operations,
+        compiled=best["compiled"],
+        batch=BATCH,
+        labels=LABELS,
+    )
+    return [best, share]
+
+
+def run_preset(root: Path, *, preset: Path, changes: dict[str, Any], project: Path) -> dict[str, float]:
+    """Seconds of each stage of a preset, run in a folder of its own without DVC."""
+    yaml = YAML()
+    with TemporaryDirectory() as folder:
+        document = yaml.load(preset)
+        document["data"]["root"] = str(root.resolve())
+        for key, value in changes.items():
+            block, name = key.split(".")
+            document[block][name] = value
+        yaml.dump(document, Path(folder) / "params.yaml")
+        environment = os.environ | {"PYTHONPATH": str(project.resolve())}
+        taken = {}
+        for stage in STAGES:
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-m", f"stages.{stage}"], cwd=folder, env=environment, check=True)
+            taken[stage] = round(time.perf_counter() - start, 1)
+            print(f"{stage}: {taken[stage]} s", flush=True)
+        print((Path(folder) / "results/evaluate/metrics.json").read_text(encoding="utf-8"), flush=True)
+    return taken
+
+
+def main(
+    root: Annotated[Path | None, typer.Option(help="folder of CIFAR-100; without it the preset is not run")] = None,
+    n: Annotated[int, typer.Option(help="rounds")] = 3,
+) -> None:
+    """Add to studies/results/bench.json."""
+    if not torch.cuda.is_available():
+        print("studies.speed.gpu: no GPU on this machine, nothing measured", file=sys.stderr)
+        raise typer.Exit(1)
+    gpu = {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
+    rows = [row | gpu for row in training_rows(RESNET12, n)]
+    write_rows(rows)
+    print(*rows, sep="\n", flush=True)
+    if root is None:
+        return
+    compiled = bool(rows[0]["compiled"])
+    taken = run_preset(
+        root, preset=Path("presets/cifar_fs.yaml"), changes={"runtime.compile": compiled}, project=Path()
+    )
+    row = record(
+        "pipeline_cifar_fs_gpu", sum(taken.values()), LIMIT_S, unit="s", n=1, stages=taken, compiled=compiled, **gpu
+    )
+    write_rows([row])
+    print(row)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,142 @@
+"""Pairs of times taken side by side, and where they were taken."""
+
+import json
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from mela.io import store
+
+RESULTS = Path("studies/results/bench.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Seconds of several rounds: the median, and the lowest and highest."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, seconds: list[float]) -> "Timing":
+        """Of the rounds' seconds."""
+        return cls(median=median(seconds), low=min(seconds), high=max(seconds))
+
+
+def alternate(*functions: Callable[[], Any], n: int) -> list[Timing]:
+    """Seconds of each function over `n` rounds in which all take turns, after one round that is not counted."""
+    times: list[list[float]] = [[] for _ in functions]
+    for turn in range(n + 1):
+        for function, taken in zip(functions, times, strict=True):
+            start = time.perf_counter()
+            function()
+            if turn:
+                taken.append(time.perf_counter() - start)
+    return [Timing.of(taken) for taken in times]
+
+
+def record(
+    name: str, ours: float | Timing, reference: float | Timing, *, unit: str, n: int, **more: Any
+) -> dict[str, Any]:
+    """One line of studies/results/bench.json: `ratio` is ours over the reference; medians, with ranges."""
+    values = {"ours": ours, "reference": reference}
+    medians = {name: value.median if isinstance(value, Timing) else value for name, value in values.items()}
+    ranges = {
+        f"{name}_range": [round(value.low, 4), round(value.high, 4)]
+        for name, value in values.items()
+        if isinstance(value, Timing)
+    }
+    return {
+        "name": name,
+        **{name: round(value, 4) for name, value in medians.items()},
+        "ratio": round(medians["ours"] / medians["reference"], 3),
+        "unit": unit,
+        "n": n,
+        **ranges,
+        **more,
+        "hardware": f"{_processor()}, {os.cpu_count()} cores",
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("numpy", "scikit-learn", "torch")},
+    }
+
+
+def write_rows(rows: list[dict[str, Any]], path: Path = RESULTS) -> None:
+    """Put rows into studies/results/bench.json in place of those of the same names and data."""
+    new = {(row["name"], row.get("data")) for row in rows}
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    store.write_json(path, [row for row in known if (row["name"], row.get("data")) not in new] + rows)
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown processor"
+
+
+def peak_growth(function: Callable[[], Any]) -> int:
+    """Bytes by which the peak memory of the process rises while the function runs (Linux; the peak is reset first)."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+    before = _status("VmRSS")
+    function()
+    return _status("VmHWM") - before
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What a function took.
+
+    Attributes
+    ----------
+    seconds, cpu_seconds : float
+        By the clock, and of all threads together.
+    peak, own_peak : int
+        Bytes by which the memory of the process rose at most: all of it, with the pages of mapped files, which the
+        system takes back when it needs them, and without these (sampled every 5 ms).
+    """
+
+    seconds: float
+    cpu_seconds: float
+    peak: int
+    own_peak: int
+
+    @classmethod
+    def of(cls, function: Callable[[], Any]) -> "Usage":
+        """Run a function once (Linux)."""
+        before, done = _status("RssAnon"), threading.Event()
+        samples = [before]
+
+        def watch() -> None:
+            while not done.wait(0.005):
+                samples[0] = max(samples[0], _status("RssAnon"))
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        start, cpu = time.perf_counter(), time.process_time()
+        peak = peak_growth(function)
+        seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
+        done.set()
+        watcher.join()
+        own = max(samples[0], _status("RssAnon")) - before
+        return cls(seconds=seconds, cpu_seconds=cpu_seconds, peak=peak, own_peak=own)
+
+
+def _status(key: str) -> int:
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith(key):
+            return 1024 * int(line.split()[1])
+    raise OSError(f"/proc/self/status has no {key}")
+
+
+def uniform_tasks(rng: np.random.Generator, n_tasks: int, ways: int, n_classes: int) -> np.ndarray[Any, Any]:
+    """Classes of tasks (n_tasks * ways,), drawn without replacement within a task."""
+    return np.concatenate([rng.choice(n_classes, size=ways, replace=False) for _ in range(n_tasks)])

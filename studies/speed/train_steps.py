@@ -1,0 +1,200 @@
+"""Training steps against the reference way: images per second of an epoch, everything from bytes to updated weights.
+
+The reference way is that of RFS and most of its peers: images become PIL images and go through torchvision's transforms
+one by one, in the workers of a DataLoader, and the network is computed in float32, with its channels before rows and
+columns. It has the number of workers that suits it best. Network, batches, images and optimiser are the same.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import typer
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset
+from torchvision import transforms
+
+from mela.data.augmentation import Augmentation
+from mela.models.backbones import Backbone, build_backbone
+from mela.runtime.compute import Compute
+from mela.runtime.device import Precision, choose_dtype, keep_freed_memory
+from mela.training.embeddings import pretrain
+from mela.training.loop import Schedule, Training
+from mela.training.targets import Targets
+from studies.speed.contender import compete
+from studies.speed.measure import Timing, record, write_rows
+
+BATCH, LABELS = 64, 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Images and augmentation, as in the presets."""
+
+    size: int
+    channels: int
+    augmentation: Augmentation
+    steps: int
+    network: str = "conv4"
+    device: str = "cpu"
+    workers: tuple[int, ...] = (0, 1, 2)
+
+    def images(self) -> npt.NDArray[np.uint8]:
+        """An epoch of noise: what an image shows makes no difference to the time."""
+        shape = (self.steps * BATCH, self.size, self.size, self.channels)
+        return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+
+    def labels(self) -> npt.NDArray[np.int64]:
+        """Of the images."""
+        return np.random.default_rng(1).integers(0, LABELS, self.steps * BATCH)
+
+    def backbone(self) -> Backbone:
+        """Of 64 channels, on the device."""
+        backbone = build_backbone(
+            name=self.network,
+            channels=self.channels,
+            size=self.size,
+            width=64,
+            drop_rate=0.1,
+            drop_block=2,
+            mean=[0.5] * self.channels,
+            std=[0.3] * self.channels,
+            seed=0,
+        )
+        return backbone.to(self.device)
+
+
+SETTINGS = {
+    "train_conv4_28": Setting(
+        size=28, channels=1, augmentation=Augmentation(crop_padding=2, flip=False, jitter=0), steps=60
+    ),
+    "train_conv4_32": Setting(
+        size=32, channels=3, augmentation=Augmentation(crop_padding=4, flip=True, jitter=0.4), steps=40
+    ),
+}
+
+
+def ours(setting: Setting, precision: Precision, compiled: bool = False) -> Callable[[], Any]:
+    """An epoch of `mela.training.embeddings`."""
+    keep_freed_memory()
+    images, backbone = setting.images(), setting.backbone()
+    targets = Targets(image_ids=np.arange(len(images)), labels=setting.labels())
+    schedule = Schedule(epochs=1, learning_rate=0.05, momentum=0.9, weight_decay=5e-4, milestones=[], decay=0.1)
+    compute = Compute(dtype=choose_dtype(precision, torch.device(setting.device)), compiled=compiled)
+    training = Training(stage="pretrain", schedule=schedule, seed=0, augmentation=setting.augmentation, compute=compute)
+    return lambda: pretrain(backbone, images, targets, training, batch_size=BATCH)
+
+
+class Images(Dataset[tuple[Tensor, int]]):
+    """Images one by one, through PIL."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.images, self.labels = setting.images(), setting.labels()
+        augmentation = setting.augmentation
+        steps: list[Any] = [transforms.RandomCrop(setting.size, padding=augmentation.crop_padding)]
+        if augmentation.jitter:
+            steps.append(transforms.ColorJitter(*[augmentation.jitter] * 3))
+        if augmentation.flip:
+            steps.append(transforms.RandomHorizontalFlip())
+        mean, std = [0.5] * setting.channels, [0.3] * setting.channels
+        self.transform = transforms.Compose([*steps, transforms.ToTensor(), transforms.Normalize(mean, std)])
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        image = self.images[index]
+        picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
+        return self.transform(picture), int(self.labels[index])
+
+
+def plain_network(setting: Setting) -> nn.Module:
+    """The network as the field writes it: channels before rows and columns, conv4 with ReLU before MaxPool."""
+    if setting.network != "conv4":
+        backbone = setting.backbone().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+        return nn.Sequential(backbone.body, nn.Linear(backbone.dimensions, LABELS))
+    layers: list[nn.Module] = []
+    for index in range(4):
+        convolution = nn.Conv2d(setting.channels if index == 0 else 64, 64, 3, padding=1, bias=False)
+        layers += [convolution, nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(64 * (setting.size // 16) ** 2, LABELS))
+
+
+def reference(setting: Setting, workers: int) -> Callable[[], Any]:
+    """An epoch of the reference way."""
+    device = torch.device(setting.device)
+    model = plain_network(setting).to(device).train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
+    loader = DataLoader(
+        Images(setting),
+        batch_size=BATCH,
+        shuffle=True,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+        pin_memory=device.type == "cuda",
+    )
+
+    def epoch() -> float:
+        total = 0.0
+        for pictures, names in loader:
+            batch, labels = pictures.to(device, non_blocking=True), names.to(device, non_blocking=True)
+            logits = model(batch)
+            loss = F.cross_entropy(logits, labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item() + (logits.argmax(1) == labels).float().mean().item()
+        return total
+
+    return epoch
+
+
+def row_of(name: str, setting: Setting, n: int, *, compiled: bool = False) -> dict[str, Any]:
+    """Images per second: ours, and the reference with the number of workers that suits it best."""
+    contenders: dict[str, tuple[Any, ...]] = {
+        "auto": (ours, setting, "auto", compiled),
+        "float32": (ours, setting, "float32"),
+        **{str(workers): (reference, setting, workers) for workers in setting.workers},
+    }
+    taken = compete(contenders, n=n)
+    rates = {key: _per_second(timing, setting.steps * BATCH) for key, timing in taken.items()}
+    best = max(map(str, setting.workers), key=lambda workers: rates[workers].median)
+    return record(
+        name,
+        rates["auto"],
+        rates[best],
+        unit="images/s",
+        n=n,
+        precision=str(choose_dtype("auto", torch.device(setting.device))).removeprefix("torch."),
+        compiled=compiled,
+        float32=round(rates["float32"].median, 1),
+        reference_by_workers={str(workers): round(rates[str(workers)].median, 1) for workers in setting.workers},
+        batch=BATCH,
+        threads=torch.get_num_threads(),
+    )
+
+
+def _per_second(timing: Timing, images: int) -> Timing:
+    return Timing(median=images / timing.median, low=images / timing.high, high=images / timing.low)
+
+
+def main(n: Annotated[int, typer.Option(help="rounds")] = 5) -> None:
+    """Add to studies/results/bench.json."""
+    rows = []
+    for name, setting in SETTINGS.items():
+        rows.append(row_of(name, setting, n))
+        print(
+            "{name}: {ours:.0f} images/s ({precision}; float32 {float32:.0f}) against {reference:.0f} "
+            "(by workers {reference_by_workers}), {ratio} times".format(**rows[-1]),
+            flush=True,
+        )
+    write_rows(rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)
