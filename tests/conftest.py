@@ -2,18 +2,15 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
-from shared_people import draw_people
 
 from mela.runtime.console import speak
+from tests.helpers.people import draw_people
+from tests.helpers.project import OF_PEOPLE, ROOT, TINY, change, run_stages
 
-ROOT = Path(__file__).parents[1]
 # small problems: threads would only wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # and many processes, each of which would compile all that it imports anew
@@ -22,58 +19,6 @@ sys.dont_write_bytecode = False
 # a shell that starts tests in the background has them, and all that they start, ignore Ctrl-C, which some are about
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-TINY = {
-    "data.images_per_class": 20,
-    "data.size": 16,
-    "tasks.train": 80,
-    "tasks.val": 4,
-    "tasks.test": 12,
-    "model.width": 8,
-    "augment.crop_padding": 1,
-    "augment.flip": True,
-    "augment.jitter": 0.2,
-    "embed.epochs": 2,
-    "embed.tasks_per_epoch": 20,
-    "embed.milestones": [1],
-    "labeler.n_clusters": 120,
-    "labeler.q": 6.5,
-    "kmeans.n_clusters": 20,
-    "pretrain.epochs": 2,
-    "pretrain.milestones": [1],
-    "evaluate.support_copies": 2,
-    "report.map_classes": 5,
-    "report.map_images": 6,
-    "report.usage": False,
-    "runtime.device": "cpu",
-}
-OF_PEOPLE = {
-    "data.name": "tasks",
-    "data.root": "mine",
-    "tasks.shots": 2,
-    "embed.tasks_per_epoch": None,
-    "embed.epochs": 12,
-    "embed.milestones": [8],
-    "labeler.n_clusters": 12,
-    "kmeans.n_clusters": 6,
-    "evaluate.shots": [1],
-}
-STAGES = [
-    "images",
-    "names",
-    "manifest",
-    "embed",
-    "extract",
-    "label",
-    "assign",
-    "label_kmeans",
-    "label_oracle",
-    "score_labels",
-    "pretrain",
-    "evaluate",
-    "map",
-    "report",
-]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -90,17 +35,6 @@ def give_memory_back() -> Iterator[None]:
         yield
 
 
-def change(params: Path, changes: Mapping[str, Any]) -> None:
-    """Set dotted keys of a params file."""
-    yaml = YAML()
-    document = yaml.load(params.read_text(encoding="utf-8"))
-    for key, value in changes.items():
-        block, name = key.split(".")
-        document[block][name] = value
-    with params.open("w", encoding="utf-8") as file:
-        yaml.dump(document, file)
-
-
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder with the parameters of a tiny run, as the current directory."""
@@ -108,12 +42,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "params.yaml").write_text((ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     change(tmp_path / "params.yaml", TINY)
     return tmp_path
-
-
-def run_stages(*names: str) -> None:
-    """Run stages in this process, in the current directory; all of them when none is named."""
-    for name in names or STAGES:
-        import_module(f"stages.{name}").main()
 
 
 @pytest.fixture(scope="session")

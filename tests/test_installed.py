@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT
 from PIL import Image
 
 import mela
 from mela.preset_folder import find_preset, preset_files
+from tests.helpers.project import ROOT
 
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 

@@ -26,8 +26,8 @@ from mela.params import (
     read_document,
     read_yaml,
 )
+from tests.helpers.project import ROOT
 
-ROOT = Path(__file__).parents[1]
 PRESETS = sorted((ROOT / "presets").glob("*.yaml"))
 GLYPHS = ROOT / "presets" / "glyphs.yaml"
 MISSING = object()

@@ -19,9 +19,9 @@ from mela.sources.source import ImageSource
 
 # Scripts by split, under the first word of their characters' Unicode names. Chosen among some 940 letters, less those
 # that are hard to read small or change their form from face to face, so that no two characters look alike in any of
-# their faces: tests/test_glyphs.py states the measure (the highest correlation over small rotations, shears, stretches
-# and shifts) and its threshold. Annealing found the largest such set with more than 40 test characters, with Canadian
-# syllabics to fill up, those in one piece first; from val, the least similar were kept.
+# their faces: tests/sources/test_glyphs.py states the measure (the highest correlation over small rotations, shears,
+# stretches and shifts) and its threshold. Annealing found the largest such set with more than 40 test characters, with
+# Canadian syllabics to fill up, those in one piece first; from val, the least similar were kept.
 CHARACTERS: dict[Split, dict[str, str]] = {
     "train": {
         "LATIN": "CKLNPVderszÐßæŋƕƛɮʓ",

@@ -1,0 +1,1 @@
+"""Tests mirror the packages; `helpers` has what several of them share."""

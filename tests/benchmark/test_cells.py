@@ -1,0 +1,631 @@
+"""The benchmark from end to end: the commands of its dvc.yaml, one after the other, on tiny tasks."""
+
+import ast
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import typer
+from PIL import Image
+from ruamel.yaml import YAML
+from torch import Tensor
+
+from benchmark import settings
+from benchmark.comparison import read_heads, read_results
+from benchmark.matrix import Matrix
+from benchmark.places import CURVE, MODEL
+from benchmark.report import tables
+from benchmark.stages import evaluate_on_tasks as meta_test
+from benchmark.stages import train_on_images as unlabeled
+from benchmark.stages import train_on_tasks as tasks
+from mela.errors import DivergedError, MelaError
+from mela.evaluation.heads import HEADS
+from mela.io import schemas, store
+from mela.learners.base import LabelLearner
+from mela.methods import find_method
+from mela.methods.moco import MoCo
+from mela.params import MethodsParams
+from stages import code as stage_of_code
+from stages.common.checkpoints import checkpoint as stages_checkpoint
+from stages.definitions.files import OF_BENCHMARK
+from stages.definitions.reaching import Code
+from studies.clones import for_clone
+from studies.training import distill_seeds, embed_rates, label_lengths, label_trials, method_rates, variants
+from tests.helpers.calls import Calls
+from tests.helpers.cells import MATRIX, STAGES, filled
+from tests.helpers.copies import ask, copy_project
+from tests.helpers.matrix import write_matrix
+from tests.helpers.project import ROOT, TINY, change
+
+TRAINING = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 20}
+TUNING = {"tuning.epochs": 1, "tuning.milestones": [], "tuning.tasks_per_epoch": 10}
+CELLS = [
+    ("images", {}),
+    ("manifest", {}),
+    ("listing", {}),
+    ("settings", {}),
+    ("embed", {}),
+    ("extract", {}),
+    ("label", {"labels": "merged"}),
+    ("label", {"labels": "pruned"}),
+    ("label_kmeans", {}),
+    ("label_oracle", {}),
+    ("tasks", {"method": "protonet"}),
+    ("tasks", {"method": "anil"}),
+    ("labels", {"method": "rfs", "labels": "merged"}),
+    ("labels", {"method": "s2m2", "labels": "oracle"}),
+    ("labels_pruned", {"labels": "pruned"}),
+    ("distill", {"former": "rfs", "labels": "merged"}),
+    ("distill", {"former": "rfs-distill", "labels": "merged"}),
+    ("tuned", {"method": "finetune", "start": "merged-rfs"}),
+    ("tuned", {"method": "leo", "start": "oracle-s2m2"}),
+    ("unlabeled", {"method": "moco"}),
+    ("unlabeled", {"method": "cmc"}),
+    ("test_initial", {}),
+    ("test_tasks", {"method": "protonet"}),
+    ("test_tasks", {"method": "anil"}),
+    ("test_labels", {"method": "rfs", "labels": "merged"}),
+    ("test_labels", {"method": "s2m2", "labels": "oracle"}),
+    ("test_pruned", {"labels": "pruned"}),
+    ("test_distill", {"former": "rfs-distill", "labels": "merged"}),
+    ("test_tuned", {"method": "finetune", "start": "merged-rfs"}),
+    ("test_tuned", {"method": "leo", "start": "oracle-s2m2"}),
+    ("test_unlabeled", {"method": "moco"}),
+    ("test_unlabeled", {"method": "cmc"}),
+]
+# what these have called, once they have run
+CALLED: list[tuple[str, dict[str, Any], set[str]]] = []
+RAN = [
+    "initial",
+    "protonet",
+    "anil",
+    "merged-rfs",
+    "oracle-s2m2",
+    "pruned-rfs",
+    "merged-rfs-distill-distill",
+    "merged-rfs-finetune",
+]
+RAN += ["oracle-s2m2-leo", "moco", "cmc"]
+
+
+def run_cell(stage: str, item: dict[str, Any]) -> None:
+    """What a cell's command does, in this process."""
+    words = shlex.split(filled(STAGES[stage]["cmd"], {"data": "tiny", "seed": 3} | item).removeprefix("cd .. && "))
+    while "=" in words[0]:
+        words.pop(0)
+    assert words[:2] == ["python", "-m"]
+    main = import_module(words[2]).main
+    options = dict(zip([word.removeprefix("--").replace("-", "_") for word in words[3::2]], words[4::2], strict=True))
+    paths = {name: Path(value) for name, value in options.items() if "/" in value}
+    main(**options | paths | ({"seed": int(options["seed"])} if "seed" in options else {}))
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder in which some cells of the benchmark have run on tiny glyphs, as the current directory."""
+    folder = tmp_path_factory.mktemp("benchmark")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        preset = Path("benchmark/data/tiny.yaml")
+        preset.parent.mkdir(parents=True)
+        shutil.copy(ROOT / "benchmark/data/glyphs.yaml", preset)
+        shutil.copy(ROOT / "benchmark/params.yaml", "benchmark/params.yaml")
+        change(preset, TINY | TRAINING | TUNING)
+        for stage, item in CELLS:
+            with Calls() as calls:
+                run_cell(stage, item)
+            CALLED.append((stage, item, calls.names()))
+        yield folder
+
+
+@pytest.mark.usefixtures("ran")
+def test_what_cells_call_is_what_they_are_said_to_reach() -> None:
+    """The files of hashes that a cell lists, of its script and its method, name all that it calls.
+
+    A cell that goes on from a model builds the model's method as well, but where that changes the model is due before.
+    """
+    starts, code = OF_BENCHMARK.starts(ROOT), Code(ROOT)
+    assert len(CALLED) == len(CELLS)
+    for stage, item, called in CALLED:
+        files = [filled(name, {"data": "tiny", "seed": 3} | item) for name in STAGES[stage]["deps"] if "/code/" in name]
+        if "start" in item:
+            files.append(f"runs/code/methods/{item['start'].rpartition('-')[2]}.json")
+        hashed = [code.reached(*starts[name.removeprefix("runs/code/").removesuffix(".json")]) for name in files]
+        reached = {part for names in hashed for name in names for part in name.split(",")}
+        assert sorted(called - reached) == [], (stage, item)
+
+
+def test_everything_that_was_trained_is_measured_by_every_rule(ran: Path) -> None:
+    results = read_results(ran / "benchmark/results", "tiny")
+    assert sorted(results["system"].unique()) == sorted(RAN)
+    assert set(results["seed"]) == {3}
+    assert results["accuracy"].between(0, 100).all()
+    counts = results.groupby(["system", "setting"])["task_id"].nunique()
+    assert (counts == 12).all()
+    assert set(results["setting"]) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
+    assert set(results[results["system"] == "protonet"]["setting"]) == {"1_shot", "5_shot"}, (
+        "its own rule takes no copies"
+    )
+    heads = read_heads(ran / "benchmark/results", "tiny")
+    assert sorted(heads["system"].unique()) == sorted(RAN)
+    assert set(heads["head"]) == {*HEADS, "own"}
+    assert set(heads["tasks"]) == {12}
+    table = heads.set_index(["system", "head", "setting"])["mean"]
+    assert table["merged-rfs", "own", "5_shot"] == table["merged-rfs", "logistic", "5_shot"]
+    own = results[(results["system"] == "protonet") & (results["setting"] == "5_shot")]
+    assert table["protonet", "own", "5_shot"] == pytest.approx(own["accuracy"].mean(), abs=1e-3)
+
+
+def test_all_seeds_meet_the_same_tasks_and_train_with_their_own(ran: Path) -> None:
+    params = ran / "benchmark/runs/tiny/seed3/params.yaml"
+    document = YAML(typ="safe").load(params.read_text(encoding="utf-8"))
+    seeds = {block: values["seed"] for block, values in document.items() if "seed" in values}
+    for block in ("embed", "labeler", "kmeans", "pretrain", "methods", "tuning"):
+        assert seeds.pop(block) == 3
+    assert set(seeds.values()) == {0}
+    assert MethodsParams.read(params).epochs == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("methods:", "mehtods:", "mehtods: unknown block; expected one of "),
+        ("  epochs:", "  epohcs:", r"embed.epohcs: unknown key; remove it or correct its name \(and 1 more"),
+        ("  rate: 0.1", "  rate: 10", "tuning.rate: input should be less than or equal to 1, got 10"),
+    ],
+)
+def test_parameters_of_a_data_set_are_checked_where_they_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    preset = Path("benchmark/data/glyphs.yaml")
+    preset.parent.mkdir(parents=True)
+    text = (ROOT / preset).read_text(encoding="utf-8")
+    assert old in text
+    preset.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(MelaError, match=rf"^benchmark/data/glyphs\.yaml: {message}"):
+        settings.main(data="glyphs", seed=0)
+    assert not Path("benchmark/runs").exists()
+
+
+def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ran)
+    folder = Path("benchmark/results")
+    lists = {"label_methods": ["rfs", "s2m2"], "tuned_methods": ["finetune", "leo"], "image_methods": ["moco", "cmc"]}
+    lists |= {"inferred": ["merged", "pruned"], "pruned": ["pruned"]}
+    lists |= {"distill_from": ["rfs", "rfs-distill"], "tuned_from": ["merged-rfs", "oracle-s2m2"]}
+    write_matrix(Path("benchmark"), task_methods=["protonet", "maml", "anil"], **lists)
+    for system in ("protonet", "maml"):
+        (folder / f"tiny/seed3/{system}.json").write_text(json.dumps({"seconds": 12.3, "memory_bytes": 5}))
+    tables.main(page=Path("systems.md"))
+    page = Path("systems.md").read_text(encoding="utf-8")
+    summary = pd.read_csv(folder / "systems.csv")
+    order = Matrix.read(Path("benchmark/params.yaml")).systems
+    assert list(summary["system"].unique()) == sorted(RAN, key=order.index)
+    one = summary[(summary["system"] == "protonet") & (summary["setting"] == "5_shot")].iloc[0]
+    line, of_heads = (line for line in page.splitlines() if line.startswith("| ProtoNet |"))
+    assert of_heads.count("/") == len(HEADS) + 1
+    assert of_heads.endswith("| - / - |"), "there are two copies of each image, not five"
+    assert f"{one['mean']:.1f} ± {one['ci95']:.1f} |" in line
+    assert f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f} |" in line
+    assert line.endswith("| 12 | 1 | 12 s |")
+    assert re.search(r"\| MAML \| not measured \| not measured \|[ |]*\n", page), "and no time"
+    assert "K-means" not in page, "the matrix has no such labels"
+    assert page.index("**Local labels only**") < page.index("ProtoNet") < page.index("**Global labels**")
+    mela = summary[summary["system"] == "merged-rfs"]
+    assert (mela["difference"] == 0).all()
+
+
+@pytest.mark.parametrize("script", ["train_on_tasks", "train_on_labels", "train_on_images"])
+def test_trainings_are_not_shared_by_processes(ran: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    monkeypatch.chdir(ran)
+    shutil.copy("benchmark/runs/tiny/seed3/params.yaml", "shared.yaml")
+    change(Path("shared.yaml"), {"runtime.processes": 2})
+    folder = Path("benchmark/runs/tiny")
+    data = {
+        "train_on_tasks": {"method": "protonet", "train": folder / "train.parquet"},
+        "train_on_labels": {"method": "rfs", "labels": folder / "seed3/labels/merged.parquet"},
+        "train_on_images": {"method": "moco", "listing": folder / "listing.parquet"},
+    }[script]
+    with pytest.raises(MelaError, match=r"^runtime.processes: expected 1 in the benchmark, got 2; run cells"):
+        import_module(f"benchmark.stages.{script}").main(
+            **data, images=folder / "images.npy", params=Path("shared.yaml"), out=Path("never")
+        )
+    assert not Path("never").exists()
+
+
+def test_errors_name_the_rate_of_the_method(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(MoCo, "learning_rate", 1e30)
+    folder = Path("benchmark/runs/tiny")
+    with pytest.raises(DivergedError, match=r"lower learning_rate of MoCo \(now 1e\+30\)$"):
+        unlabeled.main(
+            method="moco",
+            images=folder / "images.npy",
+            listing=folder / "listing.parquet",
+            params=folder / "seed3/params.yaml",
+            out=Path("never"),
+        )
+
+
+def test_a_data_set_may_have_a_learning_rate_of_its_own(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of the named method alone, and of its training from nothing alone."""
+    monkeypatch.chdir(ran)
+    folder, params = Path("benchmark/runs/tiny"), Path("rated.yaml")
+    shutil.copy(folder / "seed3/params.yaml", params)
+    kept: list[list[Any]] = []
+
+    def checkpoint(name: str, blocks: list[Any], *more: Any) -> Any:
+        kept.append(blocks)
+        return stages_checkpoint(name, blocks, *more)
+
+    monkeypatch.setattr("benchmark.stages.common.checkpoint", checkpoint)
+
+    def train(method: str, out: str, start: str | None = None) -> tuple[bytes, list[float]]:
+        tasks.main(
+            method=method,
+            images=folder / "images.npy",
+            train=folder / "train.parquet",
+            params=params,
+            out=Path(out),
+            start=None if start is None else folder / "seed3" / start / MODEL,
+        )
+        return (Path(out) / MODEL).read_bytes(), pd.read_csv(Path(out) / CURVE)["learning_rate"].tolist()
+
+    before = (folder / "seed3/protonet" / MODEL).read_bytes()
+    change(params, {"rates.anil": 0.0007, "rates.finetune": 0.0007})
+    assert train("protonet", "same") == (before, [0.003, pytest.approx(0.0003)])
+    started = (folder / "seed3/merged-rfs-finetune" / MODEL).read_bytes()
+    assert train("finetune", "tuned", "merged-rfs")[0] == started, "it keeps the rate that it has anywhere"
+    change(params, {"rates.protonet": 0.0007})
+    model, rates = train("protonet", "rated")
+    assert model != before
+    assert rates == [0.0007, pytest.approx(0.00007)]
+    assert [blocks[-1].by_name for blocks in kept] == [{"protonet": None}, {}, {"protonet": 0.0007}], (
+        "a training that was interrupted does not go on at another rate"
+    )
+    change(params, {"rates.protonet": 1e30})
+    with pytest.raises(DivergedError, match=r"lower rates.protonet \(now 1e\+30\)$"):
+        train("protonet", "never")
+
+
+@contextmanager
+def without_test_tasks() -> Iterator[None]:
+    """Nobody can read the test tasks within the block."""
+    test = Path("benchmark/runs/tiny/test.parquet")
+    aside = test.rename("aside.parquet")
+    try:
+        yield
+    finally:
+        aside.rename(test)
+
+
+def test_rates_and_scales_are_measured_on_validation_tasks_alone(
+    ran: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(method_rates, "RATES", [("sgd", 0.01), ("sgd", 1e30), ("adam", 0.003)])
+    out = Path("rates.csv")
+    with without_test_tasks():
+        method_rates.main(data="tiny", methods=["protonet"], out=out)
+        method_rates.main(data="tiny", methods=["protonet"], adam=[0.001], out=out)
+        monkeypatch.setattr(method_rates, "START_SEED", 3)
+        method_rates.main(data="tiny", methods=["leo"], start="merged-rfs", longer=2, adam=[0.003], out=out)
+        method_rates.main(data="tiny", methods=["metaoptnet_ridge", "feat"], adam=[0.003], scale=[0.5, 20], out=out)
+        for name in ("metaoptnet_svm", "r2d2", "frn"):
+            method_rates.main(data="tiny", methods=[name], adam=[0.003], scale=[1], regularizer=[0.001, 1000], out=out)
+        method_rates.main(data="tiny", methods=["frn"], adam=[0.003], scale=[1, 20], out=out)
+        for asked in (["logistic"], ["finetune"]):
+            method_rates.main(data="tiny", methods=asked, start="merged-rfs", longer=0, adam=[0.003], out=out)
+            method_rates.main(data="tiny", methods=asked, start="oracle-s2m2", longer=0, adam=[0.003], out=out)
+    table = pd.read_csv(out)
+    how = ["data", "method", "start", "longer", "optimizer", "rate", "scale", "regularizer"]
+    assert table.columns[: len(how)].tolist() == how
+    leo = table[table["method"] == "leo"].iloc[0, 1:7]
+    assert leo.tolist() == ["leo", "merged-rfs", 2, "adam", 0.003, "nothing"]
+    rates = table.loc[table["method"] == "protonet", ["optimizer", "rate"]].to_numpy().tolist()
+    assert rates == [["adam", 0.001], ["adam", 0.003], ["sgd", 0.01], ["sgd", 1e30]]
+    ridge = table[table["method"] == "metaoptnet_ridge"]
+    assert ridge["scale"].tolist() == ["0.5", "20"]
+    assert len(ridge[["1_shot", "5_shot"]].drop_duplicates()) == 2, "a scale is one to train with, not a name"
+    assert set(ridge["regularizer"]) == {"50"}
+    for name in ("metaoptnet_svm", "r2d2", "frn"):
+        head = table[(table["method"] == name) & table["regularizer"].isin(["0.001", "1000"])]
+        assert head["scale"].tolist() == ["1", "1"]
+        assert len(head[["1_shot", "5_shot"]].drop_duplicates()) == 2, "nor is a regularizer"
+    maps = table[(table["method"] == "frn") & (table["regularizer"] == "1")]
+    assert maps["scale"].tolist() == ["1", "20"], "with its own regularizer, where none is asked for"
+    assert len(maps[["1_shot", "5_shot"]].drop_duplicates()) == 2
+    feat = table.loc[table["method"] == "feat", ["scale", "regularizer"]]
+    assert feat.to_numpy().tolist() == [["nothing", "nothing"]], "it has none to try"
+    untrained = table[table["longer"] == 0]
+    assert untrained[["method", "start"]].to_numpy().tolist() == [
+        [method, start] for method in ("finetune", "logistic") for start in ("merged-rfs", "oracle-s2m2")
+    ]
+    assert len(untrained[["1_shot", "5_shot"]].drop_duplicates()) == 4, "by a rule and an embedding of each"
+    converged = table["5_shot"].notna()
+    assert converged.sum() == len(table) - 1
+    assert table.loc[~converged, "rate"].tolist() == [1e30], "it does not converge, and says so"
+    assert "finite" in capsys.readouterr().out
+    written = out.stat().st_mtime_ns
+    method_rates.main(data="tiny", methods=["protonet"], out=out)
+    assert out.stat().st_mtime_ns == written, "nothing is measured again"
+    numbers = Path("numbers.csv")
+    table[table["method"] == "metaoptnet_ridge"].to_csv(numbers, index=False)
+    written = numbers.stat().st_mtime_ns
+    method_rates.main(data="tiny", methods=["metaoptnet_ridge"], adam=[0.003], scale=[0.5, 20], out=numbers)
+    assert numbers.stat().st_mtime_ns == written, "nor where all scales look like numbers"
+
+
+def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone(
+    ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(embed_rates, "RATES", [("adam", 0.003), ("sgd", 1e30)])
+    out = Path("embed_rates.csv")
+    with without_test_tasks():
+        embed_rates.main(data=["tiny"], ridge=[0.001, 50], out=out)
+    table = pd.read_csv(out)
+    assert table.columns.tolist() == ["data", "optimizer", "rate", "ridge", "1_shot", "5_shot"]
+    assert table[["rate", "ridge"]].to_numpy().tolist() == [[0.003, 0.001], [0.003, 50], [1e30, 0.001], [1e30, 50]]
+    first, second, *others = table["5_shot"]
+    assert 20 < first < 100
+    assert 20 < second < 100
+    assert first != second, "lambda_1 is one to train with, not a name"
+    assert np.isnan(others).all(), "what does not converge says so"
+
+
+def test_longer_trainings_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(label_trials, "START_SEED", 3)
+    out = Path("label_lengths.csv")
+    asked = {"data": ["tiny"], "labels": ["merged"], "longer": [0.5, 2], "out": out}
+    with without_test_tasks():
+        label_lengths.main(**asked, methods=["rfs", "mixup"])
+    table = pd.read_csv(out)
+    assert table.columns.tolist() == ["data", "labels", "method", "longer", "1_shot", "5_shot", "training"]
+    assert table[["method", "longer"]].to_numpy().tolist() == [["mixup", 0.5], ["mixup", 2], ["rfs", 0.5], ["rfs", 2]]
+    assert table[["1_shot", "5_shot"]].stack().between(20, 100).all()
+    short, long = table.loc[table["method"] == "rfs", "training"]
+    assert short < long <= 100, "it is the length that differs"
+    written = out.stat().st_mtime_ns
+    label_lengths.main(**asked, methods=["rfs"])
+    assert out.stat().st_mtime_ns == written, "nothing is measured again"
+
+
+def test_students_with_another_seed_are_measured_on_validation_tasks_alone(
+    ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ran)
+    monkeypatch.setattr(label_trials, "START_SEED", 3)
+    starts: list[tuple[str, Tensor]] = []
+    train = label_trials.train_on_labels
+
+    def noted(learner: LabelLearner, *given: Any, **how: Any) -> Any:
+        starts.append((type(learner).__name__, next(learner.parameters()).detach().clone()))
+        return train(learner, *given, **how)
+
+    monkeypatch.setattr(label_trials, "train_on_labels", noted)
+    out = Path("distill_seeds.csv")
+    with without_test_tasks():
+        distill_seeds.main(data=["tiny"], seeds=2, out=out)
+    table = pd.read_csv(out)
+    assert table.columns.tolist() == ["data", "labels", "seed", "student", "1_shot", "5_shot"]
+    assert table["student"].tolist() == ["other", "same", "teacher"] * 2
+    assert table["seed"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert table[["1_shot", "5_shot"]].stack().between(20, 100).all()
+    assert len(table["5_shot"].unique()) > 2
+    trained = ["LabelLearner", "DistillLearner", "DistillLearner"]
+    assert [name for name, _ in starts] == trained * 2, "one teacher for both"
+    for teacher, same, other in (starts[:3], starts[3:]):
+        assert torch.equal(teacher[1], same[1])
+        assert not torch.equal(teacher[1], other[1])
+    assert not torch.equal(starts[0][1], starts[3][1])
+
+
+def test_variants_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ran)
+    out, rates = Path("variants.csv"), Path("rates_of_methods.csv")
+    with without_test_tasks():
+        variants.main(data=["tiny"], out=out)
+        for name in ("anil", "metaoptnet_svm"):
+            rate = find_method(name).learner.learning_rate
+            method_rates.main(data="tiny", methods=[name], adam=[rate], out=rates)
+    table = pd.read_csv(out)
+    assert table.columns.tolist() == ["data", "variant", "1_shot", "5_shot"]
+    assert table["variant"].tolist() == sorted(variants.VARIANTS)
+    assert table[["1_shot", "5_shot"]].stack().between(20, 100).all()
+    found = table.set_index("variant")[["1_shot", "5_shot"]]
+    own = pd.read_csv(rates).set_index("method")[["1_shot", "5_shot"]]
+    pd.testing.assert_frame_equal(found.loc[own.index], own, check_names=False, check_dtype=False)
+    assert len(found.drop_duplicates()) == len(found)
+    with pytest.raises(typer.BadParameter, match=r"--variant: expected one of metaoptnet_svm, .*, got 'anill'"):
+        variants.main(data=["tiny"], variants=["anill"], out=out)
+
+
+def test_the_tables_are_those_of_the_results() -> None:
+    """What is in the repository: the page and its charts are made from the accuracies that lie beside it."""
+    page = ROOT / "docs/systems.md"
+    text, parts = tables.written(MATRIX, ROOT / "benchmark/results", page)
+    assert text == page.read_text(encoding="utf-8"), "run `make tables`"
+    assert [part.data for part in parts] == MATRIX.data
+    for part in parts:
+        with Image.open(part.picture) as picture:
+            assert picture.info["Description"] == tables.fingerprint(part.table), f"run `make tables`: {part.picture}"
+    summary = pd.concat([part.table for part in parts], ignore_index=True)
+    pd.testing.assert_frame_equal(pd.read_csv(ROOT / "benchmark/results/systems.csv"), summary, check_dtype=False)
+    for heading in ("At a glance", "Two by two", "Inferred labels"):
+        section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+        assert section.count("\n| ") > 8, heading
+
+
+def test_marks_are_those_of_what_is_due(tmp_path: Path) -> None:
+    """What is in the repository, in a copy without models, as Git has it."""
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    for name in filter(None, names):
+        if (ROOT / name).is_file() and not name.startswith(("docs/", "tests/")):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    environment = for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(tmp_path))
+    for command in (["git", "init", "--quiet"], [sys.executable, "-m", "benchmark.due", "--mark"]):
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    made, kept = (folder / "benchmark/results/outdated.csv" for folder in (tmp_path, ROOT))
+    assert made.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8"), "run `make tables`"
+
+
+def test_the_readme_has_rows_of_the_page() -> None:
+    text = (
+        (ROOT / "README.md").read_text(encoding="utf-8").partition("### Beside other methods")[2].partition("\n## ")[0]
+    )
+    page = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition("## At a glance")[2].partition("\n## ")[0]
+    rows = set(page.splitlines())
+    shown = [
+        line.replace("**MeLa (merged)**", "MeLa (merged)")
+        for line in text.splitlines()
+        if line.startswith("| ") and "±" in line
+    ]
+    assert len(shown) > 5
+    assert set(shown) <= rows
+
+
+def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other shots for one system, fewer tasks for more shots, and no MeLa to compare with."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(system: str, **tasks: int) -> None:
+        parts = [pd.DataFrame({"task_id": range(n), "setting": name, "accuracy": 50.0}) for name, n in tasks.items()]
+        rows = pd.concat(parts, ignore_index=True)
+        path = Path(f"benchmark/results/odd/seed0/{system}.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        store.write_table(path, rows, schemas.RESULTS, stage="test", params={})
+
+    write("initial", **{"1_shot": 1200, "3_shot": 3})
+    write("protonet", **{"1_shot": 1200})
+    write("frn", **{"2_shot": 5})
+    write_matrix(Path("benchmark"), data=["odd"], labels=["merged"])
+    tables.main(page=Path("systems.md"))
+    lines = Path("systems.md").read_text(encoding="utf-8").splitlines()
+    assert "| system | 1-shot | 3-shot | 1-shot - merged | 3-shot - merged | tasks | seeds | training |" in lines
+    assert "| initial embedding | 50.0 ± 0.0 | 50.0 ± 0.0 |  |  | 1,200 / 3 | 1 |  |" in lines
+    assert "| ProtoNet | 50.0 ± 0.0 | - |  |  | 1,200 | 1 |  |" in lines
+    assert "| MeLa (merged) | not measured | not measured |  |  |  |  |  |" in lines
+
+
+def test_few_test_tasks(
+    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A setting that one task allows has no interval, and is left out; fewer than two tasks are an error."""
+    monkeypatch.chdir(ran)
+    folder = Path("benchmark/runs/tiny")
+    rows = store.read_table(folder / "test.parquet", schemas.MANIFEST)
+    params = shutil.copy(folder / "seed3/params.yaml", tmp_path / "params.yaml")
+    first, second = rows["task_id"].unique()[:2]
+    support = rows["role"] == "support"
+    nth = rows[support].groupby(["task_id", "local_label"]).cumcount().reindex(rows.index, fill_value=0)
+
+    def measure(chosen: pd.DataFrame) -> set[str]:
+        store.write_table(tmp_path / "test.parquet", chosen, schemas.MANIFEST, stage="test", params={})
+        meta_test.main(
+            images=folder / "images.npy",
+            train=folder / "train.parquet",
+            test=tmp_path / "test.parquet",
+            params=params,
+            model=folder / "seed3/protonet/model.safetensors",
+            out=tmp_path / "own.parquet",
+            heads=tmp_path / "heads.csv",
+        )
+        heads = store.read_csv(tmp_path / "heads.csv", schemas.HEADS)
+        own = store.read_table(tmp_path / "own.parquet", schemas.RESULTS)
+        assert set(own["setting"]) == {name for name in heads["setting"] if not name.endswith("x")}
+        return set(own["setting"])
+
+    both = rows[rows["task_id"].isin([first, second])]
+    assert measure(both) == {"1_shot", "5_shot"}
+    capsys.readouterr()
+    assert measure(both[(both["task_id"] == first) | (nth[both.index] == 0)]) == {"1_shot"}
+    assert "meta_test: 5_shot is left out, since a single test task allows it" in capsys.readouterr().out
+    (tmp_path / "own.parquet").unlink()
+    with pytest.raises(MelaError, match=r"test.parquet: expected two test tasks or more, .* got 1; add some"):
+        measure(rows[rows["task_id"] == first])
+    change(params, {"evaluate.shots": [6]})
+    with pytest.raises(MelaError, match=r"^evaluate.shots: expected what two test tasks allow, got 6, .* lower it"):
+        measure(both)
+    assert not (tmp_path / "own.parquet").exists()
+
+
+def ran_again(said: str) -> list[str]:
+    return re.findall(r"^Running stage '([\w@-]+)'", said, flags=re.MULTILINE)
+
+
+def test_dvc_runs_a_cell_and_only_once(tmp_path: Path) -> None:
+    """A project in the project: the pipeline does not know the benchmark, which finds the code beside it."""
+    folder = tmp_path / "project"
+    copy_project(folder)
+    change(folder / "benchmark/data/glyphs.yaml", TINY | TRAINING | TUNING)
+    dvc = [sys.executable, "-m", "dvc"]
+    cell = [*dvc, "--cd", "benchmark", "repro", "test_tasks@protonet-glyphs-0"]
+    first = ask(*cell, where=folder)
+    assert "Running stage 'tasks@protonet-glyphs-0'" in first
+    assert (folder / "benchmark/results/glyphs/seed0/protonet.parquet").is_file()
+    seconds = json.loads((folder / "benchmark/results/glyphs/seed0/protonet.json").read_text())["seconds"]
+    assert seconds > 0
+    assert ran_again(ask(*cell, where=folder)) == ["code"]
+    (folder / "mela/methods/frn.py").write_text("METHOD = 'another method has changed'\n")
+    assert ran_again(ask(*cell, where=folder)) == ["code"]
+    assert "benchmark" not in ask(*dvc, "stage", "list", where=folder)
+    known = ask("git", "status", "--short", "--ignored=no", "--untracked-files=all", where=folder).splitlines()
+    assert not [line for line in known if "runs/" in line]
+
+
+def test_the_code_of_each_script_and_method_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mela", "stages", "benchmark"):
+        ignored = shutil.ignore_patterns("__pycache__", "runs", "results", ".dvc")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    monkeypatch.chdir(tmp_path)
+    folder = Path("benchmark/runs/code")
+
+    def written() -> dict[str, bytes]:
+        stage_of_code.main(benchmark=True)
+        return {path.relative_to(folder).with_suffix("").as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
+
+    before = written()
+    for name in ("ridge", "mixing"):
+        path = Path(f"mela/learners/{name}.py")
+        tree = ast.parse(path.read_text())
+        for statement in tree.body:
+            if isinstance(statement, ast.FunctionDef):
+                statement.body.append(ast.Pass())
+        path.write_text(ast.unparse(tree))
+    Path("mela/errors.py").write_text(Path("mela/errors.py").read_text() + "# a comment\n")
+    Path("mela/methods/leo.py").unlink()
+    after = written()
+    assert set(before) - set(after) == {"methods/leo"}
+    of_ridge = {"embed", "methods/r2d2", "methods/metaoptnet_ridge"}
+    of_mixing = {"methods/mixup", "methods/s2m2"}
+    assert {name for name in after if before[name] != after[name]} >= of_ridge | of_mixing
+    assert not {name for name in after if before[name] != after[name]} & {
+        "train_on_tasks",
+        "train_on_labels",
+        "methods/maml",
+        "label",
+    }
+
+
+def test_no_cell_of_another_schema(tmp_path: Path) -> None:
+    path = tmp_path / "glyphs/seed0/initial.parquet"
+    rows = pd.DataFrame({"image_id": [1], "label": [2]})
+    store.write_table(path, rows, schemas.LABELS, stage="test", params={})
+    with pytest.raises(MelaError, match=r"initial.parquet: expected columns \(task_id: int64, setting"):
+        read_results(tmp_path, "glyphs")

@@ -1,0 +1,252 @@
+"""docs/methods.md followed for tasks of one's own: the benchmark on them under real DVC, and its table."""
+
+import ast
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from ruamel.yaml import YAML
+
+from benchmark.outdated import LEGEND, MARK, read_outdated
+from benchmark.places import MODEL
+from benchmark.report import tables
+from mela.errors import MelaError
+from mela.params import LabelerParams, MethodsParams, RatesParams, TaskParams, TuningParams
+from mela.training.learner_files import load_learned
+from studies.clones import for_clone
+from tests.helpers.copies import ask, copy_project
+from tests.helpers.docs import BENCHMARK, apply, blocks
+from tests.helpers.matrix import write_matrix
+from tests.helpers.people import draw
+from tests.helpers.project import ROOT, change
+
+PAGE = "docs/methods.md"
+DATA = Path("benchmark/data/mine.yaml")
+SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretrain.milestones": [], "model.width": 4}
+SHORT |= {"methods.epochs": 1, "methods.milestones": [], "tuning.epochs": 1, "tuning.milestones": []}
+SHORT |= {"data.size": 16, "runtime.device": "cpu"}
+# what DVC is asked for in place of all systems
+CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"]
+TRAIN = {"embed", "tasks", "labels", "tuned", "distill", "unlabeled"}
+DVC = [sys.executable, "-m", "dvc", "--cd", "benchmark"]
+
+
+def run(command: str, folder: Path) -> str:
+    name, *rest = shlex.split(command)
+    return ask(sys.executable, "-m", name, *rest, where=folder)
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project that has done what the page says, with trainings of an epoch."""
+    folder = tmp_path_factory.mktemp("mine") / "project"
+    copy_project(folder)
+    rng = np.random.default_rng(0)
+    for person in range(40):
+        for label, kind in enumerate(rng.permutation(6)[:3].tolist()):
+            for drawing in range(4):
+                draw(kind, folder / f"data/raw/mine/person{person}/pile {label}/{drawing}.png", rng)
+    assert "mine.yaml is made for this data; `make benchmark` runs it" in run(BENCHMARK[0], folder)
+    methods, tuning = MethodsParams.read(folder / DATA), TuningParams.read(folder / DATA)
+    assert methods.tasks_per_epoch == tuning.tasks_per_epoch == 23
+    assert methods.epochs == pytest.approx(3 * tuning.epochs, abs=2)
+    assert TaskParams.read(folder / DATA).shots == 2
+    assert set(RatesParams.read(folder / DATA).by_name.values()) == {None}, "none that was chosen on other data"
+    change(folder / DATA, SHORT)
+    (diff,) = (block for block in blocks(PAGE) if block.language == "diff" and "mine" in block.content)
+    apply(diff.content, folder)
+    ask(*DVC, "repro", *CELLS, where=folder)
+    return folder
+
+
+def test_what_a_method_has_learned_is_for_use(mine: Path) -> None:
+    rng = np.random.default_rng(7)
+    for kind, label in enumerate(["cups", "keys", "pens"]):
+        for drawing in range(2):
+            draw(kind, mine / f"data/raw/new/examples/{label}/{drawing}.png", rng)
+        draw(kind, mine / f"data/raw/new/images/{kind}.png", rng)
+    for command in BENCHMARK[2:]:
+        told = run(command, mine)
+    assert "predictions.csv: 3 images, by the rule of feat" in told
+    table = pd.read_csv(mine / "predictions.csv")
+    assert table.columns.tolist() == ["path", "label", "probability", "p_cups", "p_keys", "p_pens"]
+    model = mine / "benchmark/runs/mine/seed0/merged-rfs-feat/model.safetensors"
+    assert load_learned(model, torch.device("cpu")).method == "feat"
+
+
+def test_nothing_asks_for_true_classes(mine: Path) -> None:
+    names = [line.split()[0] for line in ask(*DVC, "stage", "list", "--name-only", where=mine).splitlines()]
+    assert "labels@rfs-merged-mine-0" in names
+    assert [name for name in names if "oracle" in name] == [
+        "label_oracle@mine-0",
+        "label_oracle@mine-1",
+        "label_oracle@mine-2",
+    ]
+
+
+def test_the_table_has_the_shots_that_there_are(mine: Path) -> None:
+    told = ask(sys.executable, "-m", "benchmark.report.tables", where=mine)
+    assert "2 systems on mine" in told
+    page = (mine / "docs/systems.md").read_text(encoding="utf-8")
+    assert "| system | 1-shot | 2-shot | 1-shot - merged | 2-shot - merged | tasks | seeds | training |" in page
+    assert re.search(
+        r"\| ProtoNet \| [\d.]+ ± [\d.]+ \| [\d.]+ ± [\d.]+ \| [+-][\d.]+ ± [\d.]+ \| [+-].* \| 9 \| 1 \|", page
+    )
+    assert "| MeLa (merged) + FEAT | not measured | not measured |  |  |  |  |  |" in page
+    assert "true labels" not in page
+    assert re.search(r"\| mine \| MeLa \(merged\) \| 0 \| \d+ \| - \| - \| - \| - \| - \|\n", page), (
+        "labels, without any truth"
+    )
+    assert re.search(
+        r"\n\|  \| mine \|\n(.*\n)+\| MeLa \(merged\) - ProtoNet \| [+-][\d.]+.±.[\d.]+ / .* \(1\) \|\n", page
+    )
+    assert "on the same features, 1-shot / 2-shot, means" in page
+
+
+def cloned(folder: Path, target: Path) -> None:
+    """A copy with what Git would know, and the raw images: nothing that was trained or packed."""
+    ignored = shutil.ignore_patterns("runs", "cache", "tmp", "__pycache__")
+    shutil.copytree(folder, target, ignore=ignored)
+    shutil.copy(ROOT / "Makefile", target)
+    assert not list(target.rglob("*.safetensors"))
+
+
+def cells_due(folder: Path, *options: str) -> set[str]:
+    return set(ask(sys.executable, "-m", "benchmark.due", *options, where=folder).split())
+
+
+def touch(path: Path, name: str) -> None:
+    """Add a statement to a definition."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (found,) = (one for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef) and one.name == name)
+    found.body.append(ast.Pass())
+    path.write_text(ast.unparse(tree), encoding="utf-8")
+
+
+def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "clone"
+    cloned(mine, folder)
+    measured = set(CELLS)
+    others = cells_due(folder)
+    assert not measured & others
+    assert {"test_tasks@protonet-mine-1", "test_tasks@frn-mine-0", "test_initial@mine-0"} <= others
+    method = folder / "mela/methods/protonet.py"
+    text = method.read_text(encoding="utf-8")
+    method.write_text(f"{text}# a comment\n", encoding="utf-8")
+    assert cells_due(folder) == others
+    touch(method, "ProtoNet")
+    assert cells_due(folder, "--mark") - others == {"test_tasks@protonet-mine-0"}
+    assert read_outdated(folder / "benchmark/results") == {("mine", "protonet")}
+    ask(sys.executable, "-m", "benchmark.report.tables", where=folder)
+    page = (folder / "docs/systems.md").read_text(encoding="utf-8")
+    assert f"\n| ProtoNet {MARK} | " in page
+    assert re.search(rf"\| MeLa \(merged\) - ProtoNet \| [^|]*{MARK} \|\n", page)
+    assert f"\n{LEGEND}" in page
+    method.write_text(text, encoding="utf-8")
+    assert cells_due(folder, "--mark") == others
+    ask(sys.executable, "-m", "benchmark.report.tables", where=folder)
+    assert MARK not in (folder / "docs/systems.md").read_text(encoding="utf-8")
+    change(folder / DATA, {"rates.protonet": 0.001})
+    assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}, "a rate is that of one method"
+    change(folder / DATA, {"rates.protonet": None, "rates.feat": 0.0001})
+    assert cells_due(folder) == others
+    change(folder / DATA, {"rates.feat": None})
+    touch(folder / "mela/labeling/labeler.py", "LearnLabeler")
+    assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"}
+    shutil.copy(mine / "mela/labeling/labeler.py", folder / "mela/labeling/labeler.py")
+    change(folder / DATA, {"pretrain.epochs": 2})
+    assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0"}
+    change(folder / DATA, {"pretrain.epochs": 1, "labeler.q": 3.0})
+    assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"}
+    change(folder / DATA, {"labeler.q": LabelerParams.read(mine / DATA).q})
+    assert cells_due(folder) == others
+    touch(folder / "mela/learners/base.py", "Learner")
+    assert cells_due(folder) - others >= {"test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0"}
+    shutil.copy(mine / "mela/learners/base.py", folder / "mela/learners/base.py")
+    result = folder / "benchmark/results/mine/seed0/protonet.parquet"
+    for spoil in (lambda: result.write_bytes(result.read_bytes()[:-1]), result.unlink):
+        spoil()
+        assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
+
+
+def test_what_is_due_by_the_lock(mine: Path, tmp_path: Path) -> None:
+    """Where models are missing it alone tells whether a cell was measured with the one that there was."""
+    folder = tmp_path / "clone"
+    cloned(mine, folder)
+    others = cells_due(folder)
+    lock = folder / "benchmark/dvc.lock"
+    locked = lock.read_text(encoding="utf-8")
+    made = YAML(typ="safe").load(locked)["stages"]["tasks@protonet-mine-0"]["outs"]
+    model = next(out["md5"] for out in made if out["path"].endswith(MODEL))
+    before, after = locked.split("  tasks@protonet-mine-0:")
+    lock.write_text(f"{before}  tasks@protonet-mine-0:{after.replace(model, 'a' * 32, 1)}", encoding="utf-8")
+    assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
+    lock.write_text(f"<<<<<<< ours\n{locked}", encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmark.due"],
+        cwd=folder,
+        env=for_clone(PYTHONPATH=str(folder)),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: benchmark: expected dvc.yaml and dvc.lock that DVC can read, got ")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_clone_trains_what_is_due_alone(mine: Path, tmp_path: Path) -> None:
+    """`make benchmark` where one method is new and the models of the others are not there."""
+    folder = tmp_path / "clone"
+    cloned(mine, folder)
+    write_matrix(folder / "benchmark", data=["mine"], labels=["merged"], task_methods=["protonet", "matchingnet"])
+    make = ["make", "-o", "setup", "benchmark"]
+    said = ask(*make, where=folder)
+    ran = set(re.findall(r"Running stage '(\S+)'", said))
+    assert {name.split("@")[0] for name in ran} & TRAIN == {"embed", "tasks"}, "the initial embedding is measured too"
+    assert "tasks@matchingnet-mine-0" in ran
+    assert "tasks@protonet-mine-0" not in ran
+    assert "tables: docs/systems.md, 4 systems on mine" in said
+    again = ask(*make, where=folder)
+    assert "Running stage" not in again
+    assert "tables: docs/systems.md, 4 systems on mine" in again
+    failing = folder / "mela/methods/matchingnet.py"
+    failing.write_text(failing.read_text(encoding="utf-8").replace("self.scale", "self.scales"), encoding="utf-8")
+    ended = subprocess.run(
+        make,
+        cwd=folder,
+        env=for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(folder)),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode != 0
+    assert "tables: docs/systems.md, 4 systems on mine" in ended.stdout, "they have what was measured before"
+
+
+def test_images_that_have_changed(mine: Path) -> None:
+    """DVC takes the packed images for those of before until it is told otherwise."""
+    draw(5, mine / "data/raw/mine/person3/pile 1/0.png", np.random.default_rng(9))
+    said = ask(*DVC, "repro", *CELLS, where=mine)
+    assert re.findall(r"Running stage '(\S+)'", said) == ["code"]
+    packed = (mine / "benchmark/runs/mine/images.npy").read_bytes()
+    run(BENCHMARK[1], mine)
+    assert (mine / "benchmark/runs/mine/images.npy").read_bytes() != packed
+    assert "tasks@protonet-mine-0" in ask(*DVC, "status", *CELLS, where=mine)
+
+
+def test_nothing_is_measured_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_matrix(Path("benchmark"), data=["mine"])
+    with pytest.raises(
+        MelaError, match=r"benchmark/results: expected accuracies of some system on mine, found none; run"
+    ):
+        tables.main(page=Path("systems.md"))
+    assert not Path("systems.md").exists()

@@ -1,0 +1,447 @@
+"""`mela label`: the labels of the pipeline and of the estimator, for tables that anybody wrote."""
+
+import io
+import re
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mela.cli import main as cli
+from mela.io import schemas, store
+from mela.labeling.labeler import LearnLabeler
+from mela.params import PARAMS
+from stages.common import paths
+from tests.helpers.project import change, run_stages
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def mela(*arguments: object) -> Done:
+    """Run the command in this process, which has torch and scikit-learn loaded."""
+    said, told = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(told):
+        patch.setattr(sys, "argv", ["mela", "label", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    code = ended.value.code
+    assert isinstance(code, int)
+    return Done(code, said.getvalue(), told.getvalue())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Forty tasks, each with three of six classes, five images each; as arrays, as tables, and as text."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    centers = rng.normal(size=(6, 4)) * 4
+    truth = np.concatenate([rng.permutation(6)[:3] for _ in range(40)]).repeat(5)
+    features = centers[truth] + rng.normal(size=(600, 4))
+    tasks = pd.DataFrame(
+        {
+            "task_id": np.arange(40).repeat(15),
+            "image_id": np.arange(600),
+            "local_label": np.tile([0, 1, 2], 40).repeat(5),
+        }
+    )
+    np.save("truth.npy", truth)
+    np.save("features.npy", features)
+    pd.DataFrame({"image_id": np.arange(600), "feature": list(features)}).to_parquet("features.parquet")
+    tasks.to_csv("tasks.csv", index=False)
+    tasks.to_parquet("tasks.parquet")
+    return tmp_path
+
+
+def expected_labels() -> np.ndarray:
+    tasks = pd.read_parquet("tasks.parquet")
+    return LearnLabeler().fit(np.load("features.npy"), tasks["local_label"], tasks["task_id"]).labels_
+
+
+def same_partition(one: Any, other: Any) -> bool:
+    pairs = set(zip(list(one), list(other), strict=True))
+    return len(pairs) == len(set(one)) == len(set(other))
+
+
+def test_it_gives_the_estimators_labels(folder: Path) -> None:
+    done = mela("features.parquet", "tasks.csv", "--out", "found.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(
+        r"found\.csv: 600 images, 6 clusters\n"
+        r"found_tasks\.csv: 120 local labels, 100\.0% of tasks clustered\n"
+        r"pair precision: (100\.0|9\d\.\d)% ± \d\.\d \(standard error\), judged by the tasks alone\n",
+        done.stdout,
+    ), done.stdout
+    labels, clusters = pd.read_csv("found.csv"), pd.read_csv("found_tasks.csv")
+    assert list(labels.columns) == ["image_id", "label"]
+    assert list(clusters.columns) == ["task_id", "local_label", "cluster"]
+    assert labels["image_id"].tolist() == list(range(600))
+    assert same_partition(labels["label"], expected_labels())
+    assert same_partition(labels["label"], np.load("truth.npy"))
+    whole = pd.read_csv("tasks.csv").merge(clusters, on=["task_id", "local_label"])
+    assert (whole["cluster"] == labels["label"]).all()
+
+
+def test_tasks_of_one_label_are_labelled_and_counted(folder: Path) -> None:
+    rows = pd.read_csv("tasks.csv")
+    # of task 2 one label stays, of task 5 one image
+    rows = rows[(rows["task_id"] != 2) | (rows["local_label"] == 1)]
+    rows = rows[(rows["task_id"] != 5) | (rows.index == rows.index[rows["task_id"] == 5][0])]
+    rows.to_csv("tasks.csv", index=False)
+    done = mela("features.parquet", "tasks.csv", "--out", "found.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 of 40 tasks have a single class; they are labelled, but do not tell which classes differ" in done.stdout
+    labels = pd.read_csv("found.csv")
+    assert labels["image_id"].tolist() == rows["image_id"].tolist()
+    assert same_partition(labels["label"], np.load("truth.npy")[rows["image_id"]])
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 10**21])
+def test_a_seed_out_of_range(folder: Path, seed: int) -> None:
+    done = mela("features.npy", "tasks.csv", "--seed", seed)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: --seed: expected an integer from 0 to {2**32 - 1}, got {seed}; give another\n"
+    assert not list(folder.glob("labels*"))
+
+
+@pytest.mark.parametrize("name", ["", "/"])
+def test_a_folder_in_place_of_a_name(folder: Path, name: str) -> None:
+    done = mela("features.npy", "tasks.csv", "--out", name)
+    assert done.returncode == 1
+    assert re.fullmatch(r"error: .*: expected a name that ends in .parquet or .csv; give another\n", done.stderr)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--q", 5), ("--n-clusters", 100)])
+def test_what_has_no_effect_is_said(folder: Path, option: str, value: int) -> None:
+    line = f"{option} has no effect, since task classes are merged; it is for --no-merge\n"
+    plain = mela("features.npy", "tasks.csv", "--out", "a.csv")
+    done = mela("features.npy", "tasks.csv", "--out", "b.csv", option, value)
+    assert done.stdout == line + plain.stdout.replace("a.csv", "b.csv").replace("a_tasks", "b_tasks")
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    pruned = mela("features.npy", "tasks.csv", "--no-merge", "--n-clusters", 20, "--q", 5)
+    assert pruned.returncode == 0
+    assert "has no effect" not in plain.stdout + pruned.stdout
+
+
+def wide() -> None:
+    columns = {f"f{i}": column for i, column in enumerate(np.load("features.npy").T)}
+    pd.DataFrame({"f_note": "x", "image_id": np.arange(600), **columns}).to_parquet("other.parquet")
+
+
+def fixed(kind: pa.DataType) -> Callable[[], None]:
+    def write() -> None:
+        values = np.load("features.npy")
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), 4).cast(pa.list_(kind, 4))
+        pq.write_table(pa.table({"feature": lists, "image_id": np.arange(600)}), "other.parquet", row_group_size=100)
+
+    return write
+
+
+def shuffled() -> None:
+    pd.read_parquet("features.parquet").sample(frac=1, random_state=0).to_parquet("other.parquet")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [wide, fixed(pa.float32()), fixed(pa.float64()), shuffled],
+    ids=["columns", "float32", "float64", "other order"],
+)
+def test_all_forms_of_features_give_the_same(folder: Path, write: Callable[[], None]) -> None:
+    write()
+    for features, tasks, out in [("features.npy", "tasks.csv", "a"), ("other.parquet", "tasks.parquet", "b")]:
+        done = mela(features, tasks, "--out", f"{out}.csv")
+        assert done.returncode == 0, done.stderr
+    pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv").sort_values("image_id", ignore_index=True))
+    assert Path("a_tasks.csv").read_bytes() == Path("b_tasks.csv").read_bytes()
+
+
+def test_ids_and_labels_keep_their_kind(folder: Path) -> None:
+    features, tasks = pd.read_parquet("features.parquet"), pd.read_parquet("tasks.parquet")
+    features["image_id"] = [f"img/{number:03}.png" for number in features["image_id"]]
+    features.to_parquet("features.parquet")
+    tasks["image_id"] = features["image_id"]
+    tasks["task_id"] = pd.Categorical([f"anna {number}" for number in tasks["task_id"]])
+    tasks.assign(note=1.5).to_parquet("tasks.parquet")
+    done = mela("features.parquet", "tasks.parquet", "--out", "x.parquet", "--tasks-out", "sub/y.csv")
+    assert done.returncode == 0, done.stderr
+    labels = pd.read_parquet("x.parquet")
+    assert sorted(labels["image_id"]) == sorted(features["image_id"])
+    assert labels["label"].dtype == np.int64
+    clusters = pd.read_csv("sub/y.csv")
+    assert set(clusters["task_id"]) == set(tasks["task_id"])
+    assert clusters["local_label"].dtype == np.int64
+
+
+def test_no_name_is_a_formula(folder: Path) -> None:
+    tasks = pd.read_parquet("tasks.parquet")
+    tasks["task_id"] = [f"=person({number})" for number in tasks["task_id"]]
+    tasks["local_label"] = [f"@label\r{number}" for number in tasks["local_label"]]
+    tasks.to_parquet("tasks.parquet")
+    done = mela("features.npy", "tasks.parquet", "--out", "x.csv")
+    assert done.returncode == 0, done.stderr
+    clusters = pd.read_csv("x_tasks.csv")
+    assert clusters["task_id"].str.startswith("'=person(").all()
+    assert set(clusters["local_label"]) == {f"'@label\r{number}" for number in range(3)}
+    assert clusters["cluster"].dtype == np.int64
+    mela("features.npy", "tasks.parquet", "--out", "x.parquet")
+    assert pd.read_parquet("x_tasks.parquet")["task_id"].str.startswith("=person(").all()
+
+
+def test_text_and_integers_are_matched_as_text(folder: Path) -> None:
+    """Such as ids that are integers to csv and text to whoever wrote the features."""
+    features = pd.read_parquet("features.parquet")
+    features.assign(image_id=features["image_id"].astype(str)).to_parquet("features.parquet")
+    done = mela("features.parquet", "tasks.csv")
+    assert done.returncode == 0, done.stderr
+    assert pd.read_parquet("labels.parquet")["image_id"].tolist() == [str(number) for number in range(600)]
+
+
+def test_leading_zeros_are_text(folder: Path) -> None:
+    tasks = pd.read_csv("tasks.csv")
+    tasks.assign(local_label=tasks["local_label"].map("0{}".format)).to_csv("tasks.csv", index=False)
+    assert mela("features.npy", "tasks.csv").returncode == 0
+    assert set(pd.read_parquet("labels_tasks.parquet")["local_label"]) == {"00", "01", "02"}
+
+
+def test_tasks_that_collide_have_no_cluster(folder: Path) -> None:
+    """A task of two labels with images of one class: one nearest centroid."""
+    rows = pd.read_csv("tasks.csv")
+    seen = np.flatnonzero(np.load("truth.npy") == 0)[:10]
+    extra = pd.DataFrame({"task_id": 99, "image_id": seen, "local_label": [0] * 5 + [1] * 5})
+    pd.concat([rows, extra]).to_csv("tasks.csv", index=False)
+    done = mela("features.npy", "tasks.csv", "--no-merge", "--n-clusters", 12, "--q", 2.5, "--seed", 1)
+    assert done.returncode == 0, done.stderr
+    clusters = pd.read_parquet("labels_tasks.parquet")
+    assert clusters.dtypes["cluster"] == "int64" or clusters["cluster"].isna().any()
+    assert clusters.loc[clusters["task_id"] == 99, "cluster"].isna().all()
+    assert "% of tasks clustered" in done.stdout
+
+
+@pytest.mark.parametrize("merge", [True, False])
+def test_it_gives_what_the_stage_gives(merge: bool, copied: Path) -> None:
+    change(PARAMS, {"labeler.merge": merge})
+    run_stages("label")
+    options = ["--merge" if merge else "--no-merge", "--n-clusters", 120, "--q", 6.5]
+    done = mela(paths.FEATURES, paths.TRAIN, *options, "--out", "own.parquet")
+    assert done.returncode == 0, done.stderr
+    pd.testing.assert_frame_equal(
+        pd.read_parquet("own.parquet"), store.read_table(paths.MELA_LABELS, schemas.LABELS), check_dtype=False
+    )
+    stage = store.read_table(paths.ASSIGNMENTS, schemas.ASSIGNMENTS)
+    stage["cluster"] = stage["cluster"].astype("Int64").mask(~stage.pop("clustered"))
+    pd.testing.assert_frame_equal(
+        pd.read_parquet("own_tasks.parquet").astype({"cluster": "Int64"}), stage, check_dtype=False
+    )
+
+
+def features(**columns: Any) -> Callable[[], object]:
+    def spoil() -> None:
+        table = pd.read_parquet("features.parquet")
+        pd.DataFrame({name: table[name] for name in table} | columns).to_parquet("features.parquet")
+
+    return spoil
+
+
+def values(row: int, value: Any) -> Callable[[], object]:
+    def spoil() -> None:
+        table = pd.read_parquet("features.parquet")
+        table.at[row, "feature"] = value
+        table.to_parquet("features.parquet")
+
+    return spoil
+
+
+def cells(change_rows: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[], object]:
+    return lambda: change_rows(pd.read_csv("tasks.csv", dtype=object)).to_csv("tasks.csv", index=False)
+
+
+def cell(row: int, column: str, value: Any) -> Callable[[], object]:
+    return cells(lambda rows: rows.assign(**{column: rows[column].where(rows.index != row, value)}))
+
+
+CASES: dict[str, tuple[Callable[[], object], list[str], str]] = {
+    "no features": (
+        lambda: Path("features.parquet").unlink(),
+        [],
+        "features.parquet: expected a Parquet file, got .*; write it again",
+    ),
+    "another file": (
+        lambda: None,
+        ["tasks.csv"],
+        "tasks.csv: expected features in a file .parquet or .npy, got '.csv'.*",
+    ),
+    "no column of features": (
+        lambda: pd.DataFrame({"image_id": [1]}).to_parquet("features.parquet"),
+        [],
+        "features.parquet: expected the column 'feature', a list of numbers, or columns 'f0', 'f1' and so on, got "
+        "'image_id'; name them so",
+    ),
+    "no image ids": (
+        lambda: pd.DataFrame({"f0": [1.0]}).to_parquet("features.parquet"),
+        [],
+        "features.parquet: expected the column 'image_id', got 'f0'; add the column",
+    ),
+    "no rows": (
+        lambda: pd.DataFrame({"image_id": np.empty(0, dtype=int), "f0": np.empty(0)}).to_parquet("features.parquet"),
+        [],
+        "features.parquet: expected features of some images, got none; add rows",
+    ),
+    "infinity": (
+        values(7, [1.0, float("inf"), 0.0, 0.0]),
+        [],
+        r"features.parquet, row 8 \(image 7\): expected finite features, got NaN or infinity; correct it "
+        r"\(1 of 600 rows are like this\)",
+    ),
+    "NaN, which pandas writes as nothing": (
+        values(7, [1.0, float("nan"), 0.0, 0.0]),
+        [],
+        "features.parquet, row 8: expected a number in the column 'feature', got none or NaN; fill it",
+    ),
+    "a row without features": (
+        values(7, None),
+        [],
+        "features.parquet, row 8: expected 4 features as in row 1, got no list; give all images as many",
+    ),
+    "a shorter row": (
+        values(7, [1.0]),
+        [],
+        "features.parquet, row 8: expected 4 features as in row 1, got 1; give all images as many",
+    ),
+    "words for features": (
+        features(feature=[["a"]] * 600),
+        [],
+        "features.parquet: expected numbers in the column 'feature', got .*string; convert the column",
+    ),
+    "numbers for lists": (
+        features(feature=1.5),
+        [],
+        "features.parquet: expected lists of numbers in the column 'feature', got double; convert the column",
+    ),
+    "an image twice": (
+        features(image_id=[0, 1, 2, 1, *range(4, 600)]),
+        [],
+        "features.parquet, row 4: expected every image once, got 1 again; remove a row",
+    ),
+    "fractions for ids": (
+        features(image_id=0.5),
+        [],
+        "features.parquet, row 1: expected text or integers as image_id, got double; convert the column",
+    ),
+    "an array of three axes": (
+        lambda: np.save("features.npy", np.zeros((2, 3, 4))),
+        ["features.npy"],
+        r"features.npy: expected features \(images, dimensions\) of numbers, got shape \(2, 3, 4\) of float64; .*",
+    ),
+    "an array with NaN": (
+        lambda: np.save("features.npy", np.where(np.arange(600)[:, None] == 3, np.nan, np.load("features.npy"))),
+        ["features.npy"],
+        r"features.npy, row 3, the first being row 0: expected finite features, got NaN or infinity; correct it \(1 .*",
+    ),
+    "a pickle": (
+        lambda: np.save("features.npy", np.array([{}], dtype=object), allow_pickle=True),
+        ["features.npy"],
+        r"features.npy: expected an array of features \(.npy\), got .*; save it again",
+    ),
+    "no column of tasks": (
+        cells(lambda rows: rows.drop(columns="task_id")),
+        [],
+        "tasks.csv: expected the column 'task_id', got 'image_id', 'local_label'; add the column",
+    ),
+    "an empty table": (
+        cells(lambda rows: rows[:0]),
+        [],
+        "tasks.csv: expected one row per task and image, got an empty table; add rows",
+    ),
+    "an empty cell": (
+        cell(3, "local_label", ""),
+        [],
+        "tasks.csv, line 5: expected a local_label, got none; fill it or remove the row",
+    ),
+    "an image without features": (
+        cell(3, "image_id", "1003"),
+        [],
+        r"tasks.csv, line 5: expected an image with features in features.parquet, got 1003 \(1 images .*",
+    ),
+    "an image with two labels": (
+        cell(7, "image_id", "0"),
+        [],
+        "tasks.csv, line 9: expected image 0 once in task 0, got the local labels 0, 1; remove one of the rows",
+    ),
+    "an image twice in a task": (
+        cell(3, "image_id", "0"),
+        [],
+        "tasks.csv, line 5: expected image 0 once in task 0, got it again; remove one of the rows",
+    ),
+    "another ending": (
+        lambda: None,
+        ["features.npy", "tasks.csv", "--out", "x.txt"],
+        "x.txt: expected a name that ends in .parquet or .csv; give another",
+    ),
+    "one file for both": (
+        lambda: None,
+        ["features.npy", "tasks.csv", "--out", "x.csv", "--tasks-out", "x.csv"],
+        "x.csv: expected two files, got one name for --out and --tasks-out; give another",
+    ),
+    "the tasks": (
+        lambda: None,
+        ["features.npy", "tasks.csv", "--out", "../{here}/tasks.csv"],
+        r"--out: \S+/tasks.csv is the file tasks.csv, which this command reads; give another name",
+    ),
+    "a link to the tasks": (
+        lambda: Path("link.csv").symlink_to("tasks.csv"),
+        ["features.npy", "tasks.csv", "--out", "link.csv"],
+        "--out: link.csv is the file tasks.csv, which this command reads; give another name",
+    ),
+    "the features": (
+        lambda: None,
+        ["features.parquet", "tasks.csv", "--out", "x.csv", "--tasks-out", "features.parquet"],
+        "--tasks-out: features.parquet is the file features.parquet, which this command reads; give another name",
+    ),
+    "tasks by the usual name of the second file": (
+        lambda: Path("tasks.csv").rename("labels_tasks.csv"),
+        ["features.npy", "labels_tasks.csv", "--out", "labels.csv"],
+        "--tasks-out: labels_tasks.csv is the file labels_tasks.csv, which this command reads; give another name",
+    ),
+    "more clusters than local labels": (
+        lambda: None,
+        ["features.npy", "tasks.csv", "--no-merge"],
+        "--n-clusters: expected at most 120, the number of task classes, got 300 by default; give a smaller "
+        "--n-clusters, above the number of classes that you expect",
+    ),
+    "more clusters than local labels, as asked for": (
+        lambda: None,
+        ["features.npy", "tasks.csv", "--no-merge", "--n-clusters", "121"],
+        "--n-clusters: expected at most 120, the number of task classes, got 121; give a smaller --n-clusters, above "
+        "the number of classes that you expect",
+    ),
+    "a negative q": (
+        lambda: None,
+        ["features.npy", "tasks.csv", "--no-merge", "--n-clusters", "20", "--q", "-1"],
+        "--q: expected a finite number of at least 0, got -1.0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_bad_ends_in_one_line(name: str, folder: Path) -> None:
+    spoil, arguments, message = CASES[name]
+    spoil()
+    before = sorted(Path().iterdir())
+    arguments = [argument.format(here=folder.name) for argument in arguments] or ["features.parquet"]
+    done = mela(*arguments, *([] if len(arguments) > 1 else ["tasks.csv"]))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(f"error: {message}\n", done.stderr), done.stderr
+    assert sorted(Path().iterdir()) == before

@@ -1,0 +1,120 @@
+"""The command line: what it writes, and how it refuses."""
+
+import io
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from mela.cli import main as cli
+from mela.params import DataParams
+from mela.sources import benchmarks
+from tests.helpers.project import ROOT
+
+OLD = "# edited by hand\n"
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Path:
+    """A project with an edited params.yaml and three presets, the last two of them broken."""
+    presets = tmp_path / "presets"
+    presets.mkdir()
+    text = (ROOT / "presets" / "omniglot.yaml").read_text(encoding="utf-8")
+    (presets / "omniglot.yaml").write_text(text, encoding="utf-8")
+    (presets / "broken.yaml").write_text(text.replace("labeler:", "labeller:"), encoding="utf-8")
+    (presets / "syntax.yaml").write_text("labeler: [\n", encoding="utf-8")
+    (tmp_path / "params.yaml").write_text(OLD, encoding="utf-8")
+    return tmp_path
+
+
+def started(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-W", "error", "-c", "from mela.cli.main import main; main()", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def mela(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command in this process."""
+    said, told = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(told):
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["mela", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), said.getvalue(), told.getvalue())
+
+
+def test_preset_makes_a_preset_the_active_experiment(sandbox: Path) -> None:
+    done = started("preset", "omniglot", folder=sandbox)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "params.yaml is now the preset omniglot; `dvc repro` runs it in a clone of the project\n"
+    assert (sandbox / "params.yaml").read_bytes() == (ROOT / "presets" / "omniglot.yaml").read_bytes()
+    assert sorted(path.name for path in sandbox.iterdir()) == ["params.yaml", "presets"]
+
+
+def test_preset_reads_and_writes_where_it_is_told(sandbox: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new" / "other.yaml"
+    done = mela("preset", "glyphs", "--folder", str(ROOT / "presets"), "--params", str(new), folder=sandbox)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert new.read_bytes() == (ROOT / "presets" / "glyphs.yaml").read_bytes()
+    assert (sandbox / "params.yaml").read_text(encoding="utf-8") == OLD
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nope"], "preset nope: no such preset; expected one of broken, cifar_fs, "),
+        (
+            ["nope", "--folder", "presets"],
+            "preset nope: no such preset; expected one of broken, omniglot, syntax",
+        ),
+        (
+            ["omniglot", "--folder", "elsewhere"],
+            "preset omniglot: no such preset; expected one of none in elsewhere/; leave out --folder",
+        ),
+        (["broken"], "presets/broken.yaml: labeller: unknown block; expected one of augment, "),
+        (["syntax"], "presets/syntax.yaml: expected YAML, got "),
+    ],
+)
+def test_preset_refuses_in_one_line_and_leaves_the_parameters(
+    sandbox: Path, arguments: list[str], message: str
+) -> None:
+    done = mela("preset", *arguments, folder=sandbox)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.count("\n") == 1
+    assert (sandbox / "params.yaml").read_text(encoding="utf-8") == OLD
+
+
+def test_download_refuses_an_unknown_data_set_in_one_line(sandbox: Path) -> None:
+    done = mela("download", "nope", folder=sandbox)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: download nope: no such data set; expected one of omniglot, cifar100\n"
+    assert sorted(path.name for path in sandbox.iterdir()) == ["params.yaml", "presets"]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "presets"),
+    [
+        ("omniglot", "omniglot", ["omniglot", "omniglot_cpu"]),
+        ("cifar100", "cifar_fs", ["cifar_fs", "cifar_fs_short", "cifar_fs_cpu", "fc100", "fc100_short", "fc100_cpu"]),
+    ],
+)
+def test_download_goes_where_the_presets_look(
+    monkeypatch: pytest.MonkeyPatch, name: str, source: str, presets: list[str]
+) -> None:
+    calls = []
+
+    def fetch(root: Path, *, download: bool) -> list[int]:
+        calls.append((root, download))
+        return [0]
+
+    monkeypatch.setattr(benchmarks, source, fetch)
+    cli.download(name)
+    cli.download(name, Path("elsewhere"))
+    (root, _), _ = calls
+    assert calls == [(root, True), (Path("elsewhere"), True)]
+    for preset in presets:
+        assert Path(DataParams.read(ROOT / "presets" / f"{preset}.yaml").root) == root

@@ -1,0 +1,308 @@
+"""The command `mela predict`: what it prints and writes, and how it refuses."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mela import FewShotClassifier
+from mela.evaluation.temperatures import write_temperatures
+from tests.helpers.classifier import run, save, some_images, write_model
+from tests.helpers.starts import SLOW, modules_after
+
+LABELS = ("ash [grey]", "elm", "oak")
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two examples of three labels, three queries and a model in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    write_model(Path("models/final.safetensors"))
+    examples = some_images(6, 20, 18, 3)
+    for number, image in enumerate(examples):
+        save(f"support/{LABELS[number // 2]}/{number % 2}.png", image)
+    save("query/a.png", examples[0])
+    save("query/deeper/[b].png", examples[2])
+    save("query/deeper/still/c.png", examples[5])
+    Path("query/notes.txt").write_text("no image")
+    return tmp_path
+
+
+USUAL = ("--support", "support", "--query", "query", "--device", "cpu")
+
+
+@pytest.mark.usefixtures("folders")
+def test_it_writes_what_the_classifier_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, *USUAL) == 0
+    table = pd.read_csv("predictions.csv")
+    assert table.columns.tolist() == ["path", "label", "probability", *(f"p_{label}" for label in LABELS)]
+    assert table["path"].tolist() == ["query/a.png", "query/deeper/[b].png", "query/deeper/still/c.png"]
+    support = [f"support/{label}/{number}.png" for label in LABELS for number in range(2)]
+    classifier = FewShotClassifier.load("models/final.safetensors", "cpu").fit(support, np.repeat(LABELS, 2))
+    expected = classifier.predict_proba(table["path"].tolist())
+    np.testing.assert_allclose(table.iloc[:, 3:], expected, rtol=1e-5)
+    np.testing.assert_allclose(table["probability"], expected.max(axis=1), rtol=1e-5)
+    assert table["label"].tolist() == classifier.predict(table["path"].tolist()).tolist()
+
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    for row in table.itertuples():
+        line = next(line for line in printed.out.splitlines() if str(row.path) in line)
+        assert str(row.label) in line
+        assert f"{row.probability:.3f}" in line
+    assert printed.out.endswith("predictions.csv: 3 images, by logistic regression\n")
+
+
+@pytest.mark.usefixtures("folders")
+def test_one_image_another_model_and_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_model(Path("other.safetensors"), channels=1, size=24)
+    arguments = ["--support", "support", "--query", "query/a.png", "--model", "other.safetensors", "--out", "new/p.csv"]
+    assert run(monkeypatch, *arguments) == 0
+    assert pd.read_csv("new/p.csv")["path"].tolist() == ["query/a.png"]
+    assert not Path("predictions.csv").exists()
+
+
+@pytest.mark.usefixtures("folders")
+def test_what_is_not_calibrated_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    model, temperatures = Path("models/final.safetensors"), Path("models/temperatures.json")
+
+    def said() -> str:
+        assert run(monkeypatch, *USUAL) == 0
+        return capsys.readouterr().out.splitlines()[-2]
+
+    start = "probabilities are not calibrated: "
+    assert said() == start + "no temperatures.json knows this model; copy it beside the model"
+    write_temperatures(temperatures, {model: {}}, C=1.0)
+    assert said() == start + "its run had no validation tasks to fit a temperature on"
+    write_temperatures(temperatures, {model: {"1_shot": {"temperature": 0.5}}}, C=2.0)
+    assert said() == start + "its temperatures are for C = 2, and this head has C = 1"
+    write_temperatures(temperatures, {model: {"1_shot": {"temperature": 0.5}}}, C=1.0)
+    assert said().startswith("left out: ")
+
+
+@pytest.mark.usefixtures("folders")
+def test_long_lists_are_short_in_print_and_whole_in_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, image in enumerate(some_images(30, 16, 16, 3)):
+        save(f"many/{number:02}.png", image)
+    assert run(monkeypatch, "--support", "support", "--query", "many") == 0
+    printed = capsys.readouterr().out
+    assert [number for number in range(30) if f"many/{number:02}.png" in printed] == list(range(20))
+    assert printed.endswith("predictions.csv: 30 images, 10 of them not shown, by logistic regression\n")
+    assert len(pd.read_csv("predictions.csv")) == 30
+
+
+@pytest.mark.usefixtures("folders")
+def test_no_name_is_a_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(f"support/{LABELS[0]}").rename("support/=1+1")
+    Path("query").rename("=query")
+    assert run(monkeypatch, "--support", "support", "--query", "=query", "--device", "cpu") == 0
+    table = pd.read_csv("predictions.csv")
+    assert table["path"].str.startswith("'=query/").all()
+    assert "'=1+1" in set(table["label"])
+    assert table["probability"].between(0, 1).all()
+
+
+def test_what_cannot_be_read_costs_itself_alone(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, *USUAL, "--out", "whole.csv") == 0
+    whole = pd.read_csv("whole.csv")
+    Path("query/b.png").write_text("text")
+    Path("query/z.png").symlink_to("/etc/hosts")
+    Path("query/empty").mkdir()
+    Path("query/gone.png").symlink_to("nowhere.png")
+    Path("query/.gone.png").symlink_to("nowhere.png")
+    Path("support/elm/round.png").symlink_to("round.png")
+    os.mkfifo("query/deeper/pipe.png")
+    save("support/elm/2.png", some_images(1, 20, 18, 3)[0]).write_bytes(b"text")
+    capsys.readouterr()
+    assert run(monkeypatch, *USUAL) == 0
+    table = pd.read_csv("predictions.csv")
+    assert table["path"].tolist() == ["query/a.png", "query/b.png", *whole["path"][1:]]
+    assert table.iloc[1, 1:].isna().all()
+    pd.testing.assert_frame_equal(table.drop(index=1).reset_index(drop=True), whole)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert next(line for line in printed.out.splitlines() if "query/b.png" in line).endswith("not read    │")
+    told = [line for line in printed.out.splitlines() if line.startswith("left out: ")]
+    expected = [
+        r".*: expected at least one image .* in folder 'empty', got none; .*",
+        r"image 'query/b.png': expected a readable image, got .*; replace the file",
+        r"image 'support/elm/2.png': expected a readable image, got .*; replace the file",
+        r"query/.gone.png: hidden",
+        r"query/deeper/pipe.png: .*: expected files and folders, got the named pipe \(FIFO\) 'deeper/pipe.png', .*",
+        r"query/gone.png: .*: expected a file behind the link 'gone.png', got none at 'nowhere.png'; .*",
+        r"query/notes.txt: no image .*",
+        r"query/z.png: .*: expected links that stay below this folder, .*",
+        r"support/elm/round.png: .*: expected a file behind the link 'elm/round.png', got none at 'round.png'; .*",
+        "9 in all",
+    ]
+    assert len(told) == len(expected)
+    for line, pattern in zip(told, expected, strict=True):
+        assert re.fullmatch(f"left out: {pattern}", line), line
+
+
+def test_of_many_that_are_left_out_some_are_shown(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(30):
+        Path(f"query/{number}.txt").touch()
+    assert run(monkeypatch, *USUAL) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("left out: ")]
+    assert len(told) == 21
+    assert told[-1] == "left out: 11 more"
+
+
+def only_one_label() -> None:
+    for label in LABELS[1:]:
+        shutil.rmtree(f"support/{label}")
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
+    "no support folder": (
+        lambda: shutil.rmtree("support"),
+        [],
+        "--support: expected a folder at support, got nothing; set --support to the folder of images",
+    ),
+    "a label without images": (
+        lambda: Path("support/yew").mkdir(),
+        [],
+        "HERE/support: expected at least one image (.avif .*) in folder 'yew', got "
+        "none; add images or remove the folder",
+    ),
+    "one label": (
+        only_one_label,
+        [],
+        "--support: expected the folders of two labels or more in support, got only 'ash [grey]'; add a folder with "
+        "examples of what it is not",
+    ),
+    "images in no folder": (
+        lambda: shutil.copy("query/a.png", "support"),
+        [],
+        "--support: expected support/<label>/<image>, got the image support/a.png; move it into the folder of its "
+        "label",
+    ),
+    "images in folders below": (
+        lambda: shutil.copytree("query/deeper", "support/elm/more"),
+        [],
+        "--support: expected support/<label>/<image>, got the image support/elm/more/[b].png; move it into the folder "
+        "of its label",
+    ),
+    "an example that is no image": (
+        lambda: Path("support/elm/0.png").write_text("text"),
+        ["--strict"],
+        "image 'support/elm/0.png': expected a readable image, got UnidentifiedImageError: cannot identify image file "
+        "'support/elm/0.png'; replace the file",
+    ),
+    "a query that is no image": (
+        lambda: Path("query/a.png").write_bytes(Path("query/a.png").read_bytes()[:60]),
+        ["--strict"],
+        "image 'query/a.png': expected a readable image, got .*; replace the file",
+    ),
+    "a query that leads elsewhere": (
+        lambda: Path("query/z.png").symlink_to("/etc/hosts"),
+        ["--strict"],
+        "HERE/query: expected links that stay below this folder, got 'z.png' -> .*; put a copy in its place",
+    ),
+    "a link that leads nowhere": (
+        lambda: Path("query/gone.png").symlink_to("nowhere.png"),
+        ["--strict"],
+        "HERE/query: expected a file behind the link 'gone.png', got none at 'nowhere.png'; remove the link, or put "
+        "back what it leads to",
+    ),
+    "a pipe among the examples": (
+        lambda: os.mkfifo("support/elm/pipe.png"),
+        ["--strict"],
+        "HERE/support: expected files and folders, got the named pipe (FIFO) 'elm/pipe.png', which cannot be "
+        "read; remove it",
+    ),
+    "a label of which no example can be read": (
+        lambda: [Path(f"support/elm/{number}.png").write_text("text") for number in range(2)],
+        [],
+        "--support: expected an image of 'elm' that can be read, got none; image 'support/elm/1.png': expected a "
+        "readable image, got .*; replace the file",
+    ),
+    "no query that can be read": (
+        lambda: [path.write_text("text") for path in Path("query").rglob("*.png")],
+        [],
+        "--query: expected an image that can be read, got none; image 'query/deeper/still/c.png': expected .*",
+    ),
+    "no query folder": (
+        lambda: shutil.rmtree("query"),
+        [],
+        "--query: expected a folder of images or an image at query, got nothing; correct the path",
+    ),
+    "no query images": (
+        lambda: (shutil.rmtree("query/deeper"), Path("query/a.png").unlink()),
+        [],
+        "--query: expected images in the folder query, got none; add some, or correct the path",
+    ),
+    "a query whose name is no text": (
+        lambda: None,
+        ["--query", os.fsdecode(b"\xff.png")],
+        r"--query: expected a name in UTF-8, got '\udcff.png'; rename it",
+    ),
+    "no model": (
+        lambda: Path("models/final.safetensors").unlink(),
+        [],
+        "models/final.safetensors: no such file; run `dvc repro`, or the stage that makes it, first",
+    ),
+    "no such device": (lambda: None, ["--device", "gpu"], "device: expected auto, cpu, cuda or cuda:N, got 'gpu'"),
+    "a query for the output": (
+        lambda: None,
+        ["--out", "query/a.png"],
+        "--out: query/a.png lies in query, which this command reads; write to another folder",
+    ),
+    "the one query for the output": (
+        lambda: None,
+        ["--query", "query/a.png", "--out", "query/a.png"],
+        "--out: query/a.png is the file query/a.png, which this command reads; give another name",
+    ),
+    "a folder of examples for the output": (
+        lambda: Path("link").symlink_to("support"),
+        ["--out", "link/elm/new.csv"],
+        "--out: link/elm/new.csv lies in support, which this command reads; write to another folder",
+    ),
+    "the model for the output": (
+        lambda: None,
+        ["--out", "models/final.safetensors"],
+        "--out: models/final.safetensors is the file models/final.safetensors, which this command reads; give another "
+        "name",
+    ),
+    "a folder in the way": (
+        lambda: Path("predictions.csv").mkdir(),
+        [],
+        "predictions.csv: Is a directory; move what is there away",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_refuses_in_one_line(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], case: str
+) -> None:
+    spoil, arguments, message = REFUSED[case]
+    spoil()
+    before = sorted(Path().rglob("*"))
+    assert run(monkeypatch, *USUAL, *arguments) == 1
+    said = capfd.readouterr()
+    pattern = re.escape(f"error: {message}\n".replace("HERE", str(folders))).replace(re.escape(".*"), ".*")
+    assert re.fullmatch(pattern, said.err), said.err
+    assert said.out == ""
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_the_command_line_starts_without_what_only_predictions_need() -> None:
+    imported = modules_after("import mela.cli.main")
+    assert "mela.cli.predict" in imported
+    assert not {name for name in SLOW if name in imported}

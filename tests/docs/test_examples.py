@@ -1,0 +1,110 @@
+"""Blocks of the documentation that need a finished pipeline are run after one."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from mela.cli import main as cli
+from mela.io import feature_tables, schemas, store
+from tests.helpers.docs import MELA, PYTHON, blocks
+from tests.helpers.project import ROOT
+
+
+def run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command of `mela`, in this process; it has to succeed."""
+    program, *arguments = shlex.split(command)
+    assert program == "mela"
+    monkeypatch.setattr(sys, "argv", ["mela", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code, command
+
+
+def test_using_the_model_does_what_it_says(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {}
+    printed: list[Any] = []
+    for block in blocks("docs/using-the-model.md"):
+        if block.language == "python":
+            exec(block.content, names | {"print": printed.append}, names)
+        else:
+            assert block.language == "bash"
+            run(block.content, monkeypatch)
+    score, probabilities, difference = printed
+    measured = store.read_table(copied / "results/evaluate/per_task.parquet", schemas.ACCURACIES)
+    task = measured.query("split == 'test' and model == 'mela' and setting == '5_shot' and task_id == 0")
+    assert 100 * score == pytest.approx(task["accuracy"].item())
+    assert probabilities.shape == (3, 5)
+    assert difference < 1e-4
+    written = pd.read_csv("data/raw/few/predictions.csv")
+    right = written["label"] == written["path"].map(
+        {f"data/raw/few/new/{row.image_id}.png": f"letter {row.local_label}" for row in names["task"].itertuples()}
+    )
+    assert np.mean(right) == pytest.approx(score)
+    assert sorted(path.name for path in Path("data/raw/few").glob("final.*")) == [
+        "final.onnx",
+        "final.onnx.md",
+        "final.pt2",
+        "final.pt2.md",
+    ]
+
+
+def test_python_of_other_pages_runs(copied: Path) -> None:
+    """With what it speaks of: samples of tasks, and a few images of two classes."""
+    rng = np.random.default_rng(0)
+    truth = np.concatenate([rng.permutation(6)[:3] for _ in range(40)])
+    X = (rng.normal(size=(6, 4)) * 4)[truth].repeat(5, axis=0) + rng.normal(size=(600, 4))
+    y, groups = np.tile([0, 1, 2], 40).repeat(5), np.arange(40).repeat(15)
+    images = list(np.load("data/images/images.npy")[:6])
+    given = {"X": X, "y": y, "groups": groups, "X_new": X[:15], "y_new": y[:15], "groups_new": groups[:15]}
+    given |= {"images": images, "labels": ["a", "b"] * 3, "new_images": images[:1]}
+    given |= {"people": ["anna"] * 6}
+    for page in PYTHON:
+        for block in blocks(page):
+            if block.language == "python":
+                names = dict(given)
+                exec(block.content, names)
+                assert names.keys() & {"labeler", "classifier"}, f"{page}:{block.line}"
+    assert names["labeler"].soft_labels_.shape == (600, 6)
+
+
+@pytest.fixture(scope="module")
+def with_files(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The finished folder with the files that commands speak of, as the current directory."""
+    folder = tmp_path_factory.mktemp("files") / "copy"
+    shutil.copytree(finished, folder)
+    shutil.copytree(ROOT / "presets", folder / "presets")
+    images = np.load(folder / "data/images/images.npy")
+    for number, image in enumerate(images[:48]):
+        person, label = f"data/raw/mine/person{number // 12}", f"pile {number % 12 // 4}"
+        for path in (f"{person}/{label}/{number}.png", f"examples/{number % 2}/{number}.png", "photo.png"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(image.squeeze()).save(folder / path)
+    shutil.copy(folder / "data/features.parquet", folder / "features.parquet")
+    tasks = pd.read_parquet(folder / "data/manifest/train.parquet")
+    tasks.to_csv(folder / "tasks.csv", index=False)
+    ids, features = feature_tables.read_features(folder / "data/features.parquet")
+    table = np.zeros((ids.max() + 1, features.shape[1]), dtype=np.float32)
+    table[ids] = features
+    np.save(folder / "features.npy", table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield folder
+
+
+@pytest.mark.parametrize("command", sorted(MELA))
+def test_commands_of_mela_run(command: str, with_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(command, monkeypatch)
+
+
+@pytest.mark.parametrize("command", ["mela presets glyphs", "mela preset nobody", "mela label features.npy nobody.csv"])
+def test_a_wrong_command_would_be_noticed(command: str, with_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AssertionError, match=command):
+        run(command, monkeypatch)

@@ -1,0 +1,111 @@
+"""docs/methods.md followed in a copy of the project: its method, its change of the matrix, and what it says of both."""
+
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.neighbors import KNeighborsClassifier
+
+from benchmark.matrix import Matrix
+from mela.evaluation.rules import own_rule
+from mela.methods import find_method, method_names
+from mela.training.loop import Training
+from mela.training.on_tasks import train_on_tasks
+from studies.clones import for_clone
+from tests.helpers.docs import apply, blocks, write_files
+from tests.helpers.embedding import IMAGES, WAYS, backbone, episodes, features, schedule
+from tests.helpers.project import ROOT
+
+PAGE = "docs/methods.md"
+TESTS = "tests/benchmark/test_benchmark_definition.py"
+DEFINITION = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS]
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with what the page adds."""
+    folder = tmp_path_factory.mktemp("methods") / "project"
+    for name in ("mela", "stages", "benchmark", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "runs", "cache", "tmp")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    for name in ("dvc.yaml", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    assert write_files(PAGE, folder) == ["mela/methods/nearest.py"]
+    diffs = [block.content for block in blocks(PAGE) if block.language == "diff" and "nearest" in block.content]
+    assert [apply(diff, folder) for diff in diffs] == ["params.yaml"]
+    return folder
+
+
+def test_nothing_is_missing(changed: Path) -> None:
+    environment = for_clone(PYTHONPATH=str(changed))
+    ended = subprocess.run(DEFINITION, cwd=changed, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    check = [sys.executable, "-m", "ruff", "check", "--quiet", "mela/methods"]
+    assert subprocess.run(check, cwd=changed, check=False).returncode == 0
+
+
+def test_systems_follow_from_the_lists(changed: Path) -> None:
+    """One more from nothing; in `tuned_methods` as well one for each embedding that it goes on from."""
+    before = Matrix.read(ROOT / "benchmark/params.yaml")
+    path = changed / "benchmark/both.yaml"
+    text = (changed / "benchmark/params.yaml").read_text(encoding="utf-8")
+    path.write_text(text.replace("tuned_methods: [", "tuned_methods: [nearest, "), encoding="utf-8")
+    for name, more in (("params", 1), ("both", 1 + len(before.tuned_from))):
+        command = [sys.executable, "-m", "benchmark.matrix", "--lists", f"benchmark/{name}.yaml"]
+        environment = for_clone(PYTHONPATH=str(changed))
+        ended = subprocess.run(command, cwd=changed, env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        assert f"matrix: {len(before.systems) + more} systems on glyphs, " in ended.stdout
+
+
+def test_a_method_that_is_in_no_matrix_would_be_noticed(changed: Path, tmp_path: Path) -> None:
+    shutil.copytree(changed, tmp_path / "copy")
+    shutil.copy(ROOT / "benchmark/params.yaml", tmp_path / "copy/benchmark/params.yaml")
+    command = [*DEFINITION, "-k", "every_method_is_in_the_matrix"]
+    environment = for_clone(PYTHONPATH=str(tmp_path / "copy"))
+    ended = subprocess.run(command, cwd=tmp_path / "copy", env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "nearest" in ended.stdout
+
+
+def nearest(folder: Path) -> Any:
+    spec = spec_from_file_location("nearest", folder / "mela/methods/nearest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.METHOD.build(backbone())
+
+
+def test_it_is_the_nearest_neighbour(changed: Path) -> None:
+    support, labels, query, _ = features()
+    logits = nearest(changed).logits(support, labels, query, WAYS)
+    for task in range(len(support)):
+        neighbours = KNeighborsClassifier(1).fit(support[task].numpy(), labels[task].numpy())
+        np.testing.assert_array_equal(logits[task].argmax(1), neighbours.predict(query[task].numpy()))
+    assert torch.isfinite(logits).all()
+
+
+def test_it_learns(changed: Path) -> None:
+    learner = nearest(changed)
+    training, test = episodes([([2, 2, 2], 4)] * 60), episodes([([2, 2, 2], 4)] * 90)
+    how = Training(stage="methods", schedule=schedule(3, 0.02), seed=0)
+    train_on_tasks(learner, IMAGES, training, how, tasks_per_epoch=None)
+    assert own_rule(learner, IMAGES, test, [2])["accuracy"].mean() > 60
+
+
+def test_the_page_tells_of_all_methods() -> None:
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    rows = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| `")}
+    for name in method_names():
+        method = find_method(name)
+        assert f"| {method.sees} |" in rows[f"`{name}`"]
+        assert method.source.replace(",", "").removesuffix(".")[-4:] in rows[f"`{name}`"]
+        assert method.source.split()[0].rstrip(",") in rows[f"`{name}`"]
+    assert rows.keys() == {f"`{name}`" for name in method_names()}

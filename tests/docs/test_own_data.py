@@ -1,0 +1,110 @@
+"""docs/own-data.md followed word by word under real DVC, in a fresh clone. Slow: two runs of the whole pipeline."""
+
+import csv
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from studies.clones import for_clone
+from tests.helpers.people import draw
+from tests.helpers.project import ROOT
+
+TEXT = (ROOT / "docs/own-data.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+# a file is named right before its block
+FILES = re.findall(r"`(\S+)`:\n\n```csv\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+COMMANDS = [line for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
+SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone with the data that the text speaks of."""
+    folder = tmp_path_factory.mktemp("own") / "mela"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True, env=for_clone())
+    rng = np.random.default_rng(0)
+    for number in range(40):
+        person = "anna" if number == 0 else f"person{number}"
+        for label, kind in enumerate(rng.permutation(6)[:3].tolist()):
+            for drawing in range(1, 5):
+                name = "cat" if label == 0 else f"pile {label}"
+                draw(kind, folder / f"data/raw/mine/{person}/{name}/{drawing:03}.png", rng)
+    for name, content in FILES:
+        table = folder / name
+        rows = list(csv.DictReader(content.splitlines()))
+        if "path" in rows[0]:
+            paths = [row["path"] for row in rows]
+        elif "task" in rows[0]:
+            paths = [f"{row['task']}/{label}/{i}.png" for row in rows for label in ("cup", "key") for i in range(4)]
+        else:
+            paths = [f"{row['class']}/{i}.png" for row in rows for i in range(6)]
+        for path in paths:
+            draw(int(rng.integers(6)), table.parent / path, rng)
+        table.write_text(content, encoding="utf-8")
+    return folder
+
+
+def run(command: str, folder: Path, *, succeeds: bool = True) -> str:
+    environment = for_clone(
+        OMP_NUM_THREADS="1",
+        PYTHONPATH=str(folder),
+        GIT_AUTHOR_NAME="test",
+        GIT_AUTHOR_EMAIL="test@example.org",
+        GIT_COMMITTER_NAME="test",
+        GIT_COMMITTER_EMAIL="test@example.org",
+        COLUMNS="200",
+    )
+    ended = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (ended.returncode == 0) == succeeds, f"{command}\n{ended.stdout}{ended.stderr}"
+    return ended.stdout + ended.stderr
+
+
+def test_the_text_speaks_of_commands_and_files() -> None:
+    assert len(COMMANDS) == 13
+    assert [name for name, _ in FILES] == [
+        "data/raw/mine/splits.csv",
+        "data/raw/leaves/tasks.csv",
+        "data/raw/animals/splits.csv",
+    ]
+    assert {kind for kind, _ in BLOCKS} == {"sh", "csv"}
+    assert len(BLOCKS) == 10 + len(FILES)
+
+
+def test_every_command_of_the_text_works(clone: Path) -> None:
+    said = {command: run(command, clone) for command in COMMANDS}
+    assert "data/raw/mine: taken for tasks with labels of their own" in said["mela data check data/raw/mine"]
+    assert "drawn, 2 of them pinned by splits.csv" in said["mela data check data/raw/mine"]
+    assert "data/raw/leaves: taken for tasks" in said["mela data check data/raw/leaves"]
+    assert "data/raw/animals: taken for classes" in said["mela data check data/raw/animals"]
+    assert "splits given" in said["mela data check data/raw/animals"]
+    assert "Running stage 'report'" in said["dvc repro"]
+    assert "MeLa (inferred labels)" in said["mela summary"]
+    assert "few-shot accuracy" not in said["mela summary"], "nothing was measured"
+    for name in re.findall(r"`((?:data|models)/[\w/]+\.(?:parquet|safetensors))`", TEXT):
+        assert (clone / name).is_file(), name
+    labels = pd.read_csv(clone / "labels.csv")
+    inferred = pd.read_parquet(clone / "data/labels/mela.parquet")
+    assert set(labels["image_id"]) <= set(pd.read_parquet(clone / "data/features.parquet")["image_id"])
+    assert len(labels) == len(inferred)
+    assert list(pd.read_csv(clone / "labels_tasks.csv").columns) == ["task_id", "local_label", "cluster"]
+    assert run("git branch --show-current", clone).strip() == "my-photos"
+    assert "M results/metrics.json" not in run("git status --short", clone), "figures to compare with are committed"
+    assert run("dvc status", clone).strip().endswith("up to date.")
+
+
+@pytest.mark.parametrize("command", ["mela data check data/raw/nobody", "mela data chek data/raw/mine", "mela labels"])
+def test_a_wrong_command_would_be_noticed(command: str, clone: Path) -> None:
+    with pytest.raises(AssertionError, match=re.escape(command)):
+        run(command, clone)

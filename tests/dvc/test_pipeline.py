@@ -1,0 +1,188 @@
+"""The pipeline under real DVC, on tiny data: what runs, what does not run again, and what users are shown."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.helpers.docs import DVC, NOT_RUN, blocks, commands
+from tests.helpers.dvc import AFTER_LABEL, Project, ran
+from tests.helpers.pipeline import listed
+from tests.helpers.project import ROOT, STAGE_NAMES, change, run_stages
+
+
+@pytest.fixture(scope="module")
+def project(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A clone in which a run is committed that DVC has only taken over, but for the report, which names the commit."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("mela", "stages", "presets"):
+        shutil.copytree(ROOT / name, folder / name)
+    for name in ("glyphs", "features", "weights"):
+        (folder / "data/raw" / name).mkdir(parents=True)
+        shutil.copy(ROOT / "data/raw" / name / "README.md", folder / "data/raw" / name)
+    for name in ("dvc.yaml", ".dvcignore", ".gitignore"):
+        shutil.copy(ROOT / name, folder / name)
+    project = Project(folder)
+    project.run("git", "init", "--quiet")
+    project.dvc("init", "--quiet")
+    shutil.copy(ROOT / ".dvc/config", folder / ".dvc/config")
+    shutil.copytree(ROOT / ".dvc/plots", folder / ".dvc/plots", dirs_exist_ok=True)
+    project.run("git", "add", "--all")
+    project.run("git", "commit", "--quiet", "--message", "code")
+    shutil.copytree(finished, folder, dirs_exist_ok=True)
+    assert ran(project.dvc("repro", "code")) == ["code"]
+    project.dvc("commit", "--force", *(stage for stage in STAGE_NAMES if stage != "report"))
+    assert ran(project.dvc("repro")) == ["report"]
+    project.run("git", "add", "--all")
+    project.run("git", "commit", "--quiet", "--message", "run")
+    return project
+
+
+def test_a_second_run_does_nothing(project: Project) -> None:
+    assert ran(project.dvc("repro")) == []
+    assert project.run("git", "status", "--porcelain") == ""
+    assert "up to date" in project.dvc("repro", "--allow-missing", "--dry")
+
+
+def test_a_comment_reruns_nothing(project: Project) -> None:
+    path = project.folder / "mela/errors.py"
+    path.write_text(path.read_text(encoding="utf-8") + "# a comment\n", encoding="utf-8")
+    assert ran(project.dvc("repro")) == ["code"]
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
+    assert ran(project.dvc("repro")) == []
+
+
+def test_what_is_committed_is_small(project: Project) -> None:
+    committed = project.run("git", "ls-files", "data", "models", "results").split()
+    assert {"results/metrics.json", "results/sweep.csv", "results/embed/curve.csv"} <= set(committed)
+    assert not [name for name in committed if name.endswith((".npy", ".parquet", ".safetensors", ".png"))]
+
+
+def test_the_tutorial(project: Project) -> None:
+    """docs/tutorial.md, block by block: an experiment runs what follows only, is compared, kept, and undone."""
+    # something to commit, as a first run on another machine has
+    params = project.folder / "params.yaml"
+    params.write_text(params.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+    said: dict[str, str] = {}
+    for block in blocks("docs/tutorial.md"):
+        if block.language == "python":
+            said[f"python {block.line}"] = project.run(sys.executable, "-c", block.content)
+        elif block.language == "sh":
+            for command in commands(block):
+                others = sorted(DVC) if command == "git checkout ." else []
+                for each in [*others, command]:
+                    if each not in NOT_RUN:
+                        said[each] = project.run("bash", "-c", each)
+        else:
+            assert block.language == "text"
+    assert sorted(ran(said["dvc exp run --name pruned -S labeler.merge=false"])) == sorted(AFTER_LABEL)
+    assert ran(said["dvc repro"]) == []
+    assert "clusters found" in said["mela summary"]
+    assert re.search(r"labeler\.merge\s+True\s+False", said["dvc params diff"])
+    assert re.search(r"results/metrics\.json\s+clusters", said["dvc metrics diff"])
+    assert "pruned" in said["dvc exp show --only-changed --drop '.*/.*'"]
+    compared, score = (text for command, text in said.items() if command.startswith("python"))
+    assert re.search(r"^5_shot -?\d+\.\d\d ± \d+\.\d\d$", compared, flags=re.MULTILINE)
+    assert 0 <= float(score) <= 1
+    assert len(re.findall("Queued", said["dvc queue status"])) == 2
+    plots = (project.folder / "dvc_plots/index.html").read_text(encoding="utf-8")
+    assert "clusters per pass" in plots
+    assert "odds of the merges" in plots
+    shutil.rmtree(project.folder / "dvc_plots")
+    assert project.run("git", "status", "--porcelain") == ""
+    assert "up to date" in project.dvc("status")
+
+
+def test_labels_that_stay_the_same_train_nothing_again(project: Project) -> None:
+    """Merging has no use for the number of clusters to start from."""
+    change(project.folder / "params.yaml", {"labeler.n_clusters": 121})
+    assert ran(project.dvc("repro")) == ["label", "assign", "score_labels", "report"]
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
+
+
+def test_a_failing_stage_says_why_and_keeps_what_was_there(project: Project) -> None:
+    change(project.folder / "params.yaml", {"labeler.q": -1.0})
+    output = project.dvc("repro", succeeds=False)
+    assert "error: params.yaml: labeler.q: input should be greater than or equal to 0, got -1.0" in output
+    assert "Traceback" not in output
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
+    assert ran(project.dvc("repro")) == []
+
+
+def names_of_experiments(project: Project) -> set[str]:
+    """Those that have ended well, by what DVC keeps in Git."""
+    names = project.run("git", "for-each-ref", "--format", "%(refname)", "refs/exps").split()
+    assert "refs/exps/celery/failed" not in names, project.dvc("queue", "status")
+    return {name.rpartition("/")[2] for name in names}
+
+
+def test_a_queue_with_two_workers(
+    project: Project, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other labels and another seed, side by side: what follows runs, and each gives what it gives without DVC."""
+    changes = {"oracle": "pretrain.labels=oracle", "seed": "pretrain.seed=1"}
+    metrics = ["results/pretrain/metrics.json", "results/evaluate/metrics.json"]
+    expected = {}
+    for name, setting in changes.items():
+        shutil.copytree(finished, tmp_path / name)
+        monkeypatch.chdir(tmp_path / name)
+        key, _, value = setting.partition("=")
+        change(Path("params.yaml"), {key: YAML(typ="safe").load(value)})
+        run_stages("pretrain", "evaluate")
+        expected[name] = [json.loads(Path(path).read_text(encoding="utf-8")) for path in metrics]
+    assert expected["oracle"] != expected["seed"]
+    for name, setting in changes.items():
+        project.dvc("exp", "run", "--queue", "--name", name, "--set-param", setting)
+    project.dvc("queue", "start", "--jobs", "2")
+    end = time.monotonic() + 300
+    while not names_of_experiments(project) >= set(changes):
+        assert time.monotonic() < end, project.dvc("queue", "status")
+        time.sleep(0.5)
+    project.dvc("queue", "stop")
+    for name in changes:
+        assert sorted(ran(project.dvc("queue", "logs", name))) == ["evaluate", "map", "pretrain", "report"]
+        project.dvc("exp", "apply", name)
+        found = [json.loads((project.folder / path).read_text(encoding="utf-8")) for path in metrics]
+        assert found == expected[name]
+    project.run("git", "checkout", "--", ".")
+    project.dvc("checkout")
+
+
+def test_two_runs_at_once_from_nothing(project: Project) -> None:
+    """One may be told that the other holds the lock; the other runs every stage, and dvc.lock is the same again."""
+    before = project.lock()
+    for stage in STAGE_NAMES:
+        for output in listed(stage, "outs", "metrics", "plots"):
+            path = project.folder / output
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in ("dvc.lock", ".dvc/cache", "data/code"):
+        project.run("rm", "-r", path)
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "dvc", "repro"],
+            cwd=project.folder,
+            env=project.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    ended = [(run.communicate(timeout=300)[0], run.returncode) for run in runs]
+    assert 0 in [status for _, status in ended], ended
+    for said, status in ended:
+        if status:
+            assert re.search(r"Unable to acquire lock|is busy, it is being blocked by", said), said
+            assert "Traceback" not in said
+    assert sorted(ran("".join(said for said, _ in ended))) == sorted(["code", *STAGE_NAMES])
+    assert ran(project.dvc("repro")) == []
+    assert project.lock() == before

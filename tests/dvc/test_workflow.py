@@ -1,0 +1,140 @@
+"""The workflow for a hosted CI: what it may do, that its commands exist, and that they work in a clone."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.helpers.forked_dvc import settle
+from tests.helpers.project import ROOT
+
+TEXT = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+WORKFLOW: dict[str, Any] = YAML(typ="safe").load(TEXT)
+JOBS = WORKFLOW["jobs"]
+STEPS = [step for job in JOBS.values() for step in job["steps"]]
+COMMANDS = [step["run"] for step in STEPS if "run" in step]
+
+
+def test_what_starts_it_gives_no_rights_to_strangers() -> None:
+    assert WORKFLOW["on"] == {"push": {"branches": ["main"]}, "pull_request": None}
+    assert WORKFLOW["permissions"] == {}
+    assert {name: job["permissions"] for name, job in JOBS.items()} == {
+        "check": {"contents": "read"},
+        "figures": {"contents": "read"},
+        "comment": {"pull-requests": "write"},
+    }
+    assert "secrets" not in TEXT.replace("import secrets; print(secrets.token_hex())", "")
+    assert re.findall(r"\$\{\{ github\.token \}\}", TEXT) == ["${{ github.token }}"]
+
+
+def test_whoever_may_write_runs_nothing_of_a_pull_request() -> None:
+    (step,) = JOBS["comment"]["steps"]
+    assert set(step) == {"env", "run"}
+    assert "head.repo.full_name == github.repository" in JOBS["comment"]["if"]
+    assert all(step["with"]["persist-credentials"] is False for step in STEPS if "checkout" in step.get("uses", ""))
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_every_job_ends(name: str) -> None:
+    assert JOBS[name]["timeout-minutes"] <= 60
+    assert JOBS[name]["runs-on"] == "ubuntu-latest"
+
+
+@pytest.mark.parametrize("action", sorted({step["uses"] for step in STEPS if "uses" in step}))
+def test_actions_are_the_platforms_own_and_pinned(action: str) -> None:
+    assert re.fullmatch(r"actions/(cache|checkout|setup-python)@(v\d+|[0-9a-f]{40})", action)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_are_bash_and_exist(command: str) -> None:
+    ended = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "${{" not in command, "what others wrote must not become part of a command; variables carry it"
+    targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert set(re.findall(r"^make (\w+)", command, flags=re.MULTILINE)) <= set(targets)
+    for script in re.findall(r"^(\.\S+)", command, flags=re.MULTILINE):
+        assert (ROOT / script).is_file()
+        assert (ROOT / script).stat().st_mode & 0o111
+
+
+def test_the_commands_are_those_that_are_meant() -> None:
+    assert [command.split()[0] for command in COMMANDS] == [".ci/run", "make", "source", "gh"]
+    assert JOBS["figures"]["if"] == "github.event_name == 'pull_request'"
+
+
+class Runner:
+    """A clone of a change on top of its base, as a hosted runner has it, and the runner's variables."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clone = folder / "clone"
+        self.files = {name: folder / name for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+        self.environment = settle(folder) | {name: str(file) for name, file in self.files.items()}
+        self.environment |= {"RUNNER_TEMP": str(folder), "GITHUB_REPOSITORY": "team/mela"}
+        origin = folder / "origin"
+        self.run(f"git clone --quiet {ROOT} {origin}", folder)
+        self.run("git commit --quiet --allow-empty --message 'a change'", origin)
+        self.run(f"git clone --quiet --depth 2 file://{origin} {self.clone}", folder)
+        activate = self.clone / ".venv/bin/activate"
+        activate.parent.mkdir(parents=True)
+        activate.write_text(f'PATH="{Path(sys.executable).parent}:$PATH"\n', encoding="utf-8")
+
+    def run(self, command: str, folder: Path, more: Mapping[str, str] | None = None) -> str:
+        ended = subprocess.run(
+            # as the platform does
+            ["bash", "-e", "-c", command],
+            cwd=folder,
+            env=self.environment | dict(more or {}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    def compare(self) -> str:
+        """What the step `compare` hands over."""
+        for file in self.files.values():
+            file.unlink(missing_ok=True)
+        (command,) = [step["run"] for step in STEPS if step.get("id") == "compare"]
+        self.run(command, self.clone)
+        first, *lines, last = self.files["GITHUB_OUTPUT"].read_text(encoding="utf-8").splitlines()
+        assert first == f"comment<<{last}"
+        assert "\n".join(lines) + "\n" == self.files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8")
+        return "\n".join(lines)
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    return Runner(tmp_path)
+
+
+def test_metrics_are_compared_and_told(runner: Runner) -> None:
+    assert "\n\nNo metric differs.\n\n" in runner.compare()
+    path = runner.clone / "results/metrics.json"
+    metrics = json.loads(path.read_text(encoding="utf-8"))
+    old = metrics["1_shot"]["final"]
+    metrics["1_shot"]["final"] = old + 1.5
+    path.write_text(json.dumps(metrics), encoding="utf-8")
+    comment = runner.compare()
+    table = [re.split(r"\s*\|\s*", line.strip("| ")) for line in comment.splitlines() if line.startswith("|")]
+    assert table[0] == ["Path", "Metric", "HEAD^", "workspace", "Change"]
+    ((name, metric, before, after, change),) = table[2:]
+    assert (name, metric, change) == ("results/metrics.json", "1_shot.final", "1.5")
+    assert (float(before), float(after)) == pytest.approx((old, old + 1.5), rel=1e-3)
+
+    programs = runner.clone.with_name("programs")
+    programs.mkdir()
+    (programs / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$HOME/gh"\n', encoding="utf-8")
+    (programs / "gh").chmod(0o755)
+    variables = {"NUMBER": "7", "COMMENT": comment, "PATH": f"{programs}:{runner.environment['PATH']}"}
+    (step,) = JOBS["comment"]["steps"]
+    assert set(step["env"]) == {"GH_TOKEN", "NUMBER", "COMMENT"}
+    runner.run(step["run"], runner.clone, variables)
+    told = (runner.clone.with_name("home") / "gh").read_text(encoding="utf-8")
+    assert told == (f"pr\ncomment\n7\n--repo\nteam/mela\n--edit-last\n--create-if-none\n--body\n{comment}\n")

@@ -1,0 +1,94 @@
+"""Bad input of a stage, and what the stage says about it.
+
+A case is a stage, what spoils its input, and the message as a regular expression, whole. The stage ends with status 1,
+writes this line and no other, and every file is as it was.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mela.params import PARAMS
+from tests.helpers.project import change
+
+Spoil = Callable[[], Any]
+Case = tuple[str, Spoil, str]
+RERUN = "rerun the stage that makes it"
+
+
+def fails(stage: str, message: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Run a stage as its script does."""
+    module = import_module(f"stages.{stage}")
+    start = getattr(module, "run_shared", None) or module.run
+    before = contents()
+    monkeypatch.setattr(sys, "argv", [f"stages/{stage}.py"])
+    capfd.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        start(module.main)
+    said = capfd.readouterr().err
+    assert re.fullmatch(f"error: {message}\n", said), said
+    assert ended.value.code == 1
+    assert contents() == before
+
+
+def one_line_each(cases: dict[str, Case]) -> Callable[..., None]:
+    """The test of a module's cases."""
+
+    @pytest.mark.parametrize("name", cases)
+    def test(name: str, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        stage, spoil, message = cases[name]
+        spoil()
+        fails(stage, message, monkeypatch, capfd)
+
+    return test
+
+
+def contents() -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+def params(**changes: Any) -> Spoil:
+    """Change values, named block__key."""
+    return lambda: change(PARAMS, {name.replace("__", "."): value for name, value in changes.items()})
+
+
+def cut(path: Path, size: int) -> Spoil:
+    return lambda: path.write_bytes(path.read_bytes()[:size])
+
+
+def picture(path: str, *, seed: int = 0, mode: str = "L", **options: Any) -> Path:
+    """Write a picture."""
+    shape = (20, 24) if mode in ("L", "I;16", "F", "P") else (20, 24, len(mode))
+    values = np.random.default_rng(seed).integers(0, 255, shape)
+    kind = {"I;16": np.uint16, "F": np.float32}.get(mode, np.uint8)
+    target = Path("mine") / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if mode == "I;16":
+        values *= 257
+    Image.fromarray(values.astype(kind), None if mode in ("I;16", "F") else mode).save(target, **options)
+    return target
+
+
+def folders(spoil: Spoil = lambda: None, **changes: Any) -> Spoil:
+    """Images of six classes in folders, and what is wrong with them."""
+
+    def prepare() -> None:
+        for number in range(6):
+            for drawing in range(4):
+                picture(f"class {number}/{drawing}.png", seed=10 * number + drawing)
+        change(PARAMS, {"data.name": "folder", "data.root": "mine"})
+        params(**changes)()
+        spoil()
+
+    return prepare
+
+
+def split_table(text: str) -> Spoil:
+    return lambda: (Path("mine/split.csv").write_text(text), change(PARAMS, {"data.table": "split.csv"}))

@@ -1,0 +1,63 @@
+"""Models on disk, and what is asked of them."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from PIL import Image
+
+from mela import FewShotClassifier
+from mela.cli import main as cli
+from mela.data.episodes import Episode
+from mela.models.backbones import build_backbone
+from mela.models.files import save_model
+
+
+def write_model(path: Path, *, channels: int = 3, size: int = 16, seed: int = 0) -> Path:
+    """An untrained one, with statistics of some images."""
+    configuration = {
+        "name": "conv4",
+        "channels": channels,
+        "size": size,
+        "width": 8,
+        "drop_rate": 0.0,
+        "drop_block": 1,
+        "mean": [0.5] * channels,
+        "std": [0.3] * channels,
+    }
+    backbone = build_backbone(**configuration, seed=seed)
+    with torch.no_grad():
+        backbone.train()(torch.rand(64, channels, size, size, generator=torch.Generator().manual_seed(seed)))
+    save_model(path, backbone, configuration)
+    return path
+
+
+def some_images(*shape: int, seed: int = 0) -> npt.NDArray[np.uint8]:
+    """Noise in coarse squares, which differs between images after a change of size."""
+    coarse = np.random.default_rng(seed).integers(256, size=(shape[0], 4, 4, *shape[3:])).astype(np.uint8)
+    return coarse.repeat(-(-shape[1] // 4), axis=1).repeat(-(-shape[2] // 4), axis=2)[:, : shape[1], : shape[2]]
+
+
+def accuracy(classifier: FewShotClassifier, images: npt.NDArray[np.uint8], task: Episode, shots: int) -> float:
+    rows = [np.flatnonzero(task.is_support & (task.labels == label))[:shots] for label in np.unique(task.labels)]
+    support = np.sort(np.concatenate(rows))
+    classifier.fit(images[task.image_ids[support]], task.labels[support])
+    predicted = classifier.predict(images[task.image_ids[~task.is_support]])
+    return float(100 * (predicted == task.labels[~task.is_support]).mean())
+
+
+def save(path: str, image: Any) -> Path:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(image).save(path)
+    return Path(path)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["mela", "predict", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)

@@ -1,0 +1,50 @@
+"""Copies of the project in which real DVC runs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from studies.clones import for_clone
+
+AFTER_LABEL = ["label", "assign", "score_labels", "pretrain", "evaluate", "map", "report"]
+
+
+class Project:
+    """A clone of the project with tiny parameters."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def environment(self) -> dict[str, str]:
+        environment = for_clone(
+            OMP_NUM_THREADS="1",
+            GIT_AUTHOR_NAME="test",
+            GIT_AUTHOR_EMAIL="test@example.org",
+            GIT_COMMITTER_NAME="test",
+            GIT_COMMITTER_EMAIL="test@example.org",
+            COLUMNS="200",
+        )
+        environment.pop("PYTHONPATH", None)
+        return environment
+
+    def run(self, *command: str, succeeds: bool = True) -> str:
+        ended = subprocess.run(
+            command, cwd=self.folder, env=self.environment(), capture_output=True, text=True, check=False
+        )
+        assert (ended.returncode == 0) == succeeds, ended.stdout + ended.stderr
+        return ended.stdout + ended.stderr
+
+    def dvc(self, *arguments: str, succeeds: bool = True) -> str:
+        return self.run(sys.executable, "-m", "dvc", *arguments, succeeds=succeeds)
+
+    def lock(self) -> dict[str, Any]:
+        """In the order in which stages ended, which means nothing."""
+        return YAML(typ="safe").load((self.folder / "dvc.lock").read_text(encoding="utf-8"))
+
+
+def ran(output: str) -> list[str]:
+    return re.findall(r"^Running stage '(\w+)'", output, flags=re.MULTILINE)

@@ -1,0 +1,70 @@
+"""Tiny images, tasks and networks, on which methods train in seconds."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from mela.data.episodes import Episode, Episodes
+from mela.models.backbones import Backbone, build_backbone
+from mela.training.loop import Schedule
+
+N_CLASSES, PER_CLASS = 6, 12
+
+
+def patterns() -> npt.NDArray[np.uint8]:
+    """Image i shows the coarse 4 x 4 pattern of class i // PER_CLASS at random brightness, with noise."""
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(2, size=(N_CLASSES, 4, 4)).repeat(4, axis=1).repeat(4, axis=2)
+    shown = coarse.repeat(PER_CLASS, axis=0) * rng.uniform(60, 160, size=(N_CLASSES * PER_CLASS, 1, 1))
+    noisy = 40 + shown + rng.normal(scale=25, size=shown.shape)
+    return noisy.clip(0, 255).astype(np.uint8)[..., None]
+
+
+IMAGES = patterns()
+
+
+def episodes(shapes: Sequence[tuple[Sequence[int], int]]) -> Episodes:
+    """A task per (support images of each class, query images of every class)."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for task, (shots, queries) in enumerate(shapes):
+        for local, name in enumerate(rng.choice(N_CLASSES, len(shots), replace=False)):
+            images = name * PER_CLASS + rng.permutation(PER_CLASS)[: shots[local] + queries]
+            rows += [(task, i, local, "support" if k < shots[local] else "query") for k, i in enumerate(images)]
+    return Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
+
+
+def backbone(name: str = "conv4") -> Backbone:
+    return build_backbone(
+        name=name, channels=1, size=16, width=4, drop_rate=0.1, drop_block=2, mean=[0.5], std=[0.25], seed=0
+    )
+
+
+def schedule(epochs: int, learning_rate: float = 0.05) -> Schedule:
+    return Schedule(
+        epochs=epochs, learning_rate=learning_rate, momentum=0.9, weight_decay=5e-4, milestones=[], decay=0.1
+    )
+
+
+def shown(task: Episode) -> Tensor:
+    return torch.from_numpy(IMAGES[task.image_ids]).permute(0, 3, 1, 2) / 255
+
+
+WAYS, SHOTS, QUERIES = 4, 3, 5
+
+
+def features(tasks: int = 3, m: int = 6, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Support features, labels, query features and labels of some tasks, whose classes overlap."""
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(tasks, WAYS, m, generator=generator, dtype=dtype)
+
+    def drawn(count: int) -> tuple[Tensor, Tensor]:
+        labels = torch.stack([torch.randperm(WAYS * count, generator=generator) % WAYS for _ in range(tasks)])
+        noise = torch.randn(tasks, WAYS * count, m, generator=generator, dtype=dtype)
+        return centres[torch.arange(tasks)[:, None], labels] + 0.7 * noise, labels
+
+    return *drawn(SHOTS), *drawn(QUERIES)

@@ -1,0 +1,122 @@
+"""Folders of images as people have them, and what the check and the stages say of them."""
+
+import io
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import stages.images
+from mela.cli import main as cli
+from mela.errors import MelaError
+from tests.helpers.project import ROOT
+
+PRESET, BENCHMARK = ROOT / "presets/glyphs.yaml", ROOT / "benchmark/data/glyphs.yaml"
+
+
+@dataclass
+class Done:
+    status: int
+    out: str
+    err: str
+
+    def errors(self) -> list[str]:
+        return [line.removeprefix("error: ") for line in self.out.splitlines() if line.startswith("error: ")]
+
+    def warnings(self) -> list[str]:
+        return [line.removeprefix("warning: ") for line in self.out.splitlines() if line.startswith("warning: ")]
+
+
+def check(*arguments: object, preset: str | Path = PRESET) -> Done:
+    """Run the command in this process."""
+    said, told = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(told):
+        patch.setattr(sys, "argv", ["mela", "data", "check", *map(str, arguments), "--preset", str(preset)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    code = ended.value.code
+    assert isinstance(code, int)
+    return Done(code, said.getvalue(), told.getvalue())
+
+
+def picture(path: str, seed: int, mode: str = "RGB", size: tuple[int, int] = (40, 34)) -> Path:
+    target = Path("mine") / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shape = size[::-1] if mode == "L" else (*size[::-1], len(mode))
+    Image.fromarray(np.random.default_rng(seed).integers(0, 255, shape, dtype=np.uint8), mode).save(target)
+    return target
+
+
+def people(n_people: int = 6, n_labels: int = 2, n_images: int = 4, mode: str = "RGB") -> list[str]:
+    """Folders <person>/<label>/<image>."""
+    names = [
+        f"p{person}/l{(person + label) % 4}/{number}.png"
+        for person in range(n_people)
+        for label in range(n_labels)
+        for number in range(n_images)
+    ]
+    for seed, name in enumerate(names):
+        picture(name, seed, mode)
+    return names
+
+
+def table_of(names: list[str], name: str = "tasks.csv", **columns: Callable[[str], str]) -> pd.DataFrame:
+    rows = pd.DataFrame(
+        {"task_id": [n.split("/")[0] for n in names], "local_label": [n.split("/")[1] for n in names], "path": names}
+        | {column: [choose(n) for n in names] for column, choose in columns.items()}
+    )
+    rows.to_csv(f"mine/{name}", index=False)
+    return rows
+
+
+def noise(seed: int, size: tuple[int, int] = (24, 20)) -> Image.Image:
+    return Image.fromarray(np.random.default_rng(seed).integers(0, 255, (*size, 3), dtype=np.uint8))
+
+
+def told_by_the_stage(capsys: pytest.CaptureFixture[str]) -> str:
+    """What the stage images says: its error, or its lines."""
+    try:
+        stages.images.main()
+    except MelaError as error:
+        return f"error: {error}"
+    return capsys.readouterr().out
+
+
+def socket_at(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path.name)
+    os.chdir(here)
+
+
+def truncated(path: Path) -> None:
+    noise(9, (200, 200)).save(path)
+    path.write_bytes(path.read_bytes()[:3000])
+
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+def started(*command: str) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, in the current directory."""
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+
+
+def without_rights(*command: str) -> subprocess.CompletedProcess[str]:
+    """A command of a user whom the rights of files concern; root gives up what root is exempt from."""
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("started as root, whom rights do not concern, and without setpriv to give that up")
+        command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", *command)
+    return started(*command)

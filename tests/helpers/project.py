@@ -1,0 +1,78 @@
+"""The project's folders, the parameters of a tiny run, and how its stages are run in this process."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[2]
+TINY = {
+    "data.images_per_class": 20,
+    "data.size": 16,
+    "tasks.train": 80,
+    "tasks.val": 4,
+    "tasks.test": 12,
+    "model.width": 8,
+    "augment.crop_padding": 1,
+    "augment.flip": True,
+    "augment.jitter": 0.2,
+    "embed.epochs": 2,
+    "embed.tasks_per_epoch": 20,
+    "embed.milestones": [1],
+    "labeler.n_clusters": 120,
+    "labeler.q": 6.5,
+    "kmeans.n_clusters": 20,
+    "pretrain.epochs": 2,
+    "pretrain.milestones": [1],
+    "evaluate.support_copies": 2,
+    "report.map_classes": 5,
+    "report.map_images": 6,
+    "report.usage": False,
+    "runtime.device": "cpu",
+}
+OF_PEOPLE = {
+    "data.name": "tasks",
+    "data.root": "mine",
+    "tasks.shots": 2,
+    "embed.tasks_per_epoch": None,
+    "embed.epochs": 12,
+    "embed.milestones": [8],
+    "labeler.n_clusters": 12,
+    "kmeans.n_clusters": 6,
+    "evaluate.shots": [1],
+}
+STAGE_NAMES = [
+    "images",
+    "names",
+    "manifest",
+    "embed",
+    "extract",
+    "label",
+    "assign",
+    "label_kmeans",
+    "label_oracle",
+    "score_labels",
+    "pretrain",
+    "evaluate",
+    "map",
+    "report",
+]
+
+
+def change(params: Path, changes: Mapping[str, Any]) -> None:
+    """Set dotted keys of a params file."""
+    yaml = YAML()
+    document = yaml.load(params.read_text(encoding="utf-8"))
+    for key, value in changes.items():
+        block, name = key.split(".")
+        document[block][name] = value
+    with params.open("w", encoding="utf-8") as file:
+        yaml.dump(document, file)
+
+
+def run_stages(*names: str) -> None:
+    """Run stages in this process, in the current directory; all of them when none is named."""
+    for name in names or STAGE_NAMES:
+        import_module(f"stages.{name}").main()

@@ -1,0 +1,165 @@
+"""A fitted labeler on disk: it predicts as the one that was saved, and whatever is wrong with it is one line."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from sklearn.base import clone
+
+from mela.errors import MelaError
+from mela.io import feature_tables, schemas, store
+from mela.labeling.labeler import LearnLabeler
+from mela.labeling.labeler_files import ARRAYS, DESCRIPTION, load_labeler, save_labeler
+from stages.common import paths
+from tests.helpers.labelers import tasks
+
+LABELERS = {
+    "merged": LearnLabeler(soft=True),
+    "pruned": LearnLabeler(n_clusters=30, merge=False, soft=True),
+    "merged, not soft": LearnLabeler(collisions="assign"),
+    "pruned, not soft": LearnLabeler(n_clusters=30, merge=False),
+}
+
+
+@pytest.mark.parametrize("kind", LABELERS)
+def test_it_predicts_as_the_one_that_was_saved(kind: str, tmp_path: Path) -> None:
+    labeler = clone(LABELERS[kind]).fit(*tasks(0))
+    save_labeler(tmp_path, labeler)
+    found = load_labeler(tmp_path)
+    assert found.get_params() == labeler.get_params()
+    new = tasks(1, n_tasks=30, shots=3)
+    np.testing.assert_array_equal(found.predict(*new), labeler.predict(*new))
+    np.testing.assert_array_equal(found.predict(new[0]), labeler.predict(new[0]))
+    assert (labeler.predict(*new) >= 0).any()
+    assert hasattr(found, "predict_proba") == labeler.soft
+    if labeler.soft:
+        np.testing.assert_array_equal(found.predict_proba(*new), labeler.predict_proba(*new))
+        np.testing.assert_array_equal(found.predict_proba(new[0]), labeler.predict_proba(new[0]))
+
+
+def test_samples_of_one_have_no_probabilities_before_and_after(tmp_path: Path) -> None:
+    labeler = LearnLabeler(n_clusters=20, merge=False, soft=True).fit(*tasks(0, shots=1))
+    save_labeler(tmp_path, labeler)
+    for each in (labeler, load_labeler(tmp_path)):
+        with pytest.raises(MelaError, match=r"^predict_proba: expected a fit .* two or more samples"):
+            each.predict_proba(tasks(1)[0])
+
+
+def test_clusters_get_new_numbers(tmp_path: Path) -> None:
+    labeler = clone(LABELERS["merged"]).fit(*tasks(0))
+    order = np.array([3, 1, 5, 0, 2, 4])
+    save_labeler(tmp_path, labeler, order)
+    new, found = tasks(1), load_labeler(tmp_path)
+    np.testing.assert_array_equal(order[found.predict(*new)], labeler.predict(*new))
+    np.testing.assert_allclose(found.predict_proba(*new), labeler.predict_proba(*new)[:, order], rtol=1e-12)
+    np.testing.assert_array_equal(found.counts_, labeler.counts_[order])
+
+
+def test_other_features_than_those_of_the_fit_are_refused(tmp_path: Path) -> None:
+    save_labeler(tmp_path, clone(LABELERS["merged"]).fit(*tasks(0)))
+    with pytest.raises(ValueError, match="3 features, but LearnLabeler is expecting 4"):
+        load_labeler(tmp_path).predict(np.ones((2, 3)))
+
+
+def test_a_generator_is_not_kept(tmp_path: Path) -> None:
+    save_labeler(tmp_path, LearnLabeler(random_state=np.random.RandomState(0)).fit(*tasks(0)))
+    assert load_labeler(tmp_path).random_state is None
+
+
+def test_the_same_again_is_the_same_bytes_and_no_pickle(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        save_labeler(tmp_path / name, clone(LABELERS["merged"]).fit(*tasks(0)))
+    for file in (ARRAYS, DESCRIPTION):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+    assert {path.name for path in (tmp_path / "one").iterdir()} == {ARRAYS, DESCRIPTION}
+    code = (
+        "import sys, mela.labeling.labeler_files as f; f.load_labeler(sys.argv[1]); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "one")], check=True)
+
+
+def edited(**changes: Any) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        path = folder / DESCRIPTION
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return edit
+
+
+def changed_arrays(folder: Path) -> None:
+    save_file(load_file(folder / ARRAYS) | {"centers": np.zeros((6, 4))}, folder / ARRAYS)
+
+
+def signed(change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]) -> Callable[[Path], None]:
+    """Other arrays, and a description that names them."""
+
+    def sign(folder: Path) -> None:
+        save_file(change(load_file(folder / ARRAYS)), folder / ARRAYS)
+        edited(sha256=hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest())(folder)
+
+    return sign
+
+
+CASES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "no description": (
+        lambda folder: (folder / DESCRIPTION).unlink(),
+        r"labeler\.json: no such file; run `dvc repro`",
+    ),
+    "no arrays": (lambda folder: (folder / ARRAYS).unlink(), r"arrays\.safetensors: no such file; run `dvc repro`"),
+    "not JSON": (lambda folder: (folder / DESCRIPTION).write_text("{"), r"labeler\.json: expected JSON, got"),
+    "another format": (
+        edited(format="mela.labeler/9"),
+        r"labeler\.json: expected a labeler of the format mela\.labeler/1, got 'mela\.labeler/9'; rerun",
+    ),
+    "a list as format": (edited(format=[1]), r"expected a labeler of the format mela\.labeler/1, got \[1\]"),
+    "arrays of another run": (changed_arrays, r"arrays\.safetensors: expected the arrays that labeler\.json .* names"),
+    "cut arrays": (
+        lambda folder: (folder / ARRAYS).write_bytes((folder / ARRAYS).read_bytes()[:50]),
+        r"arrays\.safetensors: expected the arrays that labeler\.json .* names, got others",
+    ),
+    "an array is missing": (
+        signed(lambda arrays: {name: array for name, array in arrays.items() if name != "space.center"}),
+        r"expected the parts of a fitted labeler, got none called 'space\.center'; rerun the stage label",
+    ),
+    "an array of another shape": (
+        signed(lambda arrays: arrays | {"memberships.sums": np.zeros((5, 2))}),
+        r"expected the parts of a fitted labeler, got memberships\.sums of the shape \(5, 2\) in place of \(6, ",
+    ),
+    "a parameter of another kind": (
+        edited(parameters=[]),
+        "expected the parts of a fitted labeler, got .*; rerun the stage label",
+    ),
+    "no number": (
+        edited(class_size="many"),
+        "expected the parts of a fitted labeler, got could not convert string .*; rerun",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_refused(case: str, tmp_path: Path) -> None:
+    spoil, message = CASES[case]
+    save_labeler(tmp_path, clone(LABELERS["merged"]).fit(*tasks(0)))
+    spoil(tmp_path)
+    with pytest.raises(MelaError, match=message) as caught:
+        load_labeler(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_the_stage_saves_one_that_numbers_classes_as_its_labels_do(finished: Path) -> None:
+    manifest = store.read_table(finished / paths.TRAIN, schemas.MANIFEST)
+    image_ids, features = feature_tables.read_features(finished / paths.FEATURES)
+    X = features[np.searchsorted(image_ids, manifest["image_id"])]
+    found = load_labeler(finished / paths.LABELER).predict(X, manifest["local_label"], manifest["task_id"])
+    stage = store.read_table(finished / paths.ASSIGNMENTS, schemas.ASSIGNMENTS)
+    expected = manifest.merge(stage, on=["task_id", "local_label"])
+    assert expected["cluster"].nunique() > 50
+    assert found.tolist() == expected["cluster"].where(expected["clustered"], -1).tolist()

@@ -1,0 +1,190 @@
+"""The parts of the page, without a browser."""
+
+import base64
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from mela.io import schemas, store
+from mela.reporting import figures
+from mela.reporting.page.content import accuracy_rows, by_doubt, map_points
+from mela.reporting.page.sheets import choose_images, sheet
+from mela.reporting.page.svg import COLOURS, inline
+from stages.common import paths
+from tests.helpers.project import change, run_stages
+
+PAGE = Path("results/report.html")
+
+
+def opened(address: str) -> Image.Image:
+    kind, _, content = address.removeprefix("data:image/").partition(";base64,")
+    image = Image.open(io.BytesIO(base64.b64decode(content)))
+    assert image.format is not None
+    assert image.format.lower() == kind
+    return image
+
+
+@pytest.mark.parametrize(("n", "columns", "rows"), [(1, 1, 1), (2, 2, 1), (5, 3, 2), (16, 4, 4)])
+def test_a_sheet_holds_its_images_in_rows(n: int, columns: int, rows: int) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (n, 20, 20, 1), dtype=np.uint8)
+    image = opened(sheet(images))
+    assert image.size == (22 * columns - 2, 22 * rows - 2)
+    pixels = np.asarray(image.convert("LA"))
+    for position in range(n):
+        row, column = divmod(position, columns)
+        tile = pixels[22 * row : 22 * row + 20, 22 * column : 22 * column + 20]
+        np.testing.assert_array_equal(tile[..., 0], images[position, ..., 0])
+    assert (pixels[20:22, :, 1] == 0).all() if rows > 1 else True
+
+
+def test_large_images_are_made_smaller_in_colour_too() -> None:
+    images = np.full((4, 96, 96, 3), [200, 30, 60], dtype=np.uint8)
+    image = opened(sheet(images))
+    assert image.size == (98, 98)
+    np.testing.assert_allclose(np.asarray(image.convert("RGB"))[20, 20], [200, 30, 60], atol=6)
+
+
+def test_a_quarter_of_the_images_shown_are_the_doubtful_ones() -> None:
+    weights = pd.DataFrame({"image_id": np.arange(100), "weight": np.linspace(1, 0.01, 100)})
+    chosen = choose_images(weights, 16, np.random.default_rng(0))
+    assert chosen[:4].tolist() == [99, 98, 97, 96]
+    assert len(set(chosen.tolist())) == 16
+    assert np.diff(chosen[4:]).max() < 0, "the others in the same order"
+    assert sorted(choose_images(weights.head(3), 16, np.random.default_rng(0)).tolist()) == [0, 1, 2]
+
+
+def test_figures_take_the_colours_of_the_page() -> None:
+    curve = pd.DataFrame({"epoch": [1, 2], "loss": [1.0, 0.5], "accuracy": [50.0, 80.0]})
+    svgs = [inline(figures.curves_figure(curve, curve), name, 'with "quotes"') for name in ("one", "two", "one")]
+    assert svgs[0] == svgs[2]
+    ids = [set(re.findall(r'id="([^"]+)"', svg)) for svg in svgs]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    assert set(re.findall(r"url\(#([^)]+)\)", svgs[0])) <= ids[0]
+    assert not [colour for colour in COLOURS if colour in svgs[0]]
+    assert 'aria-label="with &quot;quotes&quot;"' in svgs[0]
+    assert "training loss" in svgs[0]
+    assert "font-family" not in svgs[0]
+
+
+def test_a_figure_without_anything_is_a_figure() -> None:
+    assert inline(Figure(), "nothing", "nothing").startswith("<svg")
+
+
+def test_points_lie_within_the_map() -> None:
+    points = pd.DataFrame({"label": [4, 4, 9], "before_x": [0.0, 0.5, 1.0], "before_y": [0.0, 1.0, 0.5]})
+    found = map_points(points, "before")
+    assert [(point["x"], point["y"], point["label"]) for point in found] == [(3, 97, 4), (50, 3, 4), (97, 50, 9)]
+    assert found[0]["colour"] == found[1]["colour"] != found[2]["colour"]
+
+
+def test_published_figures_stand_beside_the_same_benchmark() -> None:
+    interval = {"mean": 50.0, "ci95": 1.0}
+    settings = {"1_shot": interval, "5_shot": interval, "all_shots": interval}
+    evaluation = {"initial": settings, "mela": settings, "gain": settings, "tasks": dict.fromkeys(settings, 600)}
+    rows = accuracy_rows(evaluation, "MeLa", "cifar_fs")
+    assert [row["accuracy"] for row in rows if "published" in row["name"]] == ["71.4", "71.6", "85.6", "85.7"]
+    assert len(accuracy_rows(evaluation, "MeLa", "glyphs")) == 6
+
+
+def test_the_page_of_a_run(finished: Path) -> None:
+    page = (finished / PAGE).read_text(encoding="utf-8")
+    clusters = pd.read_csv(finished / paths.CLUSTERS)
+    evaluation = json.loads((finished / paths.EVALUATE_METRICS).read_text())
+    assert f"{len(clusters)} classes (there are 80) were found" in page
+    assert f"{evaluation['gain']['5_shot']['mean']:+.2f} ± {evaluation['gain']['5_shot']['ci95']:.2f}" in page
+    shown = [int(label) for label in re.findall(r'<li data-label="(\d+)"', page)]
+    assert shown == by_doubt(clusters)["label"].tolist(), "the doubtful ones first"
+    assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"|http-equiv', "", page), "nothing is fetched"
+
+
+def test_a_class_is_doubtful_by_certainty_and_then_by_the_number_of_its_task_classes() -> None:
+    clusters = pd.DataFrame(
+        {"label": range(6), "task_classes": [100, 190, 101, 60, 99, 100], "certainty": [100, 100, 99.99, 100, 90, 99.8]}
+    )
+    assert by_doubt(clusters)["label"].tolist() == [4, 5, 1, 3, 2, 0]
+
+
+def test_a_class_of_one_task_class_is_not_merged(copied: Path) -> None:
+    path = Path("results/label/clusters.csv")
+    clusters = pd.read_csv(path)
+    clusters.loc[0, "task_classes"], clusters.loc[0, "certainty"] = 1, np.nan
+    clusters.to_csv(path, index=False)
+    assert by_doubt(clusters)["label"].iloc[-1] == 0
+    run_stages("report")
+    page = Path("results/report.html").read_text(encoding="utf-8")
+    alone = re.findall(r"<dt>certainty</dt><dd>not merged</dd>", page)
+    assert len(alone) == (clusters["task_classes"] == 1).sum() >= 1
+    assert "nan%" not in page
+
+
+def test_fewer_classes_and_none(copied: Path) -> None:
+    for count in (3, 0):
+        change(Path("params.yaml"), {"report.sheets": count, "report.images": 2})
+        run_stages("report")
+        page = PAGE.read_text(encoding="utf-8")
+        assert page.count("<li data-label") == count
+        assert ("The 3 most doubtful of" in page) == (count == 3)
+
+
+def test_names_of_classes_are_text_whatever_they_are(copied: Path) -> None:
+    evil = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+    truth = store.read_table(paths.TRUTH, schemas.TRUTH)
+    store.write_table(
+        paths.TRUTH, truth.assign(**{"class": evil + truth["class"]}), schemas.TRUTH, stage="t", params={}
+    )
+    run_stages("score_labels", "report")
+    page = PAGE.read_text(encoding="utf-8")
+    assert "alert(1)" in page
+    assert page.count("<script>") == 1
+    assert "<img src=x" not in page
+
+
+def test_without_truth_nothing_is_said_of_it(copied: Path) -> None:
+    truth = store.read_table(paths.TRUTH, schemas.TRUTH)
+    store.write_table(paths.TRUTH, truth.head(0), schemas.TRUTH, stage="t", params={})
+    run_stages("score_labels", "report")
+    page = PAGE.read_text(encoding="utf-8")
+    assert "purity" not in page.partition("<style>")[0] + page.partition("<main>")[2].partition("<script>")[0]
+    assert "there are 80" not in page
+    assert "true classes not known" in page
+
+
+def test_what_stages_took_is_shown_where_it_is_known(copied: Path) -> None:
+    change(Path("params.yaml"), {"report.usage": True})
+    run_stages("report")
+    assert "What each stage took" not in PAGE.read_text(encoding="utf-8")
+    store.write_json(Path("results/usage/label.json"), {"seconds": 75.26, "memory_bytes": 2**30})
+    run_stages("report")
+    page = PAGE.read_text(encoding="utf-8")
+    assert "What each stage took" in page
+    assert "75.3 s" in page
+    assert "1,024 MiB" in page
+
+
+def test_passes_are_shown_with_their_thresholds(copied: Path) -> None:
+    change(Path("params.yaml"), {"labeler.merge": False})
+    run_stages("label", "score_labels", "pretrain", "evaluate", "map", "report")
+    passes = pd.read_csv(paths.PASSES)
+    page = PAGE.read_text(encoding="utf-8")
+    assert "threshold (tasks)" in page
+    assert page.count(f'<td class="n">{passes["threshold"].iloc[0]:.1f}</td>') >= 1
+
+
+def test_pictures_that_are_no_longer_made_go(copied: Path) -> None:
+    Path("results/report/old.png").write_bytes(b"old")
+    run_stages("report")
+    assert {path.stem for path in Path("results/report").glob("*.png")} == {
+        "accuracy",
+        "clusters",
+        "curves",
+        "losses",
+        "sizes",
+    }

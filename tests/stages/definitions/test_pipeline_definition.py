@@ -1,0 +1,185 @@
+"""dvc.yaml held against the code: a missing dependency gives stale results, a needless one reruns for nothing."""
+
+import inspect
+import tomllib
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from mela.params import BLOCKS
+from stages.definitions.files import PIPELINE
+from stages.definitions.reaching import Code
+from tests.helpers.pipeline import STAGES, imported_modules, listed
+from tests.helpers.project import ROOT
+
+# the stage in front of all others
+CODE = STAGES.pop("code")
+MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
+PACKAGE_DATA = {
+    "mela/sources/benchmarks.py": ["mela/sources/splits"],
+    "mela/reporting/page/render.py": [
+        "mela/reporting/page/page.css",
+        "mela/reporting/page/page.html",
+        "mela/reporting/page/page.js",
+    ],
+}
+MAY_SEE_SOURCES = {"images", "manifest", "names"}
+
+
+@cache
+def reached(stage: str) -> set[str]:
+    """Names of the definitions that a stage's script reaches."""
+    return set(Code(ROOT).reached(f"stages.{stage}"))
+
+
+def test_every_script_is_a_stage() -> None:
+    scripts = {path.stem for path in (ROOT / "stages").glob("*.py")} - {"code", "__init__"}
+    assert scripts == set(STAGES)
+    assert all(STAGES[name]["cmd"] == f"python -m stages.{name}" for name in STAGES)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_code_that_a_stage_depends_on_is_the_file_of_its_script(stage: str) -> None:
+    code = [entry for entry in listed(stage, "deps") if entry.endswith(".py") or entry.startswith("data/code")]
+    assert code == [f"data/code/{stage}.json"]
+    assert PIPELINE.starts(ROOT)[stage] == (f"stages.{stage}", None)
+
+
+def test_the_stage_in_front_reads_all_code_and_writes_all_files() -> None:
+    assert CODE["cmd"] == "python -m stages.code"
+    assert CODE["deps"] == ["mela", "stages"]
+    assert CODE["outs"] == ["data/code"] == [PIPELINE.out.as_posix()]
+    assert "params" not in CODE
+
+
+def test_package_data_is_listed_where_it_is_read() -> None:
+    """The published splits decide what is training data; who reads them depends on them. So it is with the page."""
+    files = {path for path in (ROOT / "mela").rglob("*.*") if path.suffix not in (".py", ".pyc", ".typed")}
+    listed_data = {ROOT / name for names in PACKAGE_DATA.values() for name in names}
+    assert {path for path in files if path not in listed_data and path.parent not in listed_data} == set()
+    readers = [
+        path for path in (ROOT / "mela").rglob("*.py") if "importlib import resources" in path.read_text("utf-8")
+    ]
+    assert sorted(path.relative_to(ROOT).as_posix() for path in readers) == sorted(PACKAGE_DATA)
+    for stage in STAGES:
+        for reader, names in PACKAGE_DATA.items():
+            for name in names:
+                module = reader.removesuffix(".py").replace("/", ".")
+                assert (name in listed(stage, "deps")) == any(one.startswith(f"{module}.") for one in reached(stage))
+
+
+def test_all_packages_are_installed() -> None:
+    listed_packages = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
+        "packages"
+    ]
+    folders = [path.parent.relative_to(ROOT) for path in ROOT.glob("mela/**/__init__.py")]
+    # the presets are files of the project's root, which an installed package has inside
+    assert sorted(listed_packages) == sorted([*(".".join(folder.parts) for folder in folders), "mela.presets"])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_prepares_every_stage_is_part_of_its_code(stage: str) -> None:
+    """The package's own file guards the process before the script runs."""
+    assert {
+        "stages:statements",
+        "stages.common.guard.guard",
+        "stages.common.orphans.watch",
+        "stages.common.run.run",
+    } <= reached(stage)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_reaches_the_blocks_of_parameters_that_it_lists(stage: str) -> None:
+    """A new key in another block does not rerun it."""
+    blocks = {block.block for block in BLOCKS if f"mela.params.{block.__name__}" in reached(stage)}
+    listed_blocks = {key.split(".")[0] for key in listed(stage, "params")}
+    assert blocks - {"runtime"} == listed_blocks
+
+
+def test_labels_alone_depend_on_how_labels_are_inferred() -> None:
+    inside = {stage for stage in STAGES if any(name.startswith("mela.labeling.labeler.") for name in reached(stage))}
+    # the second places new tasks by what the first has fitted
+    assert inside == {"label", "assign"}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_paths_of_the_script_are_listed(stage: str) -> None:
+    parameters = inspect.signature(import_module(f"stages.{stage}").main).parameters.values()
+    defaults = {p.default.as_posix() for p in parameters if isinstance(p.default, Path)} - {"params.yaml"}
+    files = listed(stage, "deps", "outs", "metrics", "plots")
+    data = [name for names in PACKAGE_DATA.values() for name in names]
+    files = [file for file in files if not file.startswith("data/code") and "${" not in file and file not in data]
+    assert sorted(files) == sorted(defaults)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_truth_is_seen_only_where_it_belongs(stage: str) -> None:
+    uses = "data/truth.parquet" in listed(stage, "deps", "outs")
+    assert uses == (stage in MAY_SEE_TRUTH)
+    if stage not in MAY_SEE_TRUTH:
+        assert "TRUTH" not in (ROOT / "stages" / f"{stage}.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_names_of_raw_files_are_seen_only_where_tasks_are_made(stage: str) -> None:
+    assert ("data/images/index.parquet" in listed(stage, "deps", "outs")) == (stage in MAY_SEE_SOURCES)
+
+
+def test_no_stage_depends_on_the_machine() -> None:
+    assert not any("runtime" in key for stage in STAGES for key in listed(stage, "params"))
+
+
+def test_every_block_is_declared() -> None:
+    declared = {key.split(".")[0] for stage in STAGES for key in listed(stage, "params")}
+    assert declared == {block.block for block in BLOCKS} - {"runtime"}
+
+
+def test_metrics_and_plots_are_kept_in_git() -> None:
+    for stage in STAGES:
+        for entry in [*STAGES[stage].get("metrics", []), *STAGES[stage].get("plots", [])]:
+            assert next(iter(entry.values()))["cache"] is False
+
+
+def test_dvc_remembers_the_runs_of_all_that_takes_long() -> None:
+    """It does not where an output is neither a metric nor a plot and is not in the cache."""
+    forgetful = {stage for stage in STAGES for out in STAGES[stage]["outs"] if isinstance(out, dict)}
+    assert forgetful == {"map", "report"}
+
+
+def test_only_the_few_figures_that_runs_are_compared_by_are_metrics() -> None:
+    assert {stage: listed(stage, "metrics") for stage in STAGES if "metrics" in STAGES[stage]} == {
+        "report": ["results/metrics.json"]
+    }
+
+
+def test_every_plot_has_its_data_and_its_template() -> None:
+    outs = {name for stage in STAGES for name in listed(stage, "outs")}
+    plots = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["plots"]
+    used = {"linear"}
+    for plot in plots:
+        ((settings,),) = [plot.values()]
+        assert set(settings["y"]) <= outs
+        used.add(settings["template"])
+    for stage in STAGES:
+        for plot in STAGES[stage].get("plots", []):
+            ((settings,),) = [plot.values()]
+            assert {"title", "x", "y"} <= settings.keys()
+            used.add(settings.get("template", "linear"))
+    assert used == {path.stem for path in (ROOT / ".dvc/plots").iterdir()} | {"linear"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted([*(ROOT / "stages").glob("*.py"), *(ROOT / "stages/common").glob("*.py")]),
+    ids=lambda path: path.stem,
+)
+def test_stages_are_thin(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 80
+
+
+def test_library_imports_no_stage() -> None:
+    for path in ROOT.glob("mela/**/*.py"):
+        assert not any("stages" in file.parts for file in imported_modules(path)), path

@@ -1,0 +1,23 @@
+"""No stage calls anything that the analysis of its code has not found."""
+
+from importlib import import_module
+from pathlib import Path
+
+from stages.definitions.reaching import Code
+from tests.helpers.calls import Calls
+from tests.helpers.project import ROOT, STAGE_NAMES
+
+
+def test_what_stages_call_is_what_they_are_said_to_reach(project: Path) -> None:
+    code = Code(ROOT)
+    missing: dict[str, list[str]] = {}
+    called: set[str] = set()
+    for stage in STAGE_NAMES:
+        main = import_module(f"stages.{stage}").main
+        with Calls() as calls:
+            main()
+        reached = {part for name in code.reached(f"stages.{stage}") for part in name.split(",")}
+        missing[stage] = sorted(calls.names() - reached)
+        called |= calls.names()
+    assert missing == {stage: [] for stage in STAGE_NAMES}
+    assert len(called) > 250

@@ -1,0 +1,169 @@
+"""Names of tasks, labels and images: as people wrote them, for all people, and only where they belong."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mela.errors import MelaError
+from mela.io import feature_tables, schemas, store
+from mela.io.names import IMAGE_NAMES, LISTING, TASK_NAMES, names_of_labels, with_names
+from mela.io.text_tables import read_text_csv
+from mela.labeling.label_listing import ALONE, NONE, UNKNOWN
+from stages.common import paths
+from tests.helpers.people import HOSTILE, PEOPLE, REST_LABELS, WORDS, draw_alone
+from tests.helpers.pipeline import STAGES, listed
+from tests.helpers.project import change, run_stages
+
+
+def listing(folder: Path) -> pd.DataFrame:
+    return read_text_csv(folder / paths.LISTING, LISTING)
+
+
+def test_names_are_those_of_the_folders(of_people: Path) -> None:
+    names = store.read_table(of_people / paths.TASK_NAMES, TASK_NAMES)
+    images = store.read_table(of_people / paths.IMAGE_NAMES, IMAGE_NAMES).set_index("image_id")["path"]
+    tasks = store.read_table(of_people / paths.TASKS, schemas.TASKS).merge(names, on=["task_id", "local_label"])
+    assert len(tasks) == len(images) == 4 * 3 * len(PEOPLE)
+    # whoever looks an image up finds the folders that it lies in
+    assert [Path(path).parts[:2] for path in images[tasks["image_id"]]] == [
+        *zip(tasks["task"], tasks["label"], strict=True)
+    ]
+    assert set(names["task"]) == set(PEOPLE)
+
+
+def test_all_labels_of_all_people_are_listed_as_written(of_people: Path) -> None:
+    table = listing(of_people)
+    on_disk = sorted((path.parent.name, path.name) for path in (of_people / "mine").glob("*/*"))
+    assert sorted(zip(table["task"], table["label"], strict=True)) == on_disk
+    assert set(HOSTILE) <= set(table["label"])
+    assert (table["images"] == 4).all()
+    for split in ("train", "val", "test"):
+        manifest = store.read_table(of_people / f"data/manifest/{split}.parquet", schemas.MANIFEST)
+        assert (table["split"] == split).sum() == 3 * manifest["task_id"].nunique() > 0
+    assert table["assigned"].tolist() == (table["split"] != "train").tolist()
+
+
+def test_what_is_listed_of_training_tasks_is_what_the_labeler_found(of_people: Path) -> None:
+    names = store.read_table(of_people / paths.TASK_NAMES, TASK_NAMES)
+    tasks = store.read_table(of_people / paths.ASSIGNMENTS, schemas.ASSIGNMENTS).merge(
+        names, on=["task_id", "local_label"]
+    )
+    found = listing(of_people).merge(tasks, on=["task", "label"], suffixes=("", "_stage"))
+    assert len(found) == len(tasks)
+    assert (found["clustered"] == found["clustered_stage"]).all()
+    own = found[found["clustered"]]
+    assert (own["cluster"] == own["cluster_stage"]).all()
+    alone = own["note"] == ALONE
+    assert own["certainty"].isna().tolist() == alone.tolist()
+    counts = own.groupby("cluster")["label"].transform("size")
+    assert alone.tolist() == (counts == 1).tolist()
+    assert own["certainty"].dropna().between(0, 100).all()
+
+
+def test_held_out_labels_are_assigned_to_what_they_mean(of_people: Path) -> None:
+    kind = {word: number for number, words in enumerate(WORDS) for word in words}
+    table = listing(of_people)
+    train, new = table[~table["assigned"]], table[table["assigned"]]
+    of_cluster = train[train["clustered"]].groupby("cluster")["label"].agg(lambda labels: labels.map(kind).mode()[0])
+    given = new[new["clustered"]]
+    assert len(given) > len(new) / 2
+    right = (given["cluster"].map(of_cluster) == given["label"].map(kind)).mean()
+    assert right > 0.6, "of the training labels, 90% are in a cluster of their kind; by chance it would be 1 in 6"
+    none = new[~new["clustered"]]
+    assert none["cluster"].isna().all()
+    assert (none["note"] == NONE).all()
+    assert new["certainty"].between(0, 100).all()
+
+
+def test_labels_that_no_task_is_made_of_get_their_classes_in_the_end(people_copied: Path) -> None:
+    before = listing(Path())
+    draw_alone(Path("mine"))
+    run_stages("images", "names", "manifest")
+    for split in ("train", "val", "test"):
+        rows = store.read_table(Path(f"data/manifest/{split}.parquet"), schemas.MANIFEST)
+        assert rows.groupby("task_id")["local_label"].nunique().eq(3).all(), "tasks are as they were"
+    run_stages("embed", "extract", "label", "assign")
+    table = listing(Path())
+    rest = table[table["split"] == "rest"].set_index(["task", "label"])
+    assert set(rest.index) == set(REST_LABELS)
+    assert rest["images"].to_dict() == {key: count for key, (_, count) in REST_LABELS.items()}
+    assert rest["assigned"].all()
+    assert len(table) == len(before) + len(rest)
+    kind = {word: number for number, words in enumerate(WORDS) for word in words}
+    train = table[(table["split"] == "train") & table["clustered"]]
+    of_cluster = train.groupby("cluster")["label"].agg(lambda labels: labels.map(kind).mode()[0])
+    assert of_cluster[rest.loc[("lone", "pilz"), "cluster"]] == REST_LABELS["lone", "pilz"][0]
+    # the image shows what another label of the same person shows, who yet told the two apart
+    anna = table[table["task"] == "anna"].set_index("label")
+    assert REST_LABELS["anna", "single"][0] in {kind.get(label) for label in anna.index}
+    assert anna.loc[anna["clustered"], "cluster"].is_unique
+
+
+def test_drawn_tasks_have_no_names(finished: Path) -> None:
+    """Those who wrote none have none, and the paths of benchmark images, which hold their class, go nowhere."""
+    assert store.read_table(finished / paths.TASK_NAMES, TASK_NAMES).empty
+    assert store.read_table(finished / paths.IMAGE_NAMES, IMAGE_NAMES).empty
+    table, tasks = listing(finished), store.read_table(finished / paths.ASSIGNMENTS, schemas.ASSIGNMENTS)
+    assert set(table["split"]) == {"train"}
+    assert [*zip(table["task"], table["label"], strict=True)] == [
+        (str(task), str(label)) for task, label in zip(tasks["task_id"], tasks["local_label"], strict=True)
+    ]
+    assert not table["assigned"].any()
+
+
+def test_names_are_seen_only_by_those_who_show_them() -> None:
+    for stage in STAGES:
+        files = listed(stage, "deps")
+        assert ("data/names/labels.parquet" in files) == (stage == "assign")
+        assert ("data/names/images.parquet" in files) == (stage == "report")
+        assert ("results/labels.csv" in files) == (stage == "report")
+        assert ("data/manifest/test.parquet" in files) == (stage in {"assign", "evaluate"})
+
+
+def test_images_whose_features_are_not_given(people_copied: Path) -> None:
+    """Who brings features needs those of training images alone; then the other tasks are not assigned."""
+    Path("data/raw/features").mkdir(parents=True)
+    val = store.read_table(paths.VAL, schemas.MANIFEST)
+    ids, features = feature_tables.read_features(paths.FEATURES)
+    some = val["image_id"].iloc[1:].to_numpy()
+    both = [*ids, *some]
+    rows = [*features, *features[: len(some)]]
+    pd.DataFrame({"image_id": both, "feature": rows}).to_parquet("data/raw/features/own.parquet")
+    change(Path("params.yaml"), {"extract.features": "own.parquet"})
+    run_stages("assign")
+    table = listing(Path())
+    names = store.read_table(paths.TASK_NAMES, TASK_NAMES).set_index("task_id")["task"]
+    first = table[table["task"] == names[val["task_id"].iloc[0]].iloc[0]]
+    assert set(first["split"]) == {"val"}
+    assert (first["note"] == UNKNOWN).all()
+    assert not first["assigned"].any()
+    assert table.loc[table["split"] == "val", "assigned"].sum() == 3 * val["task_id"].nunique() - 3
+    assert (table.loc[table["split"] == "test", "note"] == UNKNOWN).all()
+    assert table.loc[table["split"] == "train", "clustered"].any()
+
+
+def test_data_that_changed_meanwhile(people_copied: Path) -> None:
+    (Path("mine") / PEOPLE[5]).rename(Path("mine/zoe"))
+    for label in sorted(Path("mine/zoe").iterdir())[:1]:
+        for image in label.iterdir():
+            image.unlink()
+        label.rmdir()
+    with pytest.raises(
+        MelaError, match=r"^data\.root: expected the 78 labels that the stage images found .* got 77 .* rerun images"
+    ):
+        run_stages("names")
+
+
+def test_names_that_are_missing() -> None:
+    labels = pd.DataFrame({"task_id": [0, 0], "local_label": [0, 1]})
+    names = pd.DataFrame({"task_id": [0], "local_label": [0], "task": ["anna"], "label": ["pilz"]})
+    with pytest.raises(
+        MelaError, match=r"^names: expected those of all labels of tasks, found none of label 1 of task 0"
+    ):
+        with_names(labels, names)
+    assert with_names(labels, names.head(0))[["task", "label"]].to_numpy().tolist() == [["0", "0"], ["0", "1"]]
+    given = pd.DataFrame({"task_id": np.array([1]), "local_label": np.array([0])})
+    with pytest.raises(MelaError, match=r"rerun images$"):
+        names_of_labels(names, given)

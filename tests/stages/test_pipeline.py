@@ -1,0 +1,392 @@
+"""The stages one by one, on tiny data, without DVC."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from mela import FewShotClassifier
+from mela.errors import MelaError
+from mela.evaluation import accuracy as evaluation
+from mela.evaluation.heads import fit_head
+from mela.evaluation.temperatures import Temperatures, read_temperatures
+from mela.io import schemas, store
+from mela.params import BLOCKS, Block, RuntimeParams
+from stages.common import paths
+from tests.helpers.pipeline import listed
+from tests.helpers.project import ROOT, STAGE_NAMES, change, run_stages
+
+
+def metrics(stage: str) -> dict[str, Any]:
+    return json.loads(Path(f"results/{stage}/metrics.json").read_text(encoding="utf-8"))
+
+
+def stage_process(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"stages.{name}", *arguments]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_the_batched_meta_test_needs_no_scikit_learn(copied: Path) -> None:
+    """Importing it takes longer than all heads together."""
+    code = "import sys, stages.evaluate as stage\nstage.main()\nassert 'sklearn' not in sys.modules"
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+def test_metrics_have_the_promised_keys(copied: Path) -> None:
+    label = {"clusters", "tasks_clustered", "pair_precision", "pair_precision_error", "consistency"}
+    counts = {"task_classes_merged", "task_classes_not_merged", "task_classes_left_out"}
+    assert set(metrics("label")) - {"remark"} == label | counts | {
+        "largest_weight",
+        "certainty",
+        "tasks_of_one_class",
+    }
+    assert sum(metrics("label")[name] for name in counts) == 400
+    scores = metrics("score_labels")
+    expected = {"clusters", "true_classes", "accuracy", "accuracy_all_tasks", "purity", "ari", "nmi", "kmeans"}
+    assert set(scores) == expected | {"tasks_clustered"}
+    assert scores["true_classes"] == 80
+    assert set(metrics("pretrain")) == {"labels", "loss", "precision", "proposition1"}
+    assert metrics("pretrain")["proposition1"]["task_loss"] <= metrics("pretrain")["proposition1"]["global_loss"]
+    evaluation = metrics("evaluate")
+    for name in ("initial", "mela", "gain"):
+        assert evaluation["tasks"]["5_shot"] == 12
+        for results in (evaluation[name], evaluation["validation"][name]):
+            assert set(results) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
+            assert all(set(interval) == {"mean", "ci95"} for interval in results.values())
+    per_task = store.read_table(Path("results/evaluate/per_task.parquet"), schemas.ACCURACIES)
+    test = per_task[(per_task["split"] == "test") & (per_task["model"] == "mela") & (per_task["setting"] == "5_shot")]
+    assert len(test) == 12
+    assert test["accuracy"].mean() == pytest.approx(evaluation["mela"]["5_shot"]["mean"])
+
+
+def test_probabilities_are_calibrated_on_validation_tasks_alone(copied: Path) -> None:
+    found = metrics("evaluate")
+    for name in ("initial", "mela"):
+        assert set(found["calibration"][name]) == {"1_shot", "5_shot"}
+        for values in found["calibration"][name].values():
+            assert values["temperature"] > 0
+    assert metrics("")["5_shot"]["ece"] == found["calibration"]["mela"]["5_shot"]["ece"]
+    before = paths.TEMPERATURES.read_bytes()
+    tasks = pd.read_parquet(paths.TEST)
+    # other test tasks judge the same temperatures
+    store.write_table(
+        paths.TEST, tasks[tasks["task_id"] < tasks["task_id"].max()], schemas.MANIFEST, stage="manifest", params={}
+    )
+    run_stages("evaluate")
+    assert paths.TEMPERATURES.read_bytes() == before
+    assert metrics("evaluate")["calibration"] != found["calibration"]
+
+
+def test_a_calibrated_model_predicts_the_same_with_other_probabilities(copied: Path) -> None:
+    images, tasks = store.open_images(paths.IMAGES), pd.read_parquet(paths.TEST)
+    task = tasks[tasks["task_id"] == tasks["task_id"].min()]
+    support, query = (task[task["role"] == role] for role in ("support", "query"))
+
+    def fitted() -> FewShotClassifier:
+        return FewShotClassifier.load(paths.FINAL, "cpu").fit(images[support["image_id"]], support["local_label"])
+
+    calibrated = fitted()
+    temperature = metrics("evaluate")["calibration"]["mela"]["5_shot"]["temperature"]
+    assert calibrated.temperature_ == temperature != 1
+    paths.TEMPERATURES.unlink()
+    plain = fitted()
+    assert plain.temperature_ == 1
+    queries = images[query["image_id"]]
+    np.testing.assert_array_equal(calibrated.predict(queries), plain.predict(queries))
+    powers = plain.predict_proba(queries) ** (1 / temperature)
+    expected = powers / powers.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(calibrated.predict_proba(queries), expected, rtol=1e-6)
+
+
+def test_without_validation_tasks_there_are_no_temperatures(copied: Path) -> None:
+    change(Path("params.yaml"), {"tasks.val": 0})
+    run_stages("manifest", "evaluate", "report")
+    found = metrics("evaluate")["calibration"]["mela"]["5_shot"]
+    assert found["temperature"] is None
+    assert found["ece"] == found["ece_before"] > 0
+    assert "ece" not in metrics("")["5_shot"]
+    assert read_temperatures(paths.FINAL) == Temperatures(C=1.0, temperatures={})
+
+
+def test_report_shows_the_run(copied: Path) -> None:
+    summary = Path("results/report/summary.md").read_text(encoding="utf-8")
+    for name in ("clusters found", "tasks clustered", "clustering accuracy", "1-shot: gain", "5-shot: MeLa"):
+        assert name in summary
+    for name in ("accuracy", "clusters", "curves", "sizes"):
+        with Image.open(f"results/report/{name}.png") as picture:
+            assert min(picture.size) > 300
+
+
+def test_images_do_not_betray_their_class(copied: Path) -> None:
+    """Sources list classes one after the other; the ids that stages see must not."""
+    truth = store.read_table(Path("data/truth.parquet"), schemas.TRUTH).sort_values("image_id")["class"]
+    same = (truth.to_numpy()[1:] == truth.to_numpy()[:-1]).mean()
+    assert same < 0.05
+
+
+def test_splits_share_no_image(copied: Path) -> None:
+    split_of = store.read_table(Path("data/images/index.parquet"), schemas.INDEX).set_index("image_id")["split"]
+    for split in ("train", "val", "test"):
+        images = store.read_table(Path(f"data/manifest/{split}.parquet"), schemas.MANIFEST)["image_id"]
+        assert set(split_of[images]) == {split}
+
+
+def test_the_same_again_gives_the_same_bytes(copied: Path) -> None:
+    before = {path: path.read_bytes() for path in [*Path("data").rglob("*.*"), *Path("results").rglob("*.*")]}
+    before |= {path: path.read_bytes() for path in Path("models").rglob("*.*")}
+    for folder in ("data", "models", "results"):
+        shutil.rmtree(folder)
+    run_stages()
+    changed = [path for path, content in before.items() if path.read_bytes() != content]
+    assert not changed
+
+
+def test_no_other_stage_needs_the_truth(copied: Path) -> None:
+    """Without the truth at hand, all stages that may not see it give the same as before."""
+    others = [stage for stage in STAGE_NAMES if "data/truth.parquet" not in listed(stage, "deps", "outs")]
+    Path("data/truth.parquet").unlink()
+    Path("data/images/index.parquet").unlink()
+    before = Path("models/final.safetensors").read_bytes()
+    run_stages(*others)
+    assert Path("models/final.safetensors").read_bytes() == before
+
+
+def test_parameters_read_are_the_ones_declared(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every stage reads what dvc.yaml lists for it and nothing else, and some stage reads every key."""
+    read: dict[str, set[str]] = defaultdict(set)
+    stage = ""
+    plain_get: Callable[[Any, str], Any] = Block.__getattribute__
+    plain_dump = Block.model_dump
+
+    def get(self: Block, name: str) -> Any:
+        if name in type(self).model_fields:
+            read[stage].add(f"{type(self).block}.{name}")
+        return plain_get(self, name)
+
+    def dump(self: Block, **options: Any) -> dict[str, Any]:
+        if options.get("mode") != "json":  # a note in a file's metadata is no use of a parameter
+            read[stage].update(f"{self.block}.{name}" for name in type(self).model_fields)
+        return plain_dump(self, **options)
+
+    monkeypatch.setattr(Block, "model_dump", dump)
+    for block in BLOCKS:  # validation has its own look at the fields, which is no use of them either
+        plain_read = block.read.__func__  # type: ignore[attr-defined]
+
+        def quiet_read(cls: type[Block], *arguments: Any, plain_read: Any = plain_read) -> Block:
+            with monkeypatch.context() as patch:
+                patch.setattr(Block, "__getattribute__", plain_get)
+                return plain_read(cls, *arguments)
+
+        monkeypatch.setattr(block, "read", classmethod(quiet_read))
+    monkeypatch.setattr(Block, "__getattribute__", get)
+
+    for stage in STAGE_NAMES:
+        run_stages(stage)
+    stage = "images"
+    for name in ("omniglot", "cifar_fs", "fc100", "folder", "tasks"):
+        change(project / "params.yaml", {"data.name": name, "data.root": "nowhere"})
+        with pytest.raises(MelaError):
+            run_stages("images")
+
+    runtime = {f"runtime.{name}" for name in RuntimeParams.model_fields}
+    everything = {f"{block.block}.{name}" for block in BLOCKS for name in block.model_fields}
+    # the number of processes is read before a stage's own program starts
+    assert set().union(*read.values()) == everything - {"runtime.processes"}
+    for name in STAGE_NAMES:
+        declared = listed(name, "params")
+        unknown = [k for k in read[name] - runtime if not any(k == d or k.startswith(f"{d}.") for d in declared)]
+        assert not unknown, f"{name} reads what it does not declare"
+        unread = [d for d in declared if not any(k == d or k.startswith(f"{d}.") for k in read[name])]
+        assert not unread, f"{name} declares what it does not read"
+
+
+@pytest.mark.parametrize(("q", "merge", "told"), [(5.0, True, False), (5.5, True, True), (5.5, False, False)])
+def test_a_q_without_effect_is_said(
+    copied: Path, capfd: pytest.CaptureFixture[str], q: float, merge: bool, told: bool
+) -> None:
+    change(Path("params.yaml"), {"labeler.q": q, "labeler.merge": merge})
+    run_stages("label")
+    line = "label: labeler.q (5.5) has no effect, since labeler.merge is true; it is for pruning\n"
+    assert (line in capfd.readouterr().out) == told
+
+
+def test_seeds_matter(copied: Path) -> None:
+    before = Path("models/initial.safetensors").read_bytes()
+    change(Path("params.yaml"), {"embed.seed": 1})
+    run_stages("embed")
+    assert Path("models/initial.safetensors").read_bytes() != before
+
+
+@pytest.mark.parametrize("labels", ["mela_soft", "kmeans", "oracle"])
+def test_other_labels(copied: Path, labels: str) -> None:
+    before = Path("models/final.safetensors").read_bytes()
+    change(Path("params.yaml"), {"pretrain.labels": labels})
+    run_stages("pretrain", "evaluate", "report")
+    assert Path("models/final.safetensors").read_bytes() != before
+    assert metrics("pretrain")["labels"] == metrics("evaluate")["labels"] == labels
+    names = {"mela_soft": "soft labels", "kmeans": "K-means", "oracle": "true labels"}
+    assert names[labels] in Path("results/report/summary.md").read_text()
+
+
+def test_the_other_solver_of_the_meta_test(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path("results/evaluate/per_task.parquet")
+    found = store.read_table(path, schemas.ACCURACIES)
+    change(Path("params.yaml"), {"evaluate.solver": "sklearn"})
+    heads = []
+    monkeypatch.setattr(
+        evaluation, "fit_head", lambda *task, **settings: heads.append(fit_head(*task, **settings)) or heads[-1]
+    )
+    run_stages("evaluate")
+    assert len(heads) == len(found)
+    wanted = store.read_table(path, schemas.ACCURACIES)
+    pd.testing.assert_frame_equal(wanted.drop(columns="accuracy"), found.drop(columns="accuracy"))
+    # the features of this model hardly differ, and scikit-learn stops early
+    assert (wanted["accuracy"] - found["accuracy"]).abs().mean() < 1
+
+
+def test_soft_labels_belong_to_the_labelled_images(copied: Path) -> None:
+    labels = store.read_table(Path("data/labels/mela.parquet"), schemas.LABELS)
+    soft = store.read_table(Path("data/labels/mela_soft.parquet"), schemas.SOFT_LABELS)
+    sums = soft.groupby("image_id")["weight"].sum()
+    assert sums.index.tolist() == labels["image_id"].tolist()
+    np.testing.assert_allclose(sums, 1, rtol=1e-12)
+    largest = soft.groupby("image_id")["weight"].max()
+    assert metrics("label")["largest_weight"] == pytest.approx(100 * largest.mean())
+    of_label = labels.merge(soft, on=["image_id", "label"])["weight"]
+    assert of_label.sum() > 0.9 * largest.sum(), "labels and soft labels are numbered differently"
+
+
+def test_soft_labels_that_do_not_add_up(copied: Path) -> None:
+    path = Path("data/labels/mela_soft.parquet")
+    table = store.read_table(path, schemas.SOFT_LABELS)
+    image = int(table["image_id"].iloc[0])
+    table.loc[0, "weight"] = 0.3
+    store.write_table(
+        path, table[(table["image_id"] != image) | (table.index == 0)], schemas.SOFT_LABELS, stage="label", params={}
+    )
+    change(Path("params.yaml"), {"pretrain.labels": "mela_soft"})
+    before = Path("models/final.safetensors").read_bytes()
+    with pytest.raises(
+        MelaError, match=rf"mela_soft\.parquet: image {image}: expected labels from 0, each once, with pos"
+    ):
+        run_stages("pretrain")
+    assert Path("models/final.safetensors").read_bytes() == before
+
+
+def test_resnet12_without_replacement(project: Path) -> None:
+    change(
+        project / "params.yaml",
+        {"model.backbone": "resnet12", "model.width": 4, "tasks.replacement": False, "tasks.train": None}
+        | {"embed.tasks_per_epoch": 3, "labeler.n_clusters": 40},
+    )
+    run_stages()
+    train = store.read_table(Path("data/manifest/train.parquet"), schemas.MANIFEST)
+    assert train["image_id"].is_unique
+    assert train["task_id"].nunique() == 16
+
+
+def draw_tasks(root: Path, *, with_split: bool) -> None:
+    """Tasks of mixed ways and shots over hidden classes, which the table does not name."""
+    generator = np.random.default_rng(0)
+    rows = []
+    for task in range(30):
+        ways = int(generator.integers(2, 5))
+        for label, hidden in enumerate(generator.choice(6, size=ways, replace=False)):
+            for drawing in range(int(generator.integers(3, 8))):
+                image = generator.integers(0, 60, (20, 24), dtype=np.uint8)
+                image[3 * hidden : 3 * hidden + 3] = 220
+                path = Path("pictures") / f"{task}-{label}-{drawing}.png"
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(image).save(root / path)
+                split = "test" if task >= 24 else "train"
+                rows.append((f"annotator {task}", "abcd"[label], path.as_posix(), split))
+    table = pd.DataFrame(rows, columns=["task_id", "local_label", "path", "split"])
+    (table if with_split else table.drop(columns="split")).to_csv(root / "tasks.csv", index=False)
+
+
+@pytest.mark.parametrize("with_split", [True, False])
+def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[str], with_split: bool) -> None:
+    draw_tasks(project / "mine", with_split=with_split)
+    change(
+        project / "params.yaml",
+        {"data.name": "tasks", "data.root": "mine", "data.table": "tasks.csv", "tasks.shots": 2}
+        | {"embed.tasks_per_epoch": None, "labeler.n_clusters": 12, "kmeans.n_clusters": 6, "evaluate.shots": [1]},
+    )
+    run_stages()
+    labels = store.read_table(Path("data/labels/mela.parquet"), schemas.LABELS)
+    assert labels["label"].nunique() == metrics("score_labels")["clusters"] > 1
+    assert set(metrics("score_labels")) == {"clusters"}
+    assert set(metrics("evaluate")["mela"]) >= {"1_shot", "all_shots"}
+    assert "no ground truth" in capsys.readouterr().out
+    assert "true classes not known" in Path("results/report/summary.md").read_text(encoding="utf-8")
+    assert Path("models/final.safetensors").is_file()
+    change(project / "params.yaml", {"pretrain.labels": "oracle"})
+    with pytest.raises(MelaError, match=r"^pretrain\.labels: expected at least 2 global labels"):
+        run_stages("pretrain")
+
+
+def test_own_tasks_that_are_all_for_training(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draw_tasks(project / "mine", with_split=False)
+    change(
+        project / "params.yaml",
+        {"data.name": "tasks", "data.root": "mine", "data.table": "tasks.csv", "data.split_fractions": [1.0, 0.0, 0.0]}
+        | {"tasks.shots": 2, "embed.tasks_per_epoch": None, "labeler.n_clusters": 12, "kmeans.n_clusters": 5000},
+    )
+    run_stages()
+    assert "kmeans.n_clusters=5000 is more than there are images" in capsys.readouterr().out
+    assert metrics("evaluate")["mela"] == {}
+    assert "not measured" in Path("results/report/summary.md").read_text(encoding="utf-8")
+
+
+def test_stage_takes_paths_as_arguments(copied: Path) -> None:
+    shutil.move("data/truth.parquet", "elsewhere.parquet")
+    ended = stage_process("label_oracle", "--truth", "elsewhere.parquet", "--labels", "mine.parquet")
+    assert ended.returncode == 0, ended.stderr
+    assert Path("mine.parquet").read_bytes() == Path("data/labels/oracle.parquet").read_bytes()
+
+
+def summary_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from mela.cli.main import main; main()", "summary", *arguments]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "COLUMNS": "120"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_summary_prints_the_run(copied: Path) -> None:
+    ended = summary_command()
+    assert ended.returncode == 0, ended.stderr
+    for line in Path("results/report/summary.md").read_text(encoding="utf-8").splitlines()[2:]:
+        assert line.split(" | ")[0].removeprefix("| ") in ended.stdout
+    assert ended.stdout.splitlines()[-1] == "the run on a page, with pictures: results/report.html"
+    Path("results/report.html").unlink()
+    assert "page" not in summary_command().stdout, "there is none"
+
+
+def test_summary_of_two_runs_at_once(copied: Path) -> None:
+    found = metrics("label")
+    store.write_json(Path("results/label/metrics.json"), found | {"clusters": found["clusters"] + 1})
+    ended = summary_command()
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        "error: results/metrics.json: the report is of another run than the metrics of label, so one table would mix "
+        "them; finish the run, with `dvc repro` or `mela run`\n"
+    )
+
+
+def test_summary_without_a_run(tmp_path: Path) -> None:
+    ended = summary_command("--results", str(tmp_path))
+    assert ended.returncode == 1
+    assert (
+        ended.stderr
+        == f"error: {tmp_path}/label/metrics.json: no such file; run `dvc repro`, or the stage that makes it, first\n"
+    )

@@ -1,0 +1,114 @@
+"""What a stage imports before it reads its parameters: slow packages only where all of its work needs them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.project import ROOT, STAGE_NAMES
+from tests.helpers.starts import NEEDED, SLOW, modules_after
+
+
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+def test_a_stage_starts_without_what_it_does_not_need(stage: str) -> None:
+    imported = modules_after(f"import stages.{stage}")
+    assert f"stages.{stage}" in imported
+    assert {name for name in SLOW if name in imported} == NEEDED.get(stage, set())
+
+
+def test_a_stage_ends_without_looking_for_garbage() -> None:
+    code = """
+import gc, sys
+from stages.common.run import run
+def main(): print("done")
+try:
+    run(main)
+except SystemExit:
+    assert gc.get_freeze_count() > len(sys.modules)
+"""
+    modules_after(code)
+
+
+def spoil(folder: Path) -> None:
+    """Write a params.yaml with a mistake in the block of a later stage."""
+    text = (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8")
+    (folder / "params.yaml").write_text(text.replace("  q: 5.0 ", "  q: null "), encoding="utf-8")
+
+
+def started(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A stage whose work prints "at work", with a mistake in a block that it does not read."""
+    spoil(tmp_path)
+    code = """
+from pathlib import Path
+from stages.common.run import run
+def main(params: Path = Path("params.yaml")): print("at work")
+run(main)
+"""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+    )
+
+
+def test_a_mistake_for_a_later_stage_ends_a_stage_before_its_work(tmp_path: Path) -> None:
+    ended = started(tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr == "error: params.yaml: labeler.q: input should be a valid number, got None\n"
+    assert "at work" not in ended.stdout
+
+
+@pytest.mark.parametrize("stage", [stage for stage in STAGE_NAMES if stage != "code"])
+def test_every_stage_checks_all_parameters_first(stage: str, tmp_path: Path) -> None:
+    """In a folder that has nothing but a params.yaml, so that whatever a stage did before would fail for that."""
+    spoil(tmp_path)
+    ended = subprocess.run(
+        [sys.executable, "-m", f"stages.{stage}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        "error: params.yaml: labeler.q: input should be a valid number, got None\n",
+    )
+
+
+def test_of_several_processes_the_first_one_tells(tmp_path: Path) -> None:
+    assert started(tmp_path, RANK="0").returncode == 1
+    assert "at work" in started(tmp_path, RANK="1").stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            "ImportError('libtorch_cpu.so: failed to map segment from shared object')",
+            r"error: out of memory: libtorch_cpu.so: failed to map .*; use a machine with more, .*\n",
+        ),
+        ("ImportError('libtorch_cpu.so: undefined symbol')", r"(?s)Traceback .*ImportError: .* undefined symbol\n"),
+    ],
+)
+@pytest.mark.parametrize("command", ["stages.embed", "mela predict --support s --query q"])
+def test_too_little_memory_to_import_torch_is_one_line(tmp_path: Path, command: str, error: str, message: str) -> None:
+    """What is wrong with the installation is not hidden."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text(f"raise {error}\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", *command.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+    )
+    assert ended.returncode == 1
+    assert re.fullmatch(message, ended.stderr), ended.stderr

@@ -1,0 +1,220 @@
+"""The learning rates of methods on each data set: which validation tasks choose, and what is refused."""
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from benchmark import settings
+from benchmark.matrix import Matrix
+from benchmark.systems import title
+from mela.errors import MelaError
+from mela.methods import find_method
+from mela.params import RatesParams
+from studies.training import chosen_rates
+from studies.training.chosen_rates import GRID, choose, entry, measured, read_table, with_rates
+from tests.helpers.matrix import write_matrix
+from tests.helpers.project import ROOT
+
+DATA = sorted((ROOT / "benchmark/data").glob("*.yaml"))
+METHODS = Matrix.read(ROOT / "benchmark/params.yaml").task_methods
+COLUMNS = ["data", "method", "start", "longer", "optimizer", "rate", "scale", "regularizer", "1_shot", "5_shot"]
+
+
+def named(rates: RatesParams) -> dict[str, float]:
+    """Rates other than null."""
+    return {method: rate for method, rate in rates.by_name.items() if rate is not None}
+
+
+@pytest.mark.parametrize("path", DATA, ids=lambda path: path.stem)
+def test_rates_are_those_that_validation_tasks_choose(path: Path) -> None:
+    """Where the table holds the whole grid; methods keep their own rate elsewhere, and where it is the best."""
+    table = read_table(ROOT / chosen_rates.TABLE)
+    expected = {method: entry(method, choose(measured(table, path.stem, method))) for method in METHODS}
+    assert named(RatesParams.read(path)) == {method: rate for method, rate in expected.items() if rate is not None}
+
+
+def test_the_page_of_methods_names_the_pairs_whose_rate_is_chosen() -> None:
+    names = {"fc100": "FC100", "cifar_fs": "CIFAR-FS", "omniglot": "Omniglot", "glyphs": "the glyphs"}
+    pairs = [
+        f"{title(method)} on {name}"
+        for data, name in reversed(names.items())
+        for method in named(RatesParams.read(ROOT / f"benchmark/data/{data}.yaml"))
+    ]
+    assert len(pairs) > 1
+    sentence = f"So far this is measured for {', '.join(pairs[:-1])} and {pairs[-1]}; all other pairs"
+    text = " ".join((ROOT / "docs/methods.md").read_text(encoding="utf-8").split())
+    assert sentence in text
+
+
+def test_some_rates_are_chosen() -> None:
+    """Otherwise the test above would hold nothing."""
+    table = read_table(ROOT / chosen_rates.TABLE)
+    chosen = [choose(measured(table, path.stem, method)).rate for path in DATA for method in METHODS]
+    assert any(rate is not None for rate in chosen)
+
+
+@pytest.mark.parametrize(
+    ("means", "rate", "missing"),
+    [
+        ({}, None, [0.0003, 0.001, 0.003]),
+        ({0.001: 50}, None, [0.0003, 0.003]),
+        ({0.0003: 50, 0.001: 52, 0.003: 51}, 0.001, []),
+        ({0.0003: 53, 0.001: 52, 0.003: 51}, 0.0003, [0.0001]),
+        ({0.0001: 52, 0.0003: 53, 0.001: 52, 0.003: 51}, 0.0003, []),
+        ({0.0001: 54, 0.0003: 53, 0.001: 52, 0.003: 51}, 0.0001, [0.00003]),
+        ({0.0003: 50, 0.001: 51, 0.003: 52}, 0.003, [0.01]),
+        ({0.0003: 50, 0.001: 51, 0.003: 52, 0.01: 53, 0.03: 40}, 0.01, []),
+        # of others it says nothing: there is no neighbour between them and the grid
+        ({0.0003: 50, 0.001: 51, 0.003: 52, 0.03: 99}, 0.003, [0.01]),
+        ({0.0003: 50, 0.001: 52, 0.003: 51, 0.01: 99}, 0.001, []),
+        # the lower of equal ones, and none that diverged
+        ({0.0003: 50, 0.001: 52, 0.003: 52}, 0.001, []),
+        ({0.0003: 50, 0.001: 51, 0.003: math.nan}, 0.001, []),
+    ],
+)
+def test_choices(means: dict[float, float], rate: float | None, missing: list[float]) -> None:
+    found = choose({at: (mean - 10, mean + 10) for at, mean in means.items()})
+    assert (found.rate, found.missing) == (rate, missing)
+
+
+def test_the_mean_of_both_shots_decides() -> None:
+    found = choose({0.0003: (50.0, 70.0), 0.001: (52.0, 69.0), 0.003: (53.0, 66.0)})
+    assert found.rate == 0.001
+
+
+def unchosen(data: str = "glyphs") -> str:
+    """The parameters of a data set in which every method has its own rate."""
+    text = (ROOT / f"benchmark/data/{data}.yaml").read_text(encoding="utf-8")
+    return with_rates(text, dict.fromkeys(METHODS))
+
+
+def row(rate: float = 0.001, **changes: object) -> dict[str, object]:
+    own = {"data": "tiny", "method": "frn", "start": "nothing", "longer": 1.0, "optimizer": "adam", "rate": rate}
+    return own | {"scale": "1", "regularizer": "1", "1_shot": 50.0, "5_shot": 60.0} | changes
+
+
+def test_only_rows_of_the_method_as_it_is_count(tmp_path: Path) -> None:
+    others = [
+        {"data": "other"},
+        {"method": "frn with another head"},
+        {"start": "mela-rfs"},
+        {"longer": 2.0},
+        {"optimizer": "sgd"},
+        {"scale": "10"},
+        {"regularizer": "0.015625"},
+    ]
+    rows = [row(), *(row(0.003, **changes) for changes in others)]
+    pd.DataFrame(rows, columns=COLUMNS).to_csv(tmp_path / "table.csv", index=False)
+    assert measured(read_table(tmp_path / "table.csv"), "tiny", "frn") == {0.001: (50.0, 60.0)}
+
+
+def test_the_table_may_not_be_there(tmp_path: Path) -> None:
+    with pytest.raises(
+        MelaError, match=r"rates.csv: no such file; run python -m studies.training.method_rates, or name the tab"
+    ):
+        read_table(tmp_path / "rates.csv")
+
+
+def test_choices_are_told_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_matrix(Path("benchmark"), task_methods=["frn", "feat", "protonet"])
+    path = Path("benchmark/data/tiny.yaml")
+    before = unchosen().replace("  frn: null\n", "  frn: null  # by hand\n").replace("  feat: null\n", "  feat: 0.5\n")
+    assert "by hand" in before
+    path.write_text(before, encoding="utf-8")
+    rows = [row(rate, **{"1_shot": 50 - 1000 * rate}) for rate in (0.0001, 0.0003, 0.001, 0.003)]
+    rows += [row(rate, method="feat", scale="nothing", regularizer="nothing") for rate in GRID[:2]]
+    pd.DataFrame(rows, columns=COLUMNS).to_csv("table.csv", index=False)
+    chosen_rates.main(table=Path("table.csv"))
+    said = capsys.readouterr().out
+    assert "tiny frn: 0.0001 in place of 0.003 (49.9 / 60.0 at 0.0001, " in said
+    assert "tiny feat: not chosen yet, so 0.001, its own (50.0 / 60.0 at 0.0003, " in said
+    assert "missing: python -m studies.training.method_rates --data tiny --methods frn --adam 0.00003\n" in said
+    assert "missing: python -m studies.training.method_rates --data tiny --methods feat --adam 0.003\n" in said
+    assert "--methods protonet --adam 0.0003 --adam 0.001 --adam 0.003\n" in said
+    assert said.endswith("benchmark/data/tiny.yaml have other rates; --write puts these in\n")
+    assert path.read_text(encoding="utf-8") == before
+    chosen_rates.main(table=Path("table.csv"), write=True)
+    assert capsys.readouterr().out.endswith("benchmark/data/tiny.yaml are written\n")
+    after = before.replace("  frn: null  # by hand\n", "  frn: 0.0001  # by hand\n")
+    assert path.read_text(encoding="utf-8") == after.replace("  feat: 0.5\n", "  feat: null\n")
+    assert named(RatesParams.read(path)) == {"frn": 0.0001}
+    chosen_rates.main(table=Path("table.csv"))
+    assert "benchmark/data" not in capsys.readouterr().out, "nothing differs any more"
+
+
+def test_small_rates_are_written_as_numbers_that_yaml_reads() -> None:
+    assert with_rates("rates:\n  feat: null\n", {"feat": 0.00003}) == "rates:\n  feat: 0.00003\n"
+    with pytest.raises(MelaError, match=r"^rates.frn: expected an entry to write the rate into, found none; add it$"):
+        with_rates("rates:\n  feat: null\n\nevaluate:\n  frn: 1\n", {"frn": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "  maml: null",
+            "  mamml: null",
+            r"rates.mamml: expected the name of a method, one of anil, .*; correct it, or",
+        ),
+        ("  maml: null", "  maml: 0", "rates.maml: input should be greater than 0, got 0"),
+        ("  maml: null", "  maml: fast", "rates.maml: input should be a valid number, got 'fast'"),
+        ("  maml: null", "  maml: .inf", "rates.maml: input should be (less than or equal|a finite)"),
+    ],
+)
+def test_rates_that_make_no_sense(tmp_path: Path, old: str, new: str, message: str) -> None:
+    source = tmp_path / "data.yaml"
+    text = unchosen()
+    assert text.count(old) == 1
+    source.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(MelaError, match=f"^{source}: {message}") as caught:
+        settings.require_complete(source)
+    assert "\n" not in str(caught.value)
+
+
+def test_methods_that_learn_from_labels_have_their_rate_elsewhere(tmp_path: Path) -> None:
+    path = write_matrix(tmp_path)
+    source = tmp_path / "data/tiny.yaml"
+    source.write_text(unchosen().replace("  maml:", "  rfs:"), encoding="utf-8")
+    with pytest.raises(
+        MelaError,
+        match=rf"^{source}: rates.rfs: expected methods that see tasks, .*, got one that sees labels, .*; rem",
+    ):
+        Matrix.read(path)
+
+
+def test_settings_name_every_method_of_the_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DVC asks for the key on which a method's cell depends, also where a data set's file is older than the method."""
+    monkeypatch.chdir(tmp_path)
+    write_matrix(Path("benchmark"), task_methods=["leo", "feat"])
+    path = Path("benchmark/data/tiny.yaml")
+    text = path.read_text(encoding="utf-8")
+    start, end = text.index("rates:"), text.index("evaluate:")
+    path.write_text(f"{text[:start]}rates:\n  feat: 0.0003\n\n{text[end:]}", encoding="utf-8")
+    settings.main(data="tiny", seed=0)
+    made = Path("benchmark/runs/tiny/seed0/params.yaml")
+    assert RatesParams.read(made).by_name == {"leo": None, "feat": 0.0003}
+    path.write_text(text[:start] + text[end:], encoding="utf-8")
+    settings.main(data="tiny", seed=0)
+    assert RatesParams.read(made).by_name == {"leo": None, "feat": None}
+
+
+def test_a_block_has_the_rate_of_one_method_alone() -> None:
+    path = ROOT / "benchmark/data/glyphs.yaml"
+    rates = RatesParams.read(path)
+    assert rates.only("feat").by_name == {"feat": rates.by_name["feat"]}
+    assert rates.only("nobody").by_name == {"nobody": None}
+    assert RatesParams().by_name == {}
+
+
+def test_the_grid_is_a_part_of_what_continues_it() -> None:
+    first = chosen_rates.LADDER.index(GRID[0])
+    assert chosen_rates.LADDER[first : first + len(GRID)] == GRID
+    for method in METHODS:
+        learner = find_method(method).learner
+        assert learner.optimizer == "adam", "whose rates the grid has"
+        assert learner.learning_rate in chosen_rates.LADDER
