@@ -1,0 +1,168 @@
+"""The plan of the house: packages with faces, no import cycles, and names that are said once."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.project import ROOT
+from tests.helpers.starts import SLOW, modules_after
+
+FOLDERS = ("mela", "stages", "benchmark", "studies")
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {module_of(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
+PACKAGES = {module for module, path in FILES.items() if path.name == "__init__.py"}
+# packages whose `__init__.py` imports a name when it is asked for
+FACES = sorted(module for module in PACKAGES if "def __getattr__" in FILES[module].read_text(encoding="utf-8"))
+
+
+def nodes_at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only type checkers read."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from nodes_at_run_time(node)
+
+
+def imported(text: str) -> set[str]:
+    """Modules of this project that a file imports, at its top or inside of functions."""
+    found = set()
+    for node in nodes_at_run_time(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in FILES else str(node.module))
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & set(FILES)
+
+
+def imports() -> dict[str, set[str]]:
+    return {module: imported(path.read_text(encoding="utf-8")) - {module} for module, path in FILES.items()}
+
+
+def room(module: str) -> str:
+    """The package that a module is in; what lies in the top folder is a room of its own."""
+    if module in PACKAGES and module not in FOLDERS:
+        return module
+    package = module.rpartition(".")[0]
+    return module if package in ("", *FOLDERS) else package
+
+
+def between_rooms(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for module, others in graph.items():
+        found.setdefault(room(module), set()).update({room(other) for other in others} - {room(module)})
+    return found
+
+
+def cycle(graph: Mapping[str, set[str]]) -> list[str]:
+    """The names along one cycle; nothing if there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_files_import_each_other() -> None:
+    assert cycle(imports()) == []
+
+
+def test_no_packages_import_each_other() -> None:
+    assert cycle(between_rooms(imports())) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "file", "line"),
+    [
+        ("mela.learners", "mela.learners.base", "from mela.methods import find_method"),
+        ("mela.io", "mela.io.store", "from mela.labeling import LearnLabeler"),
+        ("benchmark.report", "benchmark.systems", "from benchmark.report import tables"),
+    ],
+)
+def test_a_cycle_would_be_noticed(package: str, file: str, line: str) -> None:
+    graph = imports()
+    graph[file] |= imported(line)
+    assert package in cycle(between_rooms(graph))
+
+
+def test_few_modules_lie_at_the_top() -> None:
+    assert len(list((ROOT / "mela").glob("*.py"))) <= 5
+
+
+def test_every_folder_is_a_package_that_says_what_it_is_for() -> None:
+    for folder in {path.parent for path in FILES.values()}:
+        package = module_of(folder / "__init__.py")
+        assert package in FILES, folder
+        assert ast.get_docstring(ast.parse(FILES[package].read_text(encoding="utf-8"))), package
+
+
+@pytest.mark.parametrize("package", FACES)
+def test_a_face_has_what_it_names(package: str) -> None:
+    face = import_module(package)
+    tree = ast.parse(FILES[package].read_text(encoding="utf-8"))
+    checked = {
+        alias.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for name in face.__all__:
+        # what type checkers take for a name is what Python finds
+        assert getattr(face, name) is getattr(import_module(str(checked.get(name, "mela.errors"))), name), name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = face.nothing
+
+
+def test_there_are_faces() -> None:
+    inside = {module for module in PACKAGES if module.startswith("mela.")} - {"mela.cli", "mela.methods"}
+    assert inside | {"mela"} == set(FACES)
+
+
+def test_a_face_imports_only_what_is_asked_for() -> None:
+    assert not set(SLOW) & modules_after("\n".join(f"import {package}" for package in FACES))
+    assert "torch" not in modules_after("from mela import LearnLabeler")
+
+
+def test_file_names_of_the_library_are_said_once() -> None:
+    """The command line is apart: its modules are called as its commands are."""
+    names: dict[str, list[str]] = {}
+    for module in FILES:
+        if module.startswith("mela.") and not module.startswith("mela.cli.") and module not in PACKAGES:
+            names.setdefault(module.rpartition(".")[2], []).append(module)
+    assert {name: found for name, found in names.items() if len(found) > 1} == {}
+
+
+def test_no_product_file_looks_like_a_test() -> None:
+    assert [path for path in FILES.values() if path.stem.startswith("test_") or path.stem.endswith("_test")] == []
+
+
+def test_tests_lie_beside_what_they_test() -> None:
+    """Each folder of tests is that of a package, or of what is no package."""
+    others = {Path("docs"), Path("dvc"), Path("helpers")}
+    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*.py")} - {Path()} - others
+    for folder in folders:
+        assert any((place / folder / "__init__.py").is_file() for place in (ROOT / "mela", ROOT)), folder
+
+
+def test_test_files_import_no_test_files() -> None:
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        if path.name == "test_bad_input.py":
+            # counts their cases
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+                assert not any(part.startswith("test_") for name in names for part in name.split(".")), path
