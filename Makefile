@@ -44,7 +44,7 @@ benchmark: setup ## train and measure all systems on the same tasks: hours; benc
 	cells=$$(python -m benchmark.due) || exit $$?; test -z "$$cells" || dvc --cd benchmark repro --keep-going $$cells; \
 	ended=$$?; python -m benchmark.due --mark > /dev/null && python -m benchmark.report.tables && exit $$ended
 
-tables: setup    ## write the tables of systems from what is measured: docs/systems.md
+tables: setup    ## write the tables of systems from what is measured: docs/results/systems.md
 	@python -m benchmark.due --mark > /dev/null
 	@python -m benchmark.report.tables
 

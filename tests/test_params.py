@@ -125,7 +125,7 @@ def test_small_presets_say_how_much_shorter_they_are(name: str) -> None:
 
 
 def test_the_documentation_has_the_steps_of_the_presets() -> None:
-    lines = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs/results/benchmarks.md").read_text(encoding="utf-8").splitlines()
     (names,) = (
         line for line in lines if line.startswith("| | glyphs | omniglot_cpu |") and line.endswith("cifar_fs |")
     )

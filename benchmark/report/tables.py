@@ -1,4 +1,4 @@
-"""Tables and charts of all systems that are measured: results/systems.csv and docs/systems.md."""
+"""Tables and charts of all systems that are measured: results/systems.csv and docs/results/systems.md."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def main(
     lists: Path = PARAMS,
     results: Path = places.RESULTS,
     summary: Path = places.RESULTS / "systems.csv",
-    page: Path = Path("docs/systems.md"),
+    page: Path = Path("docs/results/systems.md"),
 ) -> None:
     """Read the accuracies of all systems; write means, intervals and differences as a table, a page and charts."""
     text, parts = written(Matrix.read(lists), results, page)

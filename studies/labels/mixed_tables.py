@@ -1,4 +1,4 @@
-"""The table of docs/labels.md about mixed levels, from studies/results/mixed_levels.csv.
+"""The table of docs/method/labels.md about mixed levels, from studies/results/mixed_levels.csv.
 
 ``python -m studies.labels.mixed_tables`` prints it.
 """

@@ -54,7 +54,7 @@ def draw(rows: pd.DataFrame, axes: list[Axes]) -> None:
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="the picture")] = Path("docs/q-grid.png"),
+    out: Annotated[Path, typer.Option(help="the picture")] = Path("docs/images/q-grid.png"),
     tasks: Annotated[str, typer.Option(help="once | repl")] = "repl",
     embedding: Annotated[str, typer.Option(help="weak | strong")] = "strong",
     seeds: Annotated[int, typer.Option(help="seeds, from 0")] = 3,

@@ -1,4 +1,7 @@
-"""The markdown tables of docs/labels.md, from studies/results/label_grid.csv: ``python -m studies.labels.tables``."""
+"""Print the markdown tables of docs/method/labels.md from studies/results/label_grid.csv.
+
+``python -m studies.labels.tables``
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated

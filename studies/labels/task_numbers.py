@@ -3,7 +3,7 @@
 Even tasks have 5 ways and 5 shots, uneven ones 3 to 8 ways and 1 to 10 shots of each class; the test tasks are the
 same 5-way tasks for all. Training has the same number of steps whatever the number of tasks.
 ``python -m studies.labels.task_numbers`` goes on where it stopped, and writes studies/results/task_numbers.csv and for
-each data set docs/task-numbers-<data>.png.
+each data set docs/images/task-numbers-<data>.png.
 """
 
 from dataclasses import dataclass
@@ -317,7 +317,7 @@ def main(
     folder: Annotated[Path, typer.Option(help="of images, tasks and embeddings")] = Path("build/task_numbers"),
     results: Annotated[Path, typer.Option(help="of accuracies")] = Path("studies/results/task_numbers"),
     out: Annotated[Path, typer.Option(help="the table")] = Path("studies/results/task_numbers.csv"),
-    figures: Annotated[Path, typer.Option(help="folder of the figures")] = Path("docs"),
+    figures: Annotated[Path, typer.Option(help="folder of the figures")] = Path("docs/images"),
 ) -> None:
     """Train what is missing, seed after seed; then write the table and a figure for each data set."""
     numbers = numbers or NUMBERS

@@ -31,12 +31,10 @@ from mela.params import (
 from mela.reporting.published import SYSTEMS
 from stages.definitions.files import OF_BENCHMARK
 from stages.definitions.reaching import Code
-from tests.helpers.cells import HERE, MATRIX, STAGES, YAML_FILES, filled
+from tests.helpers.cells import CODE, HERE, MATRIX, STAGES, YAML_FILES, filled
 from tests.helpers.pipeline import imported_modules
 from tests.helpers.project import ROOT
 
-# the stage in front of all others
-CODE = STAGES.pop("code")
 PARAMS: dict[str, Any] = YAML_FILES["params"]
 # whose labels, tasks or truth a stage may see
 TRUTH = {"images", "manifest", "label_oracle", "score_labels"}

@@ -457,7 +457,7 @@ def test_variants_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch:
 
 def test_the_tables_are_those_of_the_results() -> None:
     """What is in the repository: the page and its charts are made from the accuracies that lie beside it."""
-    page = ROOT / "docs/systems.md"
+    page = ROOT / "docs/results/systems.md"
     text, parts = tables.written(MATRIX, ROOT / "benchmark/results", page)
     assert text == page.read_text(encoding="utf-8"), "run `make tables`"
     assert [part.data for part in parts] == MATRIX.data
@@ -489,7 +489,12 @@ def test_the_readme_has_rows_of_the_page() -> None:
     text = (
         (ROOT / "README.md").read_text(encoding="utf-8").partition("### Beside other methods")[2].partition("\n## ")[0]
     )
-    page = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition("## At a glance")[2].partition("\n## ")[0]
+    page = (
+        (ROOT / "docs/results/systems.md")
+        .read_text(encoding="utf-8")
+        .partition("## At a glance")[2]
+        .partition("\n## ")[0]
+    )
     rows = set(page.splitlines())
     shown = [
         line.replace("**MeLa (merged)**", "MeLa (merged)")

@@ -1,4 +1,4 @@
-"""docs/methods.md followed for tasks of one's own: the benchmark on them under real DVC, and its table."""
+"""docs/results/methods.md followed for tasks of one's own: the benchmark on them under real DVC, and its table."""
 
 import ast
 import re
@@ -27,7 +27,7 @@ from tests.helpers.matrix import write_matrix
 from tests.helpers.people import draw
 from tests.helpers.project import ROOT, change
 
-PAGE = "docs/methods.md"
+PAGE = "docs/results/methods.md"
 DATA = Path("benchmark/data/mine.yaml")
 SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretrain.milestones": [], "model.width": 4}
 SHORT |= {"methods.epochs": 1, "methods.milestones": [], "tuning.epochs": 1, "tuning.milestones": []}
@@ -94,7 +94,7 @@ def test_nothing_asks_for_true_classes(mine: Path) -> None:
 def test_the_table_has_the_shots_that_there_are(mine: Path) -> None:
     told = ask(sys.executable, "-m", "benchmark.report.tables", where=mine)
     assert "2 systems on mine" in told
-    page = (mine / "docs/systems.md").read_text(encoding="utf-8")
+    page = (mine / "docs/results/systems.md").read_text(encoding="utf-8")
     assert "| system | 1-shot | 2-shot | 1-shot - merged | 2-shot - merged | tasks | seeds | training |" in page
     assert re.search(
         r"\| ProtoNet \| [\d.]+ ± [\d.]+ \| [\d.]+ ± [\d.]+ \| [+-][\d.]+ ± [\d.]+ \| [+-].* \| 9 \| 1 \|", page
@@ -145,14 +145,14 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, tmp_path
     assert cells_due(folder, "--mark") - others == {"test_tasks@protonet-mine-0"}
     assert read_outdated(folder / "benchmark/results") == {("mine", "protonet")}
     ask(sys.executable, "-m", "benchmark.report.tables", where=folder)
-    page = (folder / "docs/systems.md").read_text(encoding="utf-8")
+    page = (folder / "docs/results/systems.md").read_text(encoding="utf-8")
     assert f"\n| ProtoNet {MARK} | " in page
     assert re.search(rf"\| MeLa \(merged\) - ProtoNet \| [^|]*{MARK} \|\n", page)
     assert f"\n{LEGEND}" in page
     method.write_text(text, encoding="utf-8")
     assert cells_due(folder, "--mark") == others
     ask(sys.executable, "-m", "benchmark.report.tables", where=folder)
-    assert MARK not in (folder / "docs/systems.md").read_text(encoding="utf-8")
+    assert MARK not in (folder / "docs/results/systems.md").read_text(encoding="utf-8")
     change(folder / DATA, {"rates.protonet": 0.001})
     assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}, "a rate is that of one method"
     change(folder / DATA, {"rates.protonet": None, "rates.feat": 0.0001})
@@ -213,10 +213,10 @@ def test_a_clone_trains_what_is_due_alone(mine: Path, tmp_path: Path) -> None:
     assert {name.split("@")[0] for name in ran} & TRAIN == {"embed", "tasks"}, "the initial embedding is measured too"
     assert "tasks@matchingnet-mine-0" in ran
     assert "tasks@protonet-mine-0" not in ran
-    assert "tables: docs/systems.md, 4 systems on mine" in said
+    assert "tables: docs/results/systems.md, 4 systems on mine" in said
     again = ask(*make, where=folder)
     assert "Running stage" not in again
-    assert "tables: docs/systems.md, 4 systems on mine" in again
+    assert "tables: docs/results/systems.md, 4 systems on mine" in again
     failing = folder / "mela/methods/matchingnet.py"
     failing.write_text(failing.read_text(encoding="utf-8").replace("self.scale", "self.scales"), encoding="utf-8")
     ended = subprocess.run(
@@ -228,7 +228,7 @@ def test_a_clone_trains_what_is_due_alone(mine: Path, tmp_path: Path) -> None:
         text=True,
     )
     assert ended.returncode != 0
-    assert "tables: docs/systems.md, 4 systems on mine" in ended.stdout, "they have what was measured before"
+    assert "tables: docs/results/systems.md, 4 systems on mine" in ended.stdout, "they have what was measured before"
 
 
 def test_images_that_have_changed(mine: Path) -> None:

@@ -117,7 +117,7 @@ def test_any_two_on_the_command_line() -> None:
     head, columns, *rows = told.splitlines()
     assert head == "MeLa (merged) + FEAT less true labels + FEAT, points of accuracy with 95% intervals"
     assert " ".join(columns.split()) == "data setting over tasks over tasks and seeds of each seed tasks"
-    page = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition("## Two by two")[2]
+    page = (ROOT / "docs/results/systems.md").read_text(encoding="utf-8").partition("## Two by two")[2]
     of_glyphs = next(
         line for line in page.splitlines() if line.startswith("| MeLa (merged) + FEAT - true labels + FEAT |")
     )

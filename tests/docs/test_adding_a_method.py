@@ -1,4 +1,4 @@
-"""docs/adding-a-method.md followed in a copy of the project: its files, its changes, and a run with all of them."""
+"""docs/guides/adding-a-method.md followed in a copy of the project: its files, its changes, and a run with them."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from studies.clones import for_clone
 from tests.helpers.docs import apply, blocks, commands, write_files
 from tests.helpers.project import ROOT, TINY, change
 
-PAGE = "docs/adding-a-method.md"
+PAGE = "docs/guides/adding-a-method.md"
 RUN = """
 from importlib import import_module
 from mela.runtime.console import speak

@@ -31,7 +31,7 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_using_the_model_does_what_it_says(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     printed: list[Any] = []
-    for block in blocks("docs/using-the-model.md"):
+    for block in blocks("docs/guides/using-the-model.md"):
         if block.language == "python":
             exec(block.content, names | {"print": printed.append}, names)
         else:

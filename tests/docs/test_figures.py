@@ -42,7 +42,7 @@ from tests.helpers.figures import (
 )
 from tests.helpers.project import ROOT
 
-FINDINGS = "docs/findings.md"
+FINDINGS = "docs/results/findings.md"
 MATRIX = Matrix.read(ROOT / "benchmark/params.yaml")
 LETTERS, PHOTOGRAPHS = ["glyphs", "omniglot"], ["cifar_fs", "fc100"]
 UNRIDGED = "metaoptnet_svm without a ridge"
@@ -633,7 +633,7 @@ def beside_other_methods() -> Iterator[str]:
         f"{ahead(ridge, 'merged-rfs', 'glyphs', 1)}, and by {ahead(ridge, 'merged-rfs', 'omniglot', 1)} on Omniglot."
     )
     yield f"it is {ahead(after, ridge, 'omniglot', 1)} above: [the highest on local labels]"
-    yield f"(docs/systems.md#omniglot), {pair(after, 'omniglot')}."
+    yield f"(docs/results/systems.md#omniglot), {pair(after, 'omniglot')}."
     best, now = (
         {data: EMBED.pair(data, *row) for data in ("glyphs", "cifar_fs")} for row in (("adam", 50), ("sgd", 0.001))
     )

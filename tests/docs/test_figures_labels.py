@@ -1,4 +1,4 @@
-"""The tables of docs/labels.md, and what it says of passes, are computed anew from the results."""
+"""The tables of docs/method/labels.md, and what it says of passes, are computed anew from the results."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from studies.labels.weights import BOUNDS
 from tests.helpers.figures import on_paper, soft_gains
 from tests.helpers.project import ROOT
 
-PAGE = "docs/labels.md"
+PAGE = "docs/method/labels.md"
 Row = list[str]
 
 

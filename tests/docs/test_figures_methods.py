@@ -1,4 +1,4 @@
-"""What docs/methods.md says of rates, scales and regularizers, and its tables of them, are computed anew."""
+"""What docs/results/methods.md says of rates, scales and regularizers, and its tables of them, are computed anew."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from studies.training.method_rates import own_head
 from tests.helpers.figures import EMBED, RATES, both, check, prose, tried
 from tests.helpers.project import ROOT
 
-PAGE = "docs/methods.md"
+PAGE = "docs/results/methods.md"
 DATA = {"glyphs": "glyphs", "cifar_fs": "CIFAR-FS"}
 # measured once, and in no file: with a rate that methods no longer have, or of a kind that no program measures
 ALONE = (

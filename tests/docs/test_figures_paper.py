@@ -13,7 +13,7 @@ from studies.labels.tables import NAMES, span
 from tests.helpers.figures import RESULTS, found, mean, scores, systems
 from tests.helpers.project import ROOT
 
-PAGE = (ROOT / "docs/paper.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/method/paper.md").read_text(encoding="utf-8")
 LABELERS = {"merged": "merged", "pruned_unguarded": "Algorithm 2", "pruned": "Algorithm 2, guarded"}
 
 

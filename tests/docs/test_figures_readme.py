@@ -68,7 +68,7 @@ def test_labels() -> None:
 
 
 def test_labelers() -> None:
-    """But for the row of one seed, which is of docs/labels.md."""
+    """But for the row of one seed, which is of docs/method/labels.md."""
     grid = pd.read_csv(ROOT / "studies/results/label_grid.csv").query("tasks == 'repl'")
     expected = []
     for data, title in {**NAMES, "omniglot": "omniglot, 2 + 3 images per class"}.items():

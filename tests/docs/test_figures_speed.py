@@ -1,4 +1,4 @@
-"""Times and sizes of docs/benchmarks.md and docs/scale.md are computed anew from the results."""
+"""Times and sizes of docs/results/benchmarks.md and docs/results/scale.md are computed anew from the results."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.project import ROOT
 
 Row = list[str]
-SPEED, SCALE = "docs/benchmarks.md", "docs/scale.md"
+SPEED, SCALE = "docs/results/benchmarks.md", "docs/results/scale.md"
 BENCH: list[dict[str, Any]] = json.loads((ROOT / "studies/results/bench.json").read_text(encoding="utf-8"))
 
 
@@ -33,7 +33,7 @@ def rounded(value: float, digits: int) -> str:
 
 
 def seconds(value: float) -> str:
-    """As the table of docs/scale.md has them: three figures, hundredths at most."""
+    """As the table of docs/results/scale.md has them: three figures, hundredths at most."""
     return f"{rounded(value, max(0, min(2, 2 - int(np.floor(np.log10(value))))))} s"
 
 
@@ -163,7 +163,7 @@ def test_what_is_said_of_precision() -> None:
 
 
 def sentences() -> list[str]:
-    """What docs/benchmarks.md says in words of the time that things take."""
+    """What docs/results/benchmarks.md says in words of the time that things take."""
     passes = {dtype: measured("labeler_vs_product", dtype=dtype)["ratio"] for dtype in ("float64", "float32")}
     longer = measured("labeler_20000_vs_4000_tasks")["ratio"]
     pruned = measured("pipeline_glyphs", data="labeler.merge=false labeler.q=5.5")

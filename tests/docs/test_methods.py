@@ -1,4 +1,4 @@
-"""docs/methods.md followed in a copy of the project: its method, its change of the matrix, and what it says of both."""
+"""docs/results/methods.md followed in a copy of the project: its method, its change of the matrix, and its claims."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ from tests.helpers.docs import apply, blocks, write_files
 from tests.helpers.embedding import IMAGES, WAYS, backbone, episodes, features, schedule
 from tests.helpers.project import ROOT
 
-PAGE = "docs/methods.md"
+PAGE = "docs/results/methods.md"
 TESTS = "tests/benchmark/test_benchmark_definition.py"
 DEFINITION = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS]
 

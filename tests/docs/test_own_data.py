@@ -1,4 +1,4 @@
-"""docs/own-data.md followed word by word under real DVC, in a fresh clone. Slow: two runs of the whole pipeline."""
+"""docs/guides/own-data.md followed word by word under real DVC, in a clone. Slow: two runs of the whole pipeline."""
 
 import csv
 import re
@@ -13,7 +13,7 @@ from studies.clones import for_clone
 from tests.helpers.people import draw
 from tests.helpers.project import ROOT
 
-TEXT = (ROOT / "docs/own-data.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/guides/own-data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
 # a file is named right before its block
 FILES = re.findall(r"`(\S+)`:\n\n```csv\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""What docs/own-embedding.md says can be done as it says, with weights that are made here."""
+"""What docs/guides/own-embedding.md says can be done as it says, with weights that are made here."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from mela.params import check_document
 from tests.helpers.project import ROOT, change, run_stages
 
-TEXT = (ROOT / "docs/own-embedding.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/guides/own-embedding.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
 COMMANDS = [line for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
 EXPERIMENTS = [command for command in COMMANDS if command.startswith("dvc exp run")]

@@ -84,10 +84,10 @@ def test_every_block_is_run_or_checked() -> None:
     [
         ("README.md", "", "make repro\n", "an indented block"),
         ("README.md", "sh", "dvc exp run -S labeler.q=7\n", "nothing runs ['dvc exp run -S labeler.q=7']"),
-        ("docs/faq.md", "sh", "dvc repro && rm -r data # really\n", "nothing runs ['rm -r data']"),
-        ("docs/scale.md", "python", "1 / 0\n", "nothing runs this Python"),
-        ("docs/faq.md", "julia", "1\n", "nothing is known of the language 'julia'"),
-        ("docs/teams.md", "python", "1\n", "nothing runs this Python"),
+        ("docs/guides/faq.md", "sh", "dvc repro && rm -r data # really\n", "nothing runs ['rm -r data']"),
+        ("docs/results/scale.md", "python", "1 / 0\n", "nothing runs this Python"),
+        ("docs/guides/faq.md", "julia", "1\n", "nothing is known of the language 'julia'"),
+        ("docs/guides/teams.md", "python", "1\n", "nothing runs this Python"),
     ],
 )
 def test_a_new_block_would_be_noticed(page: str, language: str, content: str, problem: str) -> None:
@@ -231,7 +231,7 @@ def test_tables_have_as_many_cells_in_each_row(block: Block) -> None:
 
 @pytest.fixture
 def diagram(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(ROOT / "docs")
+    monkeypatch.syspath_prepend(ROOT / "docs/_tools")
     return import_module("diagram")
 
 
@@ -298,22 +298,22 @@ def test_links_lead_somewhere(page: str) -> None:
 
 def test_a_broken_link_would_be_noticed() -> None:
     hrefs = [
-        "labels.md",
-        "labels.md#soft-labels",
-        "../README.md#results",
+        "../method/labels.md",
+        "../method/labels.md#soft-labels",
+        "../../README.md#results",
         "nothing.md",
-        "labels.md#nothing",
+        "../method/labels.md#nothing",
         "#nothing",
     ]
-    assert broken_links("docs/faq.md", hrefs) == ["nothing.md", "labels.md#nothing", "#nothing"]
+    assert broken_links("docs/guides/faq.md", hrefs) == ["nothing.md", "../method/labels.md#nothing", "#nothing"]
 
 
 def test_the_commands_page_is_what_the_program_says(tmp_path: Path) -> None:
     make = ["typer", "mela.cli.main", "utils", "docs", "--name", "mela", "--title", "Commands", "--output"]
     made = tmp_path / "commands.md"
     subprocess.run([sys.executable, "-m", *make, str(made)], cwd=ROOT, check=True, capture_output=True)
-    same = made.read_bytes() == (ROOT / "docs/commands.md").read_bytes()
-    assert same, f"the page is not of this program; run `{' '.join(make)} docs/commands.md`"
+    same = made.read_bytes() == (ROOT / "docs/reference/commands.md").read_bytes()
+    assert same, f"the page is not of this program; run `{' '.join(make)} docs/reference/commands.md`"
 
 
 def test_the_citation_is_that_of_the_paper_and_of_this_version() -> None:
@@ -337,9 +337,9 @@ def test_the_citation_is_that_of_the_paper_and_of_this_version() -> None:
 
 def test_our_figures_beside_the_papers_are_those_of_other_pages() -> None:
     """The page on the paper invents nothing."""
-    pages = ("README.md", "docs/benchmarks.md", "docs/labels.md", "docs/systems.md")
+    pages = ("README.md", "docs/results/benchmarks.md", "docs/method/labels.md", "docs/results/systems.md")
     known = " ".join((ROOT / page).read_text(encoding="utf-8") for page in pages).replace("\N{NO-BREAK SPACE}", " ")
-    rows = re.findall(r"^\| ours(.*)$", (ROOT / "docs/paper.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    rows = re.findall(r"^\| ours(.*)$", (ROOT / "docs/method/paper.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     figures = [figure for row in rows for figure in re.findall(r"[-\d.]+ ± [\d.]+|[\d.]+ to [\d.]+|\d+\.\d", row)]
     assert len(figures) > 30
     assert [figure for figure in figures if figure not in known] == []
@@ -385,14 +385,14 @@ def test_make_builds_it_strictly() -> None:
 
 
 def test_the_site_has_all_pages_and_no_programs(site: Path) -> None:
-    made = {path.name for path in site.glob("*.html")}
-    assert {f"{Path(page).stem}.html" for page in PAGES if page.startswith("docs/")} <= made
-    assert {"changelog.html", "contributing.html"} <= made
+    made = {path.relative_to(site) for path in site.rglob("*.html")}
+    assert {Path(page).relative_to("docs").with_suffix(".html") for page in PAGES if page.startswith("docs/")} <= made
+    assert {Path("project/changelog.html"), Path("project/contributing.html")} <= made
     assert not list(site.rglob("*.py*"))
 
 
 def test_the_site_needs_no_network(site: Path) -> None:
-    for page in site.glob("*.html"):
+    for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|img|iframe|source)[^>]* src=\"?(\S+)", text)
         loaded += re.findall(r"<link[^>]* rel=\"?(?:stylesheet|preload|preconnect|icon)[^>]* href=\"?(\S+)", text)
@@ -402,11 +402,13 @@ def test_the_site_needs_no_network(site: Path) -> None:
         assert 'class="mermaid"' not in text, page
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/") and page != "docs/reference.md"])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.startswith("docs/") and page != "docs/reference/python.md"]
+)
 def test_pages_look_the_same_on_the_site_and_on_code_hosts(site: Path, page: str) -> None:
     """Python-Markdown makes one paragraph of what CommonMark takes for a list, unless it is written with care."""
     shown = Counter()
-    shown.feed((site / f"{Path(page).stem}.html").read_text(encoding="utf-8"))
+    shown.feed((site / Path(page).relative_to("docs").with_suffix(".html")).read_text(encoding="utf-8"))
     expected = [token.tag for token in tokens(page) if token.nesting >= 0]
     expected += ["pre" for token in tokens(page) if token.type in ("fence", "code_block")]
     if "<!-- README: " not in (ROOT / page).read_text(encoding="utf-8"):
@@ -419,15 +421,15 @@ def test_pages_look_the_same_on_the_site_and_on_code_hosts(site: Path, page: str
 
 
 def test_sections_of_the_readme_formulas_and_docstrings_are_shown(site: Path) -> None:
-    benchmarks = (site / "benchmarks.html").read_text(encoding="utf-8")
+    benchmarks = (site / "results/benchmarks.html").read_text(encoding="utf-8")
     assert "omniglot_cpu" in benchmarks
     assert re.search(r"\d\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}\d", benchmarks), "an interval stays on one line"
-    wide = (site / "systems.html").read_text(encoding="utf-8")
+    wide = (site / "results/systems.html").read_text(encoding="utf-8")
     assert re.search(r"<td>\d+\.\d ±\N{NO-BREAK SPACE}\d", wide), "in a wide table it may begin another one"
     assert re.search(r"<td>\d(,\N{NO-BREAK SPACE}[\d-]){3}</td>", wide), "counts of seeds stay on one line"
-    assert '<figure class="pipeline">' in (site / "how-it-works.html").read_text(encoding="utf-8")
-    assert "checkpoint_seconds" in (site / "parameters.html").read_text(encoding="utf-8")
-    reference = (site / "reference.html").read_text(encoding="utf-8")
+    assert '<figure class="pipeline">' in (site / "method/how-it-works.html").read_text(encoding="utf-8")
+    assert "checkpoint_seconds" in (site / "reference/parameters.html").read_text(encoding="utf-8")
+    reference = (site / "reference/python.html").read_text(encoding="utf-8")
     assert "<math" in reference
     assert ":math:" not in re.sub("<[^>]*>", "", reference)
     assert ".. math::" not in reference

@@ -1,4 +1,4 @@
-"""docs/teams.md followed word by word, with real DVC, Git and servers, in fresh clones; only /mnt is elsewhere.
+"""docs/guides/teams.md followed word by word, with real DVC, Git and servers, in fresh clones; only /mnt is elsewhere.
 
 What the stages compute matters nothing here, so a stand-in writes a line to each of their outputs.
 """
@@ -19,7 +19,7 @@ from tests.helpers.project import ROOT, STAGE_NAMES
 from tests.helpers.team_servers import AWS_KEYS, keys, name_host, s3_server, sftp_server
 from tests.helpers.teams import cached, put_stand_in, ran, without_code
 
-TEXT = (ROOT / "docs/teams.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/guides/teams.md").read_text(encoding="utf-8")
 BLOCKS = [block.splitlines() for block in re.findall(r"^```sh\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)]
 (
     SHARE,

@@ -66,12 +66,12 @@ def test_what_is_committed_is_small(project: Project) -> None:
 
 
 def test_the_tutorial(project: Project) -> None:
-    """docs/tutorial.md, block by block: an experiment runs what follows only, is compared, kept, and undone."""
+    """docs/guides/tutorial.md, block by block: an experiment runs what follows only, is compared, kept, and undone."""
     # something to commit, as a first run on another machine has
     params = project.folder / "params.yaml"
     params.write_text(params.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
     said: dict[str, str] = {}
-    for block in blocks("docs/tutorial.md"):
+    for block in blocks("docs/guides/tutorial.md"):
         if block.language == "python":
             said[f"python {block.line}"] = project.run(sys.executable, "-c", block.content)
         elif block.language == "sh":

@@ -1,4 +1,4 @@
-"""What DVC does where a remote lacks something, holds damaged files or cannot be reached, as docs/teams.md tells it.
+"""What DVC does where a remote lacks something, holds damaged files or cannot be reached, as the page on teams tells.
 
 A pipeline of one stage shows it; its outputs are a file, a folder and a metric that Git keeps.
 """

@@ -12,6 +12,8 @@ from tests.helpers.project import ROOT
 HERE = ROOT / "benchmark"
 YAML_FILES = {name: YAML(typ="safe").load((HERE / f"{name}.yaml").read_text("utf-8")) for name in ("dvc", "params")}
 STAGES: dict[str, dict[str, Any]] = YAML_FILES["dvc"]["stages"]
+# the stage in front of all others
+CODE = STAGES.pop("code")
 MATRIX = Matrix.read(HERE / "params.yaml")
 
 

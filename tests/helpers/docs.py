@@ -15,22 +15,27 @@ from markdown_it.token import Token
 
 from tests.helpers.project import ROOT
 
-PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
+PAGES = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    *(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md")),
+]
 
 # pages whose blocks of some languages one test follows from top to bottom
 FOLLOWED = {
-    "docs/own-data.md": ("tests/docs/test_own_data.py", {"sh", "csv"}),
-    "docs/own-embedding.md": ("tests/docs/test_own_embedding.py", {"sh", "python"}),
-    "docs/using-the-model.md": ("tests/docs/test_examples.py", {"bash", "python"}),
-    "docs/tutorial.md": ("tests/dvc/test_pipeline.py", {"sh", "python"}),
-    "docs/adding-a-method.md": ("tests/docs/test_adding_a_method.py", {"sh", "python", "diff"}),
-    "docs/methods.md": ("tests/docs/test_methods.py", {"python", "diff"}),
-    "docs/teams.md": ("tests/docs/test_teams.py", {"sh", "yaml"}),
+    "docs/guides/own-data.md": ("tests/docs/test_own_data.py", {"sh", "csv"}),
+    "docs/guides/own-embedding.md": ("tests/docs/test_own_embedding.py", {"sh", "python"}),
+    "docs/guides/using-the-model.md": ("tests/docs/test_examples.py", {"bash", "python"}),
+    "docs/guides/tutorial.md": ("tests/dvc/test_pipeline.py", {"sh", "python"}),
+    "docs/guides/adding-a-method.md": ("tests/docs/test_adding_a_method.py", {"sh", "python", "diff"}),
+    "docs/results/methods.md": ("tests/docs/test_methods.py", {"python", "diff"}),
+    "docs/guides/teams.md": ("tests/docs/test_teams.py", {"sh", "yaml"}),
     # made from the commands themselves
-    "docs/commands.md": ("tests/docs/test_pages.py", {"console"}),
+    "docs/reference/commands.md": ("tests/docs/test_pages.py", {"console"}),
 }
 # pages whose Python tests/docs/test_examples.py runs, with the number of blocks
-PYTHON = {"README.md": 2, "docs/faq.md": 1, "docs/labels.md": 1}
+PYTHON = {"README.md": 2, "docs/guides/faq.md": 1, "docs/method/labels.md": 1}
 # languages of which tests/docs/test_pages.py checks the content
 CHECKED = {"yaml", "mermaid", "bibtex"}
 # nothing that could be run

@@ -9,6 +9,8 @@ from ruamel.yaml import YAML
 from tests.helpers.project import ROOT
 
 STAGES: dict[str, dict[str, Any]] = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+# the stage in front of all others
+CODE = STAGES.pop("code")
 
 
 def imported_modules(path: Path) -> set[Path]:

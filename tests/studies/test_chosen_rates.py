@@ -44,7 +44,7 @@ def test_the_page_of_methods_names_the_pairs_whose_rate_is_chosen() -> None:
     ]
     assert len(pairs) > 1
     sentence = f"So far this is measured for {', '.join(pairs[:-1])} and {pairs[-1]}; all other pairs"
-    text = " ".join((ROOT / "docs/methods.md").read_text(encoding="utf-8").split())
+    text = " ".join((ROOT / "docs/results/methods.md").read_text(encoding="utf-8").split())
     assert sentence in text
 
 

@@ -12,11 +12,9 @@ from ruamel.yaml import YAML
 from mela.params import BLOCKS
 from stages.definitions.files import PIPELINE
 from stages.definitions.reaching import Code
-from tests.helpers.pipeline import STAGES, imported_modules, listed
+from tests.helpers.pipeline import CODE, STAGES, imported_modules, listed
 from tests.helpers.project import ROOT
 
-# the stage in front of all others
-CODE = STAGES.pop("code")
 MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
 PACKAGE_DATA = {
     "mela/sources/benchmarks.py": ["mela/sources/splits"],

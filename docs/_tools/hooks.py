@@ -1,5 +1,6 @@
 """What the site needs beside its pages: pages and sections from the project's root, and links that hold there too."""
 
+import os
 import re
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pymdownx.slugs import slugify
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # files of the root that are pages of the site, too
-PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+PAGES = {"CHANGELOG.md": "project/changelog.md", "CONTRIBUTING.md": "project/contributing.md"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 SECTION = re.compile(r"^<!-- README: (.+) -->$", flags=re.MULTILINE)
 FILE = re.compile(r"^<!-- file: (.+) -->$", flags=re.MULTILINE)
@@ -38,8 +39,10 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Put in sections of the README and files, let links lead to pages, draw diagrams, keep intervals whole."""
-    markdown = relinked(markdown, "" if page.file.src_uri in PAGES.values() else "docs")
-    markdown = SECTION.sub(lambda found: relinked(section(found[1]), ""), markdown)
+    there = Path(page.file.src_uri).parent
+    here = Path() if page.file.src_uri in PAGES.values() else "docs" / there
+    markdown = relinked(markdown, here, there)
+    markdown = SECTION.sub(lambda found: relinked(section(found[1]), Path(), there), markdown)
     markdown = FILE.sub(lambda found: file_block(found[1]), markdown)
     markdown = "".join(unbroken(line) for line in markdown.splitlines(keepends=True))
     return MERMAID.sub(lambda found: draw(found[1]), markdown)
@@ -68,11 +71,24 @@ def file_block(name: str) -> str:
     return f"```{path.suffix[1:]}\n{path.read_text(encoding='utf-8')}```"
 
 
-def relinked(markdown: str, folder: str) -> str:
-    """Links of a file in a folder of the project as links between pages of the site; others become plain text."""
+def relinked(markdown: str, folder: Path, page_folder: Path) -> str:
+    """Return the text of a file with links between pages of the site; other links become plain text.
+
+    Parameters
+    ----------
+    markdown : str
+    folder : Path
+        The file's, below the root of the project.
+    page_folder : Path
+        That of the page that shows the text, below the site's.
+    """
     slug = slugify(case="lower")
-    pages = sorted(DOCS.glob("*.md"))
-    places = {slug(title, "-"): page.name for page in pages for title in SECTION.findall(page.read_text("utf-8"))}
+    pages = sorted(DOCS.rglob("*.md"))
+    places = {
+        slug(title, "-"): page.relative_to(DOCS).as_posix()
+        for page in pages
+        for title in SECTION.findall(page.read_text("utf-8"))
+    }
 
     def relink(found: re.Match[str]) -> str:
         mark, text, target = found.groups()
@@ -84,6 +100,7 @@ def relinked(markdown: str, folder: str) -> str:
             there = places.get(anchor, "index.md")
         there = PAGES.get(there, there.removeprefix("docs/"))
         known = (DOCS / there).is_file() or there in PAGES.values()
-        return f"{mark}[{text}]({there}{'#' * bool(anchor)}{anchor})" if known else text
+        link = Path(os.path.relpath(there, page_folder)).as_posix()
+        return f"{mark}[{text}]({link}{'#' * bool(anchor)}{anchor})" if known else text
 
     return LINK.sub(relink, markdown)

@@ -12,7 +12,7 @@ from pathlib import Path
 import vl_convert
 from PIL import Image
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1] / "images"
 SHOWN = ["accuracy", "sweep: clusters over q", "sweep: labels over q", "sweep: accuracy over q"]
 SHOWN += ["pre-training loss", "cluster sizes"]
 WIDTH, HEIGHT, GAP = 330, 220, 30

@@ -1,4 +1,4 @@
-"""Draws docs/idea.png, the picture of the README: python docs/picture.py."""
+"""Draws docs/images/idea.png, the picture of the README: python docs/_tools/picture.py."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def main() -> None:
         axes.text(58, height + 1.6, f"class {hidden}", va="center", fontsize=10)
         for place, (number, index) in enumerate(drawings):
             show(axes, source.load(chosen[hidden] + index), 65 + 4.1 * place, height, COLORS[number])
-    figure.savefig(Path(__file__).with_name("idea.png"))
+    figure.savefig(Path(__file__).parents[1] / "images/idea.png")
 
 
 def show(axes: Axes, image: object, left: float, bottom: float, color: str | None) -> None:

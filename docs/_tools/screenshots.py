@@ -8,7 +8,7 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 PAGE = Path("results/report.html")
-OUT = Path(__file__).with_name("report.png")
+OUT = Path(__file__).parents[1] / "images/report.png"
 GAP, WIDTH, HEIGHT, PHONE = 20, 1100, 760, 390
 VIEWS = [
     (0, 0, WIDTH, "light", "result"),
