@@ -1,6 +1,7 @@
 """The documentation: every block of code is run or checked by a test, links lead somewhere, and the site is built."""
 
 import csv
+import os
 import re
 import shlex
 import subprocess
@@ -12,6 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -173,12 +175,23 @@ def _uv(command: str, arguments: list[str]) -> None:
         assert re.search(rf"(^|\s){option}\b", help_text), option
 
 
+def _pre_commit(command: str, arguments: list[str]) -> None:
+    assert arguments == ["install"]
+    config = ROOT / ".pre-commit-config.yaml"
+    subprocess.run([sys.executable, "-m", "pre_commit", "validate-config", config], check=True, capture_output=True)
+    hooks = [hook for repo in YAML(typ="safe").load(config)["repos"] for hook in repo["hooks"]]
+    for hook in hooks:
+        program = shlex.split(hook["entry"])[0]
+        assert which(program.removeprefix(".venv/bin/"), path=f"{Path(sys.executable).parent}:{os.defpath}"), program
+
+
 CHECKS: dict[str, Callable[[str, list[str]], None]] = {
     "make": _make,
     "dvc": _dvc,
     "studies": _bench,
     "mela": _mela,
     "torchrun": _torchrun,
+    "pre-commit": _pre_commit,
     "pytest": _pytest,
     "source": _source,
     "uv": _uv,

@@ -82,6 +82,7 @@ NOT_RUN = {
     "make test": INSTALLS,
     "make setup": INSTALLS,
     "make check": INSTALLS,
+    "pre-commit install": INSTALLS,
     "make docs": INSTALLS,
     "make benchmark": TRAINS,
     "make tables": INSTALLS,
