@@ -21,6 +21,8 @@ from mela.runtime.team import Team, joined
 from mela.training.checkpoint import Checkpoint
 from mela.training.loop import Part, Schedule, Training, fit, shuffled_batches
 
+SCHEDULE = Schedule(epochs=4, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[1, 3], decay=0.5)
+
 
 class Ending(Checkpoint):
     """Ends the process after some states."""
@@ -72,6 +74,3 @@ def main(folder: Path, runs: Sequence[int]) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), [int(states) for states in sys.argv[2:]])
-
-
-SCHEDULE = Schedule(epochs=4, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[1, 3], decay=0.5)
