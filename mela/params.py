@@ -7,6 +7,8 @@ that depend on it. At its start it checks all blocks, so that no mistake waits f
 import io
 import re
 from collections.abc import Mapping
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -78,7 +80,7 @@ def known_blocks(kind: type[Block] = Block) -> list[type[Block]]:
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML file of blocks as plain dictionaries."""
     try:
-        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        document = _parsed(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise MelaError(f"{path}: expected text in UTF-8, got {error.reason}; save it as UTF-8") from None
     except FileNotFoundError:
@@ -92,7 +94,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise MelaError(f"{path}: expected YAML, got {' '.join(str(error).split())}") from None
     if not isinstance(document, dict):
         raise MelaError(f"{path}: expected blocks such as `labeler:`, got {type(document).__name__}")
-    return document
+    return deepcopy(document)
+
+
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> object:
+    """The content of a YAML file, which most programs read once for each block."""
+    return YAML(typ="safe", pure=True).load(text)
 
 
 def first_problem(block: str, error: ValidationError, others: int = 0) -> str:
