@@ -3,9 +3,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup repro test check bench benchmark tables docs format
+.PHONY: help setup repro test test-fast coverage check bench benchmark tables docs format
 help:            ## show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/'
 
 setup: .venv/.ready   ## make .venv with the pinned packages
 
@@ -24,6 +24,12 @@ repro: setup     ## run the pipeline (what has not changed does not run again) a
 
 test: setup      ## run all tests
 	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
+
+test-fast: setup ## run the tests that need no real DVC, no browser and no other processes
+	python -m pytest --numprocesses auto --dist loadfile -m "not slow"
+
+coverage: setup  ## run all tests, and print which branches of the code they leave out
+	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --cov --cov-report term
 
 check: setup     ## format, lint, security, types, and that dvc.lock belongs to this code
 	ruff format --check .

@@ -49,6 +49,8 @@ from tests.helpers.copies import ask, copy_project
 from tests.helpers.matrix import write_matrix
 from tests.helpers.project import ROOT, TINY, change
 
+pytestmark = pytest.mark.slow
+
 TRAINING = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 20}
 TUNING = {"tuning.epochs": 1, "tuning.milestones": [], "tuning.tasks_per_epoch": 10}
 CELLS = [

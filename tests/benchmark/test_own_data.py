@@ -27,6 +27,8 @@ from tests.helpers.matrix import write_matrix
 from tests.helpers.people import draw
 from tests.helpers.project import ROOT, change
 
+pytestmark = pytest.mark.slow
+
 PAGE = "docs/results/methods.md"
 DATA = Path("benchmark/data/mine.yaml")
 SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretrain.milestones": [], "model.width": 4}

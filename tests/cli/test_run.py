@@ -13,6 +13,8 @@ from mela.cli.run import stage_commands
 from tests.helpers.pipeline import STAGES, listed
 from tests.helpers.project import ROOT, TINY, change
 
+pytestmark = pytest.mark.slow
+
 GLYPHS = (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8")
 
 

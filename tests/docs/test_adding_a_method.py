@@ -16,6 +16,8 @@ from studies.clones import for_clone
 from tests.helpers.docs import apply, blocks, commands, write_files
 from tests.helpers.project import ROOT, TINY, change
 
+pytestmark = pytest.mark.slow
+
 PAGE = "docs/guides/adding-a-method.md"
 RUN = """
 from importlib import import_module

@@ -22,6 +22,8 @@ from tests.helpers.docs import apply, blocks, write_files
 from tests.helpers.embedding import IMAGES, WAYS, backbone, episodes, features, schedule
 from tests.helpers.project import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = "docs/results/methods.md"
 TESTS = "tests/benchmark/test_benchmark_definition.py"
 DEFINITION = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS]

@@ -13,6 +13,8 @@ from studies.clones import for_clone
 from tests.helpers.people import draw
 from tests.helpers.project import ROOT
 
+pytestmark = pytest.mark.slow
+
 TEXT = (ROOT / "docs/guides/own-data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
 # a file is named right before its block

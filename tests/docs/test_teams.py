@@ -19,6 +19,8 @@ from tests.helpers.project import ROOT, STAGE_NAMES
 from tests.helpers.team_servers import AWS_KEYS, keys, name_host, s3_server, sftp_server
 from tests.helpers.teams import cached, put_stand_in, ran, without_code
 
+pytestmark = pytest.mark.slow
+
 TEXT = (ROOT / "docs/guides/teams.md").read_text(encoding="utf-8")
 BLOCKS = [block.splitlines() for block in re.findall(r"^```sh\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)]
 (

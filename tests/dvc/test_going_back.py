@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.forked_dvc import run, settle
 from tests.helpers.project import ROOT
 from tests.helpers.teams import cached, put_stand_in, ran, without_code
+
+pytestmark = pytest.mark.slow
 
 AFTER_LABEL = ["label", "assign", "score_labels", "pretrain", "evaluate"]
 

@@ -16,6 +16,8 @@ from tests.helpers.dvc import AFTER_LABEL, Project, ran
 from tests.helpers.pipeline import listed
 from tests.helpers.project import ROOT, STAGE_NAMES, change, run_stages
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def project(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:

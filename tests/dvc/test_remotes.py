@@ -16,6 +16,8 @@ from tests.helpers.forked_dvc import run, settle
 from tests.helpers.project import ROOT
 from tests.helpers.team_servers import AWS_KEYS, keys, name_host, s3_server, sshd
 
+pytestmark = pytest.mark.slow
+
 PIPELINE = """
 stages:
   make:

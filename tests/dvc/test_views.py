@@ -14,6 +14,8 @@ from ruamel.yaml import YAML
 from studies.clones import for_clone
 from tests.helpers.project import ROOT
 
+pytestmark = pytest.mark.slow
+
 vl_convert = pytest.importorskip("vl_convert", reason="plots are not drawn without vl-convert-python")
 
 PIPELINE = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))

@@ -14,6 +14,8 @@ from ruamel.yaml import YAML
 from tests.helpers.forked_dvc import settle
 from tests.helpers.project import ROOT
 
+pytestmark = pytest.mark.slow
+
 TEXT = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
 WORKFLOW: dict[str, Any] = YAML(typ="safe").load(TEXT)
 JOBS = WORKFLOW["jobs"]

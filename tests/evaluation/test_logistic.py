@@ -102,6 +102,7 @@ def slope(support: Features, labels: Ints, weights: Features, intercepts: Featur
     return float(np.linalg.norm(gradient))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000), st.lists(st.integers(1, 4), min_size=2, max_size=4), st.integers(1, 30), st.floats(-6, 6))
 @settings(deadline=None, max_examples=40)
 def test_the_gradient_vanishes(seed: int, shots: list[int], dimensions: int, log_c: float) -> None:

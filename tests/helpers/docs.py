@@ -80,6 +80,8 @@ ITSELF = "one of the tests"
 NOT_RUN = {
     "make repro": INSTALLS,
     "make test": INSTALLS,
+    "make test-fast": INSTALLS,
+    "make coverage": INSTALLS,
     "make setup": INSTALLS,
     "make check": INSTALLS,
     "pre-commit install": INSTALLS,

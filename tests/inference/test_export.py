@@ -99,6 +99,7 @@ def test_onnx_takes_batches_of_any_size_and_only_images_of_its_own() -> None:
     assert (features.name, features.type, features.shape) == ("features", "tensor(float)", ["batch", 8])
 
 
+@pytest.mark.slow
 def test_the_torch_program_needs_no_mela(tmp_path: Path) -> None:
     for name in SHAPES:
         backbone, configuration = embedding(name)

@@ -618,6 +618,7 @@ def test_the_order_of_a_support_set_makes_no_difference(name: str) -> None:
     torch.testing.assert_close(one.roll(1, dims=2), renamed, atol=1e-4, rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARN_FROM_TASKS)
 def test_a_method_learns(name: str) -> None:
     """New tasks of the same six patterns: far above chance, 33%, and above what it knew at the start.

@@ -440,6 +440,7 @@ def test_statistics_that_cannot_be_shared_are_refused(tmp_path: Path) -> None:
         Compute(team=Team(rank=0, size=2)).forward_of(whole)
 
 
+@pytest.mark.slow
 def test_the_pipeline_with_somebody_elses_weights(project: Path) -> None:
     """`embed` is skipped: the initial embedding is the network as it comes."""
     (project / "data/raw/weights").mkdir(parents=True)

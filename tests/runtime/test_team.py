@@ -21,6 +21,8 @@ from tests.helpers import training
 from tests.helpers.processes import python
 from tests.helpers.project import change, run_stages
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = str(training.__file__)
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 

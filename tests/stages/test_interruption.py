@@ -20,6 +20,8 @@ from studies.robustness.kills import running
 from tests.helpers.pipeline import listed
 from tests.helpers.project import ROOT, STAGE_NAMES, TINY, change
 
+pytestmark = pytest.mark.slow
+
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ENVIRONMENT = for_clone(OMP_NUM_THREADS="1")
 INTERRUPTED = "error: interrupted by {}; run the same command again to go on\n"

@@ -48,6 +48,7 @@ exit $status
 """
 
 
+@pytest.mark.slow
 @LINUX
 @pytest.mark.parametrize(
     ("stage", "folder", "room", "file"),
@@ -214,6 +215,7 @@ def test_what_is_said_of_an_error(error: Exception, line: str | None) -> None:
     assert line_of(error) == line
 
 
+@pytest.mark.slow
 @LINUX
 @pytest.mark.parametrize(
     ("stage", "path", "mode", "file"),

@@ -76,6 +76,7 @@ def test_figures_show_all_that_is_measured(data: str) -> None:
     assert len({colour for found in colours.values() for colour in found}) == len(colours)
 
 
+@pytest.mark.slow
 def test_the_study_from_end_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

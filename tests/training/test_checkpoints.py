@@ -43,6 +43,8 @@ from stages.common.checkpoints import checkpoint
 from tests.helpers.checkpoint import SCHEDULE
 from tests.helpers.project import ROOT, change, run_stages
 
+pytestmark = pytest.mark.slow
+
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
 AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
 

@@ -281,6 +281,7 @@ def test_an_interrupted_training_finds_its_features(
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_several_processes_keep_the_same_features(headed: Path) -> None:
     run_stages("pretrain")
     before = weights(paths.FINAL)

@@ -13,9 +13,12 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium here, so nobody looked at the page in a browser; apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium here, so nobody looked at the page in a browser; apt-get install chromium"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -418,6 +418,7 @@ def data_sets(draw: st.DrawFn) -> dict[str, bytes]:
     return files
 
 
+@pytest.mark.slow
 @hypothesis_settings(deadline=None, max_examples=40)
 @given(
     files=data_sets(),

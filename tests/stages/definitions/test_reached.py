@@ -3,9 +3,13 @@
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 from stages.definitions.reaching import Code
 from tests.helpers.calls import Calls
 from tests.helpers.project import ROOT, STAGE_NAMES
+
+pytestmark = pytest.mark.slow
 
 
 def test_what_stages_call_is_what_they_are_said_to_reach(project: Path) -> None:

@@ -15,6 +15,8 @@ from tests.helpers.dvc import ran
 from tests.helpers.forked_dvc import run
 from tests.helpers.project import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 class Project(OfSubprocesses):
     """A small project, for which DVC need not be imported at each command."""
