@@ -1,5 +1,7 @@
 """Pairs of times taken side by side, and where they were taken."""
 
+import ctypes
+import gc
 import json
 import os
 import platform
@@ -85,6 +87,7 @@ def _processor() -> str:
 
 def peak_growth(function: Callable[[], Any]) -> int:
     """Bytes by which the peak memory of the process rises while the function runs (Linux; the peak is reset first)."""
+    _give_back()
     Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     before = _status("VmRSS")
     function()
@@ -112,6 +115,7 @@ class Usage:
     @classmethod
     def of(cls, function: Callable[[], Any]) -> "Usage":
         """Run a function once (Linux)."""
+        _give_back()
         before, done = _status("RssAnon"), threading.Event()
         samples = [before]
 
@@ -128,6 +132,14 @@ class Usage:
         watcher.join()
         own = max(samples[0], _status("RssAnon")) - before
         return cls(seconds=seconds, cpu_seconds=cpu_seconds, peak=peak, own_peak=own)
+
+
+def _give_back() -> None:
+    """Give freed memory back to the system: a function that used it again would seem to need none."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _status(key: str) -> int:

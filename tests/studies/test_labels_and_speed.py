@@ -43,6 +43,15 @@ def test_peak_growth_sees_an_array() -> None:
     assert 60e6 < peak_growth(lambda: np.ones(8_000_000)) < 80e6
 
 
+def test_peak_growth_sees_an_array_in_memory_that_was_freed_before() -> None:
+    # blocks below the largest that glibc maps on their own, and one behind them that keeps their memory from the system
+    blocks = [np.ones(3_000_000) for _ in range(8)]
+    behind = [bytearray(100_000) for _ in range(100)]
+    del blocks
+    assert 60e6 < peak_growth(lambda: np.ones(8_000_000)) < 80e6
+    assert len(behind) == 100
+
+
 def test_usage_tells_memory_of_its_own_from_mapped_files(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.ones(8_000_000))
     mapped = Usage.of(lambda: np.load(tmp_path / "a.npy", mmap_mode="r").sum())
