@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.pipeline import imported_names
 from tests.helpers.project import ROOT
 from tests.helpers.starts import SLOW, modules_after
 
@@ -35,15 +36,7 @@ def nodes_at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
 
 def imported(text: str) -> set[str]:
     """Modules of this project that a file imports, at its top or inside of functions."""
-    found = set()
-    for node in nodes_at_run_time(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                found.add(name if name in FILES else str(node.module))
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found & set(FILES)
+    return set(imported_names(nodes_at_run_time(ast.parse(text)))) & set(FILES)
 
 
 def imports() -> dict[str, set[str]]:
@@ -162,7 +155,5 @@ def test_test_files_import_no_test_files() -> None:
         if path.name == "test_bad_input.py":
             # counts their cases
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
-                assert not any(part.startswith("test_") for name in names for part in name.split(".")), path
+        names = imported_names(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        assert not [name for name in names if any(part.startswith("test_") for part in name.split("."))], path

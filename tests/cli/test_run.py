@@ -1,6 +1,5 @@
 """The command `mela run`: all stages of dvc.yaml in their order, without Git and DVC."""
 
-import os
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from ruamel.yaml import YAML
 
 from mela.cli.run import stage_commands
 from tests.helpers.pipeline import STAGES, listed
+from tests.helpers.processes import ENVIRONMENT
 from tests.helpers.project import ROOT, TINY, change
 
 pytestmark = pytest.mark.slow
@@ -20,8 +20,7 @@ GLYPHS = (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8")
 
 def mela(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mela", "run", *arguments]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
 
 
 @pytest.fixture

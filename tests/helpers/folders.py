@@ -19,6 +19,7 @@ from PIL import Image
 import stages.images
 from mela.cli import main as cli
 from mela.errors import MelaError
+from tests.helpers.processes import ENVIRONMENT
 from tests.helpers.project import ROOT
 
 PRESET, BENCHMARK = ROOT / "presets/glyphs.yaml", ROOT / "benchmark/data/glyphs.yaml"
@@ -103,9 +104,6 @@ def socket_at(path: Path) -> None:
 def truncated(path: Path) -> None:
     noise(9, (200, 200)).save(path)
     path.write_bytes(path.read_bytes()[:3000])
-
-
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
 def started(*command: str) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,7 @@
 """What dvc.yaml and the code say of each other."""
 
 import ast
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,22 @@ STAGES: dict[str, dict[str, Any]] = YAML(typ="safe").load((ROOT / "dvc.yaml").re
 CODE = STAGES.pop("code")
 
 
+def imported_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the dotted names in imports among some nodes: of modules, and of what is imported from them."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative import"
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 def imported_modules(path: Path) -> set[Path]:
     """Files of this project that a module imports, at its top or inside functions."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        for name in names:
-            file = ROOT.joinpath(*name.split(".")).with_suffix(".py")
-            if name.split(".")[0] in ("mela", "stages") and file.is_file():
-                found.add(file)
-    return found
+    names = imported_names(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    files = (ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names)
+    return {file for file in files if file.relative_to(ROOT).parts[0] in ("mela", "stages") and file.is_file()}
 
 
 def listed(stage: str, *kinds: str) -> list[str]:

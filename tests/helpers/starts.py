@@ -1,10 +1,9 @@
 """What a process imports before it starts to work."""
 
-import os
 import subprocess
 import sys
 
-from tests.helpers.project import ROOT
+from tests.helpers.processes import ENVIRONMENT
 
 SLOW = ("matplotlib", "scipy.optimize", "scipy.stats", "sklearn", "torch", "torchvision")
 NEEDED = {name: {"torch"} for name in ("embed", "extract", "assign", "pretrain", "evaluate", "map")}
@@ -12,7 +11,6 @@ NEEDED = {name: {"torch"} for name in ("embed", "extract", "assign", "pretrain",
 
 def modules_after(code: str) -> set[str]:
     """Names of all modules that a new Python process has imported once it has run some code."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules, sep='\\n', file=sys.stderr)"]
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    ended = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=True)
     return set(ended.stderr.splitlines())

@@ -41,6 +41,7 @@ from mela.training.targets import Targets
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
 from tests.helpers.checkpoint import SCHEDULE
+from tests.helpers.processes import ENVIRONMENT
 from tests.helpers.project import ROOT, change, run_stages
 
 pytestmark = pytest.mark.slow
@@ -524,10 +525,9 @@ def test_a_team_goes_on_with_the_masks_of_each_process(tmp_path: Path) -> None:
     def team(*states: int) -> subprocess.CompletedProcess[str]:
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         script = [str(ROOT / "tests/helpers/checkpoint.py"), str(tmp_path), *map(str, states)]
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         return subprocess.run(
             [sys.executable, *launch, *script],
-            env=environment,
+            env=ENVIRONMENT,
             check=False,
             capture_output=True,
             text=True,
