@@ -12,7 +12,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from tests.helpers.forked_dvc import run, settle
+from tests.helpers.forked import run, settle
 from tests.helpers.pipeline import STAGES as DEFINITIONS
 from tests.helpers.pipeline import listed
 from tests.helpers.project import ROOT, STAGE_NAMES

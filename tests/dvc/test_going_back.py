@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.forked_dvc import run, settle
+from tests.helpers.forked import run, settle
 from tests.helpers.project import ROOT
 from tests.helpers.teams import cached, put_stand_in, ran, without_code
 

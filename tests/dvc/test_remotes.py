@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.forked_dvc import run, settle
+from tests.helpers.forked import run, settle
 from tests.helpers.project import ROOT
 from tests.helpers.team_servers import AWS_KEYS, keys, name_host, s3_server, sshd
 

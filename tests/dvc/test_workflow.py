@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.helpers.forked_dvc import settle
+from tests.helpers.forked import settle
 from tests.helpers.project import ROOT
 
 pytestmark = pytest.mark.slow

@@ -17,6 +17,7 @@ from mela.io import atomic, store
 from stages.common import orphans
 from studies.clones import for_clone
 from studies.robustness.kills import running
+from tests.helpers.forked import Forked
 from tests.helpers.pipeline import listed
 from tests.helpers.project import ROOT, STAGE_NAMES, TINY, change
 
@@ -54,7 +55,7 @@ def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen
     )
 
 
-def finish(process: subprocess.Popen[str]) -> None:
+def finish(process: subprocess.Popen[str] | Forked) -> None:
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, out + err
 
@@ -77,14 +78,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, flo
     seconds = {}
     for stage in STAGE_NAMES:
         start = time.monotonic()
-        finish(begin(folder, f"stages.{stage}"))
+        finish(Forked(f"stages.{stage}", folder, ENVIRONMENT))
         seconds[stage] = time.monotonic() - start
     return folder, seconds
 
 
 @pytest.mark.parametrize("stage", STAGE_NAMES)
 def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]], tmp_path: Path) -> None:
-    """Two, or six of a training, one after the other, each going on from where the one before it ended."""
+    """Two, or six of a training, one after the other, each going on from where the one before it ended.
+
+    Stages are forks of a process that has imported torch, so that most kills come while they work.
+    """
     folder = tmp_path / "project"
     shutil.copytree(whole[0], folder)
     expected = outputs(folder, stage)
@@ -94,7 +98,7 @@ def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]
     draw = random.Random(stage)
     kills = [*SIGNALS, *SIGNALS] if stage in ("embed", "pretrain") else draw.sample(SIGNALS, 2)
     for number in kills:
-        process = begin(folder, f"stages.{stage}")
+        process = Forked(f"stages.{stage}", folder, ENVIRONMENT)
         time.sleep(draw.uniform(0.1, whole[1][stage]))
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
@@ -105,7 +109,7 @@ def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]
             assert process.returncode in (-number, 0), out + err
         for name, content in outputs(folder, stage).items():
             assert name.split("/")[-1].startswith(".") or content == expected[name], f"{name} is half-written"
-    finish(begin(folder, f"stages.{stage}"))
+    finish(Forked(f"stages.{stage}", folder, ENVIRONMENT))
     assert outputs(folder, stage) == expected
     assert [path for path in folder.rglob("*.tmp") if ".checkpoints" not in path.parts] == []
     assert list(folder.glob(".checkpoints/*.safetensors")) == []

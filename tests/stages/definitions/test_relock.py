@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.docs import RELOCK
 from tests.helpers.dvc import Project as OfSubprocesses
 from tests.helpers.dvc import ran
-from tests.helpers.forked_dvc import run
+from tests.helpers.forked import run
 from tests.helpers.project import ROOT
 
 pytestmark = pytest.mark.slow
