@@ -6,11 +6,13 @@ are due next.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from dvc.dependency import Dependency, ParamsDependency
 from dvc.exceptions import DvcException
 from dvc.output import Output
 from dvc.repo import Repo
@@ -21,6 +23,7 @@ from benchmark import places, settings
 from benchmark.matrix import PARAMS, Matrix
 from benchmark.outdated import write_outdated
 from mela.errors import MelaError, one_line
+from mela.params import read_yaml
 from mela.runtime.console import ending_in_one_line
 from stages import code
 
@@ -66,8 +69,21 @@ def has_changed(stage: Stage, locked: Mapping[str, HashInfo]) -> bool:
     if stage.changed_stage() or not all(dep.hash_info for dep in stage.deps):
         return True
     return any(
-        dep.status() if dep.exists else locked.get(dep.fs_path, dep.hash_info) != dep.hash_info for dep in stage.deps
+        _differs(dep) if dep.exists else locked.get(dep.fs_path, dep.hash_info) != dep.hash_info for dep in stage.deps
     )
+
+
+def _differs(dep: Dependency) -> bool:
+    """Return whether a file is not as the lock has it; DVC would parse parameters again for each stage."""
+    if not isinstance(dep, ParamsDependency):
+        return bool(dep.status())
+    locked = dep.hash_info.value
+    try:
+        document = read_yaml(Path(dep.fs_path))
+        return any(reduce(getitem, name.split("."), document) != locked[name] for name in dep.params or locked)
+    except (KeyError, TypeError):
+        # a parameter is missing in the file or in the lock
+        return True
 
 
 def is_there(out: Output) -> bool:
