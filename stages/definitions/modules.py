@@ -77,10 +77,7 @@ class Module:
         self.stars: list[str] = []
         self.units: dict[str, Unit] = {}
         self.always = Unit(self, ALWAYS)
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError) as error:
-            raise MelaError(f"{where or name}: this file is no valid Python: {error}; correct it") from None
+        tree = _parsed(text, where or name)
         for statement in tree.body:
             self._add(statement)
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -95,10 +92,7 @@ class Module:
         if isinstance(statement, Import):
             self._add_import(statement, self.imported)
         elif isinstance(statement, ast.If) and _name_of(statement.test).endswith("TYPE_CHECKING"):
-            for node in _here(statement.body):
-                if isinstance(node, Import):
-                    for name, target in self.bound(node):
-                        self.typing.setdefault(name, []).append(target)
+            self.add_typing(statement.body)
             for other in statement.orelse:
                 self._add(other)
         elif isinstance(statement, ast.If) and _is_main(statement.test):
@@ -113,6 +107,13 @@ class Module:
                 else:
                     for name in _stored([node]):
                         self.units.setdefault(name, self.always)
+
+    def add_typing(self, statements: list[ast.stmt]) -> None:
+        """Note what these statements, which only type checkers read, bind by imports."""
+        for node in _here(statements):
+            if isinstance(node, Import):
+                for name, target in self.bound(node):
+                    self.typing.setdefault(name, []).append(target)
 
     def _add_import(self, node: Import, into: dict[str, list[Imported]]) -> None:
         self.imports.append(node)
@@ -181,9 +182,20 @@ class Tree:
         for file, package in ((path / "__init__.py", True), (path.with_suffix(".py"), False)):
             if file.is_file():
                 text = file.read_text(encoding="utf-8")
-                return Module(name, text, package=package, own=self.packages, where=str(file))
+                module = Module(name, text, package=package, own=self.packages, where=str(file))
+                # `lazy_loader.attach_stub` imports what the stub names
+                if (stub := file.with_suffix(".pyi")).is_file():
+                    module.add_typing(_parsed(stub.read_text(encoding="utf-8"), str(stub)).body)
+                return module
         # a folder without __init__.py is a package too
         return Module(name, "", package=True) if path.is_dir() else None
+
+
+def _parsed(text: str, where: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        raise MelaError(f"{where}: this file is no valid Python: {error}; correct it") from None
 
 
 def is_text(statement: ast.stmt) -> bool:

@@ -456,6 +456,24 @@ def test_what_a_package_imports_when_it_is_asked(root: Path) -> None:
     assert set(hashes(root)["fourth"]) == {"jobs.fourth:script", "lib.__getattr__", "lib.rare.stone"}
 
 
+def test_what_a_stub_says_where_to_find(root: Path) -> None:
+    """Another name in the stub makes no stage due."""
+    attach = "import lazy_loader\n\n__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)\n"
+    write(root, "lib/__init__.py", attach)
+    write(root, "lib/__init__.pyi", "from .rare import stone as stone\n")
+    write(root, "jobs/fourth.py", "from lib import stone\n\nif __name__ == '__main__':\n    stone()\n")
+    before = hashes(root)
+    face = "lib.__all__,lib.__dir__,lib.__getattr__"
+    assert set(before["fourth"]) == {"jobs.fourth:script", face, "lib.rare.stone"}
+    write(root, "lib/__init__.pyi", "from .rare import stone as stone\nfrom .rare import treasure as treasure\n")
+    assert touched(before, hashes(root)) == set()
+    edit(root, "lib/rare.py", "def stone():", "def stone(size=1):")
+    assert "fourth" in touched(before, hashes(root))
+    write(root, "lib/__init__.pyi", "from")
+    with pytest.raises(MelaError, match=r"lib/__init__.pyi: this file is no valid Python: invalid syntax .*; correct "):
+        hashes(root)
+
+
 def test_modules_that_import_each_other(root: Path) -> None:
     write(
         root,

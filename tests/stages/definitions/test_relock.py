@@ -106,8 +106,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("numbers") / "project"
     for name, modules in COPIED.items():
         (folder / name).mkdir(parents=True)
-        for module in ("__init__", *modules):
-            shutil.copy(ROOT / name / f"{module}.py", folder / name)
+        for path in (path for module in ("__init__", *modules) for path in (ROOT / name).glob(f"{module}.py*")):
+            shutil.copy(path, folder / name)
     shutil.copytree(ROOT / "stages/definitions", folder / "stages/definitions")
     write(folder / "mela/numbers.py", NUMBERS)
     for name, function in (("one", "double"), ("two", "square")):

@@ -1,0 +1,5 @@
+from .base import ImageLearner as ImageLearner
+from .base import LabelLearner as LabelLearner
+from .base import Learner as Learner
+from .base import Student as Student
+from .method import Method as Method

@@ -1,0 +1,2 @@
+from .content import page_content as page_content
+from .content import run_figures as run_figures

@@ -1,0 +1,13 @@
+from .compute import Compute as Compute
+from .console import log as log
+from .console import speak as speak
+from .device import choose_device as choose_device
+from .device import choose_dtype as choose_dtype
+from .progress import SILENT as SILENT
+from .progress import Watch as Watch
+from .progress import watched as watched
+from .seeding import seeded as seeded
+from .team import ALONE as ALONE
+from .team import Team as Team
+from .threads import on_all_threads as on_all_threads
+from .usage import measured as measured
