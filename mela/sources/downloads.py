@@ -1,4 +1,8 @@
-"""Files from the network: checked before they are used, and fetched on where a connection broke."""
+"""Files from the network: checked before they are used, and fetched on where a connection broke.
+
+The project has its own download: pooch and torchvision start again from the first byte where a connection broke, and
+both follow a server from https to an address without it.
+"""
 
 import hashlib
 import time
