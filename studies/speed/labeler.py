@@ -8,7 +8,7 @@ import numpy.typing as npt
 from mela.labeling.centroids import Centroids, norms
 from mela.labeling.pruning import run_pass
 from mela.labeling.task_classes import class_means, group_samples
-from studies.speed.measure import alternate, peak_growth, record, uniform_tasks, write_rows
+from studies.speed.measure import Usage, alternate, record, uniform_tasks, write_rows
 
 TASKS, WAYS, CLUSTERS, DIMENSIONS, SAMPLES, REPEATS = 4000, 5, 3000, 640, 20, 5
 BLOCK = 256
@@ -87,7 +87,7 @@ def growth() -> list[dict[str, Any]]:
         means = class_means(group_samples(features, rng.integers(0, 36_000, size=n), tasks, labels)).means
         blocked(means, means[:CLUSTERS].copy())
 
-    memory = peak_growth(lambda: whole(20_000))
+    memory = Usage.of(lambda: whole(20_000)).peak
     points, many = class_points(4000, np.float64), class_points(20_000, np.float64)
     first = points[:CLUSTERS].copy()
     large, small = alternate(lambda: blocked(many, first), lambda: blocked(points, first), n=3)

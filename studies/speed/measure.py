@@ -85,15 +85,6 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or "unknown processor"
 
 
-def peak_growth(function: Callable[[], Any]) -> int:
-    """Bytes by which the peak memory of the process rises while the function runs (Linux; the peak is reset first)."""
-    _give_back()
-    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-    before = _status("VmRSS")
-    function()
-    return _status("VmHWM") - before
-
-
 @dataclass(frozen=True, kw_only=True)
 class Usage:
     """What a function took.
@@ -114,7 +105,7 @@ class Usage:
 
     @classmethod
     def of(cls, function: Callable[[], Any]) -> "Usage":
-        """Run a function once (Linux)."""
+        """Run a function once, after freed memory is given back and the peak is reset (Linux)."""
         _give_back()
         before, done = _status("RssAnon"), threading.Event()
         samples = [before]
@@ -125,9 +116,11 @@ class Usage:
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
-        start, cpu = time.perf_counter(), time.process_time()
-        peak = peak_growth(function)
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+        resident, start, cpu = _status("VmRSS"), time.perf_counter(), time.process_time()
+        function()
         seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
+        peak = _status("VmHWM") - resident
         done.set()
         watcher.join()
         own = max(samples[0], _status("RssAnon")) - before

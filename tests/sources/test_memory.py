@@ -27,10 +27,10 @@ def growth(expression: str, before: str = "") -> int:
     script = f"""
 import numpy as np
 from pathlib import Path
-from studies.speed.measure import peak_growth
+from studies.speed.measure import Usage
 from mela.io import feature_tables
 {before}
-print(peak_growth(lambda: {expression}))
+print(Usage.of(lambda: {expression}).peak)
 """
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)

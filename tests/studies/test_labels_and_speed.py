@@ -10,7 +10,7 @@ from mela.errors import MelaError
 from studies.labels.mixed_levels import concepts, draw_mixed_tasks, level_targets
 from studies.labels.q_grid import by_q
 from studies.speed import labeler, scale
-from studies.speed.measure import Timing, Usage, alternate, peak_growth, record
+from studies.speed.measure import Timing, Usage, alternate, record
 from studies.speed.pipeline import EXPERIMENTS, WITHOUT_TORCH, Round, stage_seconds, training_seconds
 from tests.helpers.dvc import AFTER_LABEL
 from tests.helpers.project import STAGE_NAMES
@@ -38,17 +38,17 @@ def test_record_tells_the_range_of_timings() -> None:
     assert "reference_range" not in row
 
 
-def test_peak_growth_sees_an_array() -> None:
+def test_a_peak_shows_an_array() -> None:
     # 64 MB, written to so that it is really there
-    assert 60e6 < peak_growth(lambda: np.ones(8_000_000)) < 80e6
+    assert 60e6 < Usage.of(lambda: np.ones(8_000_000)).peak < 80e6
 
 
-def test_peak_growth_sees_an_array_in_memory_that_was_freed_before() -> None:
+def test_a_peak_shows_an_array_in_memory_that_was_freed_before() -> None:
     # blocks below the largest that glibc maps on their own, and one behind them that keeps their memory from the system
     blocks = [np.ones(3_000_000) for _ in range(8)]
     behind = [bytearray(100_000) for _ in range(100)]
     del blocks
-    assert 60e6 < peak_growth(lambda: np.ones(8_000_000)) < 80e6
+    assert 60e6 < Usage.of(lambda: np.ones(8_000_000)).peak < 80e6
     assert len(behind) == 100
 
 
