@@ -1,8 +1,13 @@
-"""Where presets are: in a clone in the project's root, and in an installed wheel inside the package."""
+"""Where presets are (in a clone in the project's root, in a wheel inside the package), and where they can be run."""
 
 from pathlib import Path
 
 HERE = Path("presets")
+
+
+def where_it_runs() -> str:
+    """Return where `dvc repro` works, as the end of a sentence; in a clone of the project there is nothing to add."""
+    return "" if Path("dvc.yaml").is_file() else " in a clone of the project"
 
 
 def preset_files(folder: Path | None = None) -> dict[str, Path]:

@@ -57,7 +57,7 @@ def check(
     """
     from mela.io.store import write_text
     from mela.params import DataParams
-    from mela.preset_folder import find_preset
+    from mela.preset_folder import find_preset, where_it_runs
     from mela.runtime.progress import watched
     from mela.sources.check.aside import LIST, require_aside, set_aside
     from mela.sources.check.describe import describe, in_lines
@@ -122,8 +122,8 @@ def check(
     if findings.errors:
         raise typer.Exit(1)
     values = suggest(findings)
-    in_clone = Path("dvc.yaml").is_file()
-    if not in_clone:
+    where = where_it_runs()
+    if where:
         # the parameters are for a clone, in which a path relative to this folder leads elsewhere
         values["data.root"] = layout.root.resolve().as_posix()
     named = source.as_posix() if Path(preset).suffix else f"the preset {preset}"
@@ -133,7 +133,6 @@ def check(
     elif write is not None:
         write_text(write, filled)
         then = "make benchmark" if is_of_benchmark(text) else "dvc repro"
-        where = "" if in_clone else " in a clone of the project"
         log.info(f"{write} is made for this data; `{then}` runs it{where}")
     else:
         print(f"params.yaml: {named} with these values (--write params.yaml writes it)\n")

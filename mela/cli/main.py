@@ -11,7 +11,7 @@ from mela.cli.export import export
 from mela.cli.predict import predict
 from mela.cli.run import run
 from mela.errors import MelaError
-from mela.preset_folder import preset_files
+from mela.preset_folder import preset_files, where_it_runs
 from mela.runtime.console import ending_in_one_line, log, speak
 
 RUN, DATA, MODEL = "Run the pipeline", "Your own data", "Use what was learned"
@@ -90,8 +90,7 @@ def preset(
     source = known[name]
     check_document(source)
     write_text(params, source.read_text(encoding="utf-8"))
-    where = "" if Path("dvc.yaml").is_file() else " in a clone of the project"
-    log.info(f"{params} is now the preset {name}; `dvc repro` runs it{where}")
+    log.info(f"{params} is now the preset {name}; `dvc repro` runs it{where_it_runs()}")
 
 
 app.command(rich_help_panel=RUN)(run)
