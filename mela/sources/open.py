@@ -1,6 +1,5 @@
 """The data source that the parameters name."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from mela.errors import MelaError
@@ -18,47 +17,33 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
         Support images of a task class where a tasks table gives no roles.
     """
     root = Path(data.root)
-    sources: dict[str, Callable[[], ImageSource]] = {
-        "glyphs": lambda: _glyphs(data),
-        "omniglot": lambda: _omniglot(data, root),
-        "cifar_fs": lambda: _cifar(data, root),
-        "fc100": lambda: _cifar(data, root),
-        "folder": lambda: _folder(data, root),
-        "tasks": lambda: _tasks(data, root, shots),
-    }
-    return sources[data.name]()
+    match data.name:
+        case "glyphs":
+            from mela.sources.glyphs import glyphs
 
+            return glyphs(images_per_class=data.images_per_class, size=data.size, seed=data.seed)
+        case "omniglot":
+            from mela.sources.benchmarks import omniglot
 
-def _glyphs(data: DataParams) -> ImageSource:
-    from mela.sources.glyphs import glyphs
+            return omniglot(root, rotations=data.rotations)
+        case "cifar_fs":
+            from mela.sources.benchmarks import cifar_fs
 
-    return glyphs(images_per_class=data.images_per_class, size=data.size, seed=data.seed)
+            return cifar_fs(root)
+        case "fc100":
+            from mela.sources.benchmarks import fc100
 
+            return fc100(root)
+        case "folder":
+            from mela.sources.class_folders import folder
 
-def _omniglot(data: DataParams, root: Path) -> ImageSource:
-    from mela.sources.benchmarks import omniglot
+            table = _table(data, root)
+            return folder(root, split_table=table, split_fractions=data.split_fractions, seed=data.seed)
+        case "tasks":
+            from mela.sources.task_folders import tasks
 
-    return omniglot(root, rotations=data.rotations)
-
-
-def _cifar(data: DataParams, root: Path) -> ImageSource:
-    from mela.sources import benchmarks
-
-    return {"cifar_fs": benchmarks.cifar_fs, "fc100": benchmarks.fc100}[data.name](root)
-
-
-def _folder(data: DataParams, root: Path) -> ImageSource:
-    from mela.sources.class_folders import folder
-
-    table = _table(data, root)
-    return folder(root, split_table=table, split_fractions=data.split_fractions, seed=data.seed)
-
-
-def _tasks(data: DataParams, root: Path, shots: int) -> ImageSource:
-    from mela.sources.task_folders import tasks
-
-    table = _table(data, root)
-    return tasks(root, table=table, shots=shots, split_fractions=data.split_fractions, seed=data.seed)
+            table = _table(data, root)
+            return tasks(root, table=table, shots=shots, split_fractions=data.split_fractions, seed=data.seed)
 
 
 def _table(data: DataParams, root: Path) -> Path | None:

@@ -7,6 +7,7 @@ readers that these stages use; here they report each problem in place of ending 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
@@ -19,6 +20,7 @@ from mela.sources.check.pictures import Look, Pictures, Progress, look_at
 from mela.sources.class_folders import folder
 from mela.sources.pins import moves
 from mela.sources.pixels import contradictions
+from mela.sources.repeats import Repeats
 from mela.sources.task_folders import natural_key, read_tasks, source_of
 from mela.sources.task_rows import UNKNOWN, is_rest, labels_that_are_rest
 from mela.sources.tree import Unused, unused_files
@@ -137,13 +139,14 @@ def inspect(
     """
     errors: list[str] = []
     tasks, classes, rows = None, None, None
+    table = layout.root / layout.table if layout.table else None
     split_of: dict[str, str] = {}
     try:
         if layout.kind == "tasks":
-            rows = _rows(layout, errors)
+            rows = read_tasks(layout.root, table, report=errors.append)
             tasks, split_of = _tasks(rows, layout, split_fractions, seed, errors)
         else:
-            classes, split_of = _classes(layout, split_fractions, seed, errors)
+            classes, split_of = _classes(layout.root, table, split_fractions, seed, errors)
     except (MelaError, OSError) as error:
         # that nothing is left follows from what was told before
         if not (errors and str(error).startswith("data: no image")):
@@ -158,7 +161,7 @@ def inspect(
     others = sum(file.reason == f"not in {layout.table}" for file in unused)
     warnings = _repeats(pictures, split_of) + (_thin_splits(classes) if classes else [])
     if tasks is not None and not errors:
-        warnings += _thin_tasks(tasks) + _rest(tasks)
+        warnings += _thin_tasks(tasks) + ([labels_that_are_rest(tasks.rest)] if tasks.rest else [])
     if others:
         they_are = "it is" if others == 1 else "they are"
         warnings.append(f"{layout.root}: {images_are(others)} not in {layout.table}; {they_are} not used")
@@ -173,10 +176,6 @@ def inspect(
         errors=list(dict.fromkeys(map(_in_one_line, [*errors, *pictures.problems]))),
         warnings=warnings,
     )
-
-
-def _rows(layout: Layout, errors: list[str]) -> pd.DataFrame:
-    return read_tasks(layout.root, layout.root / layout.table if layout.table else None, report=errors.append)
 
 
 def _tasks(
@@ -228,18 +227,12 @@ def _tasks(
 
 
 def _classes(
-    layout: Layout, split_fractions: Sequence[float], seed: int, errors: list[str]
+    root: Path, table: Path | None, split_fractions: Sequence[float], seed: int, errors: list[str]
 ) -> tuple[Classes, dict[str, str]]:
-    source = folder(
-        layout.root,
-        split_table=layout.root / layout.table if layout.table else None,
-        split_fractions=split_fractions,
-        seed=seed,
-        report=errors.append,
-    )
+    source = folder(root, split_table=table, split_fractions=split_fractions, seed=seed, report=errors.append)
     rows = pd.DataFrame({"class": source.classes, "split": source.splits})
-    table = rows.groupby("class", sort=False).agg(split=("split", "first"), images=("split", "size")).reset_index()
-    classes = Classes(table=table, splits_given=layout.table is not None)
+    found = rows.groupby("class", sort=False).agg(split=("split", "first"), images=("split", "size")).reset_index()
+    classes = Classes(table=found, splits_given=table is not None)
     for problem in pool_problems(classes.sizes("train"), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split="train"):
         errors.append(f"{problem}, the fewest that tasks can have; {_advice(problem)}")
     return classes, dict(zip(source.sources, source.splits, strict=True))
@@ -279,10 +272,6 @@ def _thin_tasks(tasks: Tasks) -> list[str]:
     return [f"test tasks: found {counts['test']}{why}; accuracy is measured from 2 on"]
 
 
-def _rest(tasks: Tasks) -> list[str]:
-    return [labels_that_are_rest(tasks.rest)] if tasks.rest else []
-
-
 def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:
     found = []
     if pictures.copies:
@@ -295,8 +284,5 @@ def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:
     if across:
         first = across[0][0]
         second = next(name for name in across[0] if split_of[name] != split_of[first])
-        found.append(
-            f"{images_are(len(across))} in several splits, such as {first!r} ({split_of[first]}) and {second!r} "
-            f"({split_of[second]}); accuracies then say less about what is new"
-        )
+        found.append(str(Repeats(count=len(across), example=(split_of[first], first, split_of[second], second))))
     return found

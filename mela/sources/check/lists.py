@@ -1,6 +1,6 @@
 """Lists of files as csv tables, which hold names of any kind and are read again as they were written.
 
-No spreadsheet takes a cell for a formula, and names that are not UTF-8 keep their bytes.
+No spreadsheet takes a cell for a formula. Names that are not UTF-8 keep their bytes, which pandas cannot hold.
 """
 
 import csv
