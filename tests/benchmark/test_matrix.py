@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from mela.errors import MelaError
 from mela.methods import find_method
 from tests.helpers.docs import MATRIX
 from tests.helpers.matrix import write_matrix
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT
 
 
@@ -230,8 +229,7 @@ def test_nothing_is_trained_where_a_name_is_wrong(tmp_path: Path) -> None:
     ).read_text("utf-8")
     path = write_matrix(tmp_path, task_methods=["protonets"])
     (words,) = map(shlex.split, MATRIX)
-    command = [sys.executable, *words[1:], "--lists", str(path)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    ended = python(*words[1:], "--lists", str(path), folder=ROOT)
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"error: {path}: task_methods: expected methods that see tasks")
     assert len(ended.stderr.splitlines()) == 1

@@ -1,7 +1,5 @@
 """Systems two by two: how far apart they are, on which seeds, and what can be said of seeds that nobody has trained."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ from benchmark.report import pairs
 from benchmark.report.pairs import differences, holds_anew, published, two_by_two
 from mela.errors import MelaError
 from mela.io import schemas, store
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT
 
 FIRST_SEEDS = {0: [62.0, 71.0, 80.0], 1: [62.0, 72.0, 80.0], 2: [63.0, 71.0, 81.0]}
@@ -113,8 +112,7 @@ def test_any_two_on_the_command_line() -> None:
     """The command that the page has; what it prints is what the page says of the pair."""
     (command,) = [line for line in pairs.HEADER.splitlines() if line.startswith("python -m ")]
     _, *words = command.partition("#")[0].split()
-    told = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    head, columns, *rows = told.splitlines()
+    head, columns, *rows = python(*words, folder=ROOT).stdout.splitlines()
     assert head == "MeLa (merged) + FEAT less true labels + FEAT, points of accuracy with 95% intervals"
     assert " ".join(columns.split()) == "data setting over tasks over tasks and seeds of each seed tasks"
     page = (ROOT / "docs/results/systems.md").read_text(encoding="utf-8").partition("## Two by two")[2]

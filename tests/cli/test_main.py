@@ -11,6 +11,7 @@ import pytest
 from mela.cli import main as cli
 from mela.params import DataParams
 from mela.sources import benchmarks
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT
 
 OLD = "# edited by hand\n"
@@ -31,8 +32,7 @@ def sandbox(tmp_path: Path) -> Path:
 
 def started(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    command = [sys.executable, "-W", "error", "-c", "from mela.cli.main import main; main()", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return python("-W", "error", "-c", "from mela.cli.main import main; main()", *arguments, folder=folder)
 
 
 def mela(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,5 @@
 """The command line as its users meet it: help, completion, what it says and how it ends."""
 
-import os
 import re
 import signal
 import subprocess
@@ -11,6 +10,7 @@ import pytest
 import typer
 
 from mela.cli import main as cli
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT
 
 COMMAND = typer.main.get_command(cli.app)
@@ -18,14 +18,7 @@ NAMES = [["preset"], ["summary"], ["download"], ["label"], ["data"], ["data", "c
 
 
 def mela(*arguments: str, folder: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "mela", *arguments],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "120", "PYTHONPATH": str(ROOT)} | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return python("-W", "error", "-m", "mela", *arguments, folder=folder, COLUMNS="120", **environment)
 
 
 def plain(text: str) -> str:
@@ -75,14 +68,8 @@ def test_no_arguments_show_the_help() -> None:
 def test_the_shell_completes(typed: str, offered: list[str]) -> None:
     words = typed.split(" ")
     code = "import sys; sys.argv = ['mela']; from mela.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "_MELA_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    asked = {"_MELA_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
+    done = python("-c", code, folder=ROOT, **asked)
     assert sorted(done.stdout.split()) == offered
 
 
@@ -119,27 +106,14 @@ def test_an_output_that_is_not_known() -> None:
     done = mela("summary", MELA_OUTPUT="loud")
     assert done.returncode == 1
     assert done.stderr == "error: MELA_OUTPUT: expected quiet, normal, verbose, got 'loud'; correct it or unset it\n"
-    stage = subprocess.run(
-        [sys.executable, "-m", "stages.label_oracle"],
-        cwd=ROOT,
-        env={**os.environ, "MELA_OUTPUT": "loud"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    stage = python("-m", "stages.label_oracle", folder=ROOT, MELA_OUTPUT="loud")
     assert (stage.returncode, stage.stderr) == (1, done.stderr)
 
 
 @pytest.mark.parametrize(("output", "lines"), [("quiet", 0), ("normal", 2), ("verbose", 2)])
 def test_a_stage_says_as_much_as_is_wanted(output: str, lines: int, copied: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "stages.label_oracle"],
-        cwd=copied,
-        env={**os.environ, "MELA_OUTPUT": output, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-m", "stages.label_oracle", folder=copied, MELA_OUTPUT=output)
+    assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == lines
 
 

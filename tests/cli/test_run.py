@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from ruamel.yaml import YAML
 
 from mela.cli.run import stage_commands
 from tests.helpers.pipeline import STAGES, listed
-from tests.helpers.processes import ENVIRONMENT
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT, TINY, change
 
 pytestmark = pytest.mark.slow
@@ -19,8 +18,7 @@ GLYPHS = (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8")
 
 
 def mela(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mela", "run", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    return python("-m", "mela", "run", *arguments)
 
 
 @pytest.fixture

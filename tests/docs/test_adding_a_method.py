@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from dvc.repo import Repo
 
-from studies.clones import for_clone
+from tests.helpers.copies import ask
 from tests.helpers.docs import apply, blocks, commands, write_files
 from tests.helpers.project import ROOT, TINY, change
 
@@ -26,15 +25,6 @@ speak()
 for name in ("images", "manifest", "embed", "extract", "label", "label_task_kmeans", "pretrain", "evaluate"):
     import_module(f"stages.{name}").main()
 """
-
-
-def run(folder: Path, *arguments: str) -> str:
-    environment = for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(folder))
-    ended = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +84,8 @@ def test_nothing_is_missing_in_the_pipeline(changed: Path) -> None:
     for stage in tests.STAGES:
         tests.test_the_code_that_a_stage_depends_on_is_the_file_of_its_script(stage)
         tests.test_truth_is_seen_only_where_it_belongs(stage)
-    run(changed, "-m", "ruff", "check", "--quiet", "mela", "stages")
-    run(changed, "-m", "ruff", "format", "--quiet", "--check", "mela", "stages")
+    ask(sys.executable, "-m", "ruff", "check", "--quiet", "mela", "stages", where=changed)
+    ask(sys.executable, "-m", "ruff", "format", "--quiet", "--check", "mela", "stages", where=changed)
 
 
 def test_dvc_knows_the_new_stage(changed: Path) -> None:
@@ -126,7 +116,7 @@ def test_all_of_it_at_once_runs(changed: Path) -> None:
     settings = {key: int(text) if text.isdigit() else text for some in experiments() for key, text in some.items()}
     tiny = {"tasks.train": 120, "embed.tasks_per_epoch": 40, "model.width": 32, "evaluate.support_copies": 1}
     change(changed / "params.yaml", TINY | tiny | settings)
-    said = run(changed, "-c", digits.content + RUN)
+    said = ask(sys.executable, "-c", digits.content + RUN, where=changed)
     assert "images: 1797 of 16 x 16 x 1, 1083 train, 714 test" in said
     assert "label: 6 clusters, 100.0% of tasks clustered" in said
     assert "label_task_kmeans: 6 clusters of 360 task classes" in said

@@ -18,6 +18,7 @@ from mela.methods import find_method, method_names
 from mela.training.loop import Training
 from mela.training.on_tasks import train_on_tasks
 from studies.clones import for_clone
+from tests.helpers.copies import ask
 from tests.helpers.docs import apply, blocks, write_files
 from tests.helpers.embedding import IMAGES, WAYS, backbone, episodes, features, schedule
 from tests.helpers.project import ROOT
@@ -45,11 +46,8 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_nothing_is_missing(changed: Path) -> None:
-    environment = for_clone(PYTHONPATH=str(changed))
-    ended = subprocess.run(DEFINITION, cwd=changed, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    check = [sys.executable, "-m", "ruff", "check", "--quiet", "mela/methods"]
-    assert subprocess.run(check, cwd=changed, check=False).returncode == 0
+    ask(*DEFINITION, where=changed)
+    ask(sys.executable, "-m", "ruff", "check", "--quiet", "mela/methods", where=changed)
 
 
 def test_systems_follow_from_the_lists(changed: Path) -> None:
@@ -60,10 +58,7 @@ def test_systems_follow_from_the_lists(changed: Path) -> None:
     path.write_text(text.replace("tuned_methods: [", "tuned_methods: [nearest, "), encoding="utf-8")
     for name, more in (("params", 1), ("both", 1 + len(before.tuned_from))):
         command = [sys.executable, "-m", "benchmark.matrix", "--lists", f"benchmark/{name}.yaml"]
-        environment = for_clone(PYTHONPATH=str(changed))
-        ended = subprocess.run(command, cwd=changed, env=environment, capture_output=True, text=True, check=False)
-        assert ended.returncode == 0, ended.stderr
-        assert f"matrix: {len(before.systems) + more} systems on glyphs, " in ended.stdout
+        assert f"matrix: {len(before.systems) + more} systems on glyphs, " in ask(*command, where=changed)
 
 
 def test_a_method_that_is_in_no_matrix_would_be_noticed(changed: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from PIL import Image
 from ruamel.yaml import YAML
 
-from studies.clones import for_clone
+from tests.helpers.copies import ask
 from tests.helpers.project import ROOT
 
 pytestmark = pytest.mark.slow
@@ -26,17 +25,11 @@ EMPTY = "results/label/passes.csv"
 OLDEST = vl_convert.get_vegalite_versions()[0]
 
 
-def run(folder: Path, *command: str) -> str:
-    done = subprocess.run(command, cwd=folder, env=for_clone(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two commits: the results in the project, and those of another q."""
     folder = tmp_path_factory.mktemp("views") / "mela"
-    run(ROOT, "git", "clone", "--quiet", str(ROOT), str(folder))
+    ask("git", "clone", "--quiet", str(ROOT), str(folder), where=ROOT)
     sweep = folder / "results/sweep.csv"
     header, row = sweep.read_text(encoding="utf-8").splitlines()
     values = dict(zip(header.split(","), row.split(","), strict=True)) | {"q": "4", "method": "prune", "clusters": "99"}
@@ -45,13 +38,13 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     content = json.loads(metrics.read_text(encoding="utf-8"))
     metrics.write_text(json.dumps(content | {"clusters": 99}), encoding="utf-8")
     person = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
-    run(folder, "git", *person, "commit", "--quiet", "--all", "--message", "another q")
+    ask("git", *person, "commit", "--quiet", "--all", "--message", "another q", where=folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def plots(clone: Path) -> dict[str, dict[str, Any]]:
-    told = json.loads(run(clone, "dvc", "plots", "diff", "--json", "HEAD~1", "HEAD"))
+    told = json.loads(ask("dvc", "plots", "diff", "--json", "HEAD~1", "HEAD", where=clone))
     assert not told.get("errors"), "a clone, without what is in the cache, shows all of them"
     return {name: charts[0] for name, charts in told["data"].items() if charts}
 
@@ -99,12 +92,12 @@ def test_accuracies_of_the_runs_stand_beside_each_other(plots: dict[str, dict[st
 
 
 def test_metrics_are_few(clone: Path) -> None:
-    assert run(clone, "dvc", "metrics", "diff", "HEAD~1").splitlines()[1].split()[:3] == [
+    assert ask("dvc", "metrics", "diff", "HEAD~1", where=clone).splitlines()[1].split()[:3] == [
         "results/metrics.json",
         "clusters",
         "80",
     ]
-    shown = run(clone, "dvc", "exp", "show", "--only-changed", "--drop", ".*/.*", "--csv").splitlines()
+    shown = ask("dvc", "exp", "show", "--only-changed", "--drop", ".*/.*", "--csv", where=clone).splitlines()
     columns = shown[0].split(",")
     with (clone / "results/metrics.json").open(encoding="utf-8") as file:
         figures = json.load(file)

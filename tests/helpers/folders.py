@@ -19,7 +19,7 @@ from PIL import Image
 import stages.images
 from mela.cli import main as cli
 from mela.errors import MelaError
-from tests.helpers.processes import ENVIRONMENT
+from tests.helpers.processes import started
 from tests.helpers.project import ROOT
 
 PRESET, BENCHMARK = ROOT / "presets/glyphs.yaml", ROOT / "benchmark/data/glyphs.yaml"
@@ -104,11 +104,6 @@ def socket_at(path: Path) -> None:
 def truncated(path: Path) -> None:
     noise(9, (200, 200)).save(path)
     path.write_bytes(path.read_bytes()[:3000])
-
-
-def started(*command: str) -> subprocess.CompletedProcess[str]:
-    """A command that has ended, in the current directory."""
-    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
 
 def without_rights(*command: str) -> subprocess.CompletedProcess[str]:

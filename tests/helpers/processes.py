@@ -1,4 +1,4 @@
-"""Python in a process of its own."""
+"""Commands in processes of their own."""
 
 import os
 import subprocess
@@ -10,7 +10,12 @@ from tests.helpers.project import ROOT
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
-def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=300
-    )
+def started(*command: str, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, in a folder or the current one, with variables beside those that all have."""
+    variables = ENVIRONMENT | environment
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=600)
+
+
+def python(*arguments: str, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A process of Python that has ended, as `started` starts it."""
+    return started(sys.executable, *arguments, folder=folder, **environment)

@@ -1,9 +1,6 @@
 """Readers of damaged files, and the labeler with odd features: an answer or one line, never anything else."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +17,7 @@ from mela.sources.split_tables import parse_split_table
 from mela.sources.task_folders import natural_key
 from mela.training.checkpoint import Checkpoint
 from studies.robustness import fuzz
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT
 
 
@@ -116,11 +114,6 @@ def test_a_find_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert fuzz.attempt(lambda: fail(KeyError("a"))) == "KeyError: 'a'"
     assert fuzz.attempt(lambda: fail(MelaError("a\r\nb"))) is None
     assert str(MelaError("a\r\nb")) == "a\\r\\nb"
-    ended = subprocess.run(
-        [sys.executable, "-m", "studies.robustness.fuzz", "--child", "metrics.json", "--count", "3"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    ended = python("-m", "studies.robustness.fuzz", "--child", "metrics.json", "--count", "3")
+    assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == []

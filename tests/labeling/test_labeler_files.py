@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from mela.labeling.labeler import LearnLabeler
 from mela.labeling.labeler_files import ARRAYS, DESCRIPTION, load_labeler, save_labeler
 from stages.common import paths
 from tests.helpers.labelers import tasks
+from tests.helpers.processes import python
 
 LABELERS = {
     "merged": LearnLabeler(soft=True),
@@ -82,7 +81,8 @@ def test_the_same_again_is_the_same_bytes_and_no_pickle(tmp_path: Path) -> None:
     code = (
         "import sys, mela.labeling.labeler_files as f; f.load_labeler(sys.argv[1]); assert 'torch' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "one")], check=True)
+    ended = python("-c", code, str(tmp_path / "one"))
+    assert ended.returncode == 0, ended.stderr
 
 
 def edited(**changes: Any) -> Callable[[Path], None]:

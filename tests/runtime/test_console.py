@@ -16,6 +16,7 @@ from mela.errors import MelaError
 from mela.runtime import progress as watching
 from mela.runtime.console import log, print_error, speak
 from mela.runtime.progress import SILENT, watched
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT
 
 WORK = """
@@ -147,7 +148,7 @@ def test_the_library_is_silent_by_itself() -> None:
     code = (
         "import logging; from mela.runtime import log; log.info('no'); logging.basicConfig(level=20); log.info('yes')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = python("-c", code, folder=ROOT)
     assert (done.stdout, done.stderr) == ("", "INFO:mela:yes\n")
 
 

@@ -1,6 +1,5 @@
 """The device of a process, and memory that stays with it."""
 
-import subprocess
 import sys
 
 import pytest
@@ -8,6 +7,7 @@ import torch
 
 from mela.errors import MelaError
 from mela.runtime.device import choose_device
+from tests.helpers.processes import python
 
 MEMORY = """
 import resource, torch
@@ -97,10 +97,7 @@ def test_freed_memory_is_used_again() -> None:
     """Feature maps of 4 to 32 MiB, again and again; a page fault for each 4 KiB that the system has to give."""
 
     def faults(keep: bool) -> int:
-        done = subprocess.run(
-            [sys.executable, "-c", MEMORY.format(keep=keep)], capture_output=True, text=True, check=True, timeout=120
-        )
-        return int(done.stdout)
+        return int(python("-c", MEMORY.format(keep=keep)).stdout)
 
     assert faults(keep=True) < 1000
     assert faults(keep=False) > 10_000, "this C library keeps freed memory by itself: keep_freed_memory is not needed"

@@ -2,8 +2,6 @@
 
 import hashlib
 import pickle
-import subprocess
-import sys
 import tarfile
 import zipfile
 from collections import Counter
@@ -19,6 +17,7 @@ from mela.sources import benchmarks
 from mela.sources.benchmarks import cifar_fs, fc100, omniglot, split_of_classes
 from mela.sources.cifar_archive import unpickle
 from mela.sources.source import ImageSource
+from tests.helpers.processes import python
 
 CHARACTERS = {"background/Latin/character01": "train", "evaluation/Tengwar/character02": "test"}
 DRAWINGS = 2
@@ -362,4 +361,5 @@ def test_torchvision_is_imported_only_for_its_archives(tmp_path: Path) -> None:
         "except MelaError: sys.exit('torchvision' in sys.modules)\n"
         "sys.exit('no error')"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    ended = python("-c", code)
+    assert ended.returncode == 0, ended.stderr

@@ -1,13 +1,12 @@
 """Peaks of memory, each in a process of its own, so that nothing that was freed before can hide them."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mela.io import feature_tables
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak is Linux's to tell")
@@ -32,8 +31,7 @@ from mela.io import feature_tables
 {before}
 print(Usage.of(lambda: {expression}).peak)
 """
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    done = python("-c", script, folder=ROOT)
     assert done.returncode == 0, done.stderr
     return int(done.stdout.split()[-1])
 

@@ -21,7 +21,8 @@ from mela.params import PARAMS, EmbedParams
 from mela.sources.image_files import open_image
 from stages.common.training import less_memory
 from tests.helpers.bad_input import contents, fails, folders
-from tests.helpers.folders import started, without_rights
+from tests.helpers.folders import without_rights
+from tests.helpers.processes import python, started
 from tests.helpers.project import change
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has these means")
@@ -360,15 +361,13 @@ def test_a_file_named_after_memory_is_told_as_it_is() -> None:
 @LINUX
 @pytest.mark.parametrize("work", ["np.ones(2**33)", "import torch; torch.ones(2**33)"], ids=["numpy", "torch"])
 def test_a_lack_of_memory(work: str, copied: Path) -> None:
-    ended = started(sys.executable, "-c", LITTLE.format(work=work))
+    ended = python("-c", LITTLE.format(work=work))
     assert ended.returncode == 1
     assert re.fullmatch(r"error: out of memory: .*; use a machine with more, lower data.size, .*\n", ended.stderr)
 
 
 def test_any_other_error_keeps_its_traceback() -> None:
-    done = started(
-        sys.executable, "-c", "from stages.common.run import run\ndef main(): raise RuntimeError('a defect')\nrun(main)"
-    )
+    done = python("-c", "from stages.common.run import run\ndef main(): raise RuntimeError('a defect')\nrun(main)")
     assert done.returncode == 1
     assert "Traceback" in done.stderr
     assert done.stderr.endswith("RuntimeError: a defect\n")

@@ -3,11 +3,11 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT, STAGE_NAMES
 from tests.helpers.starts import NEEDED, SLOW, modules_after
 
@@ -47,14 +47,7 @@ from stages.common.run import run
 def main(params: Path = Path("params.yaml")): print("at work")
 run(main)
 """
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
-    )
+    return python("-c", code, folder=tmp_path, **environment)
 
 
 def test_a_mistake_for_a_later_stage_ends_a_stage_before_its_work(tmp_path: Path) -> None:
@@ -68,14 +61,7 @@ def test_a_mistake_for_a_later_stage_ends_a_stage_before_its_work(tmp_path: Path
 def test_every_stage_checks_all_parameters_first(stage: str, tmp_path: Path) -> None:
     """In a folder that has nothing but a params.yaml, so that whatever a stage did before would fail for that."""
     spoil(tmp_path)
-    ended = subprocess.run(
-        [sys.executable, "-m", f"stages.{stage}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
+    ended = python("-m", f"stages.{stage}", folder=tmp_path)
     assert (ended.returncode, ended.stderr) == (
         1,
         "error: params.yaml: labeler.q: input should be a valid number, got None\n",
@@ -102,13 +88,6 @@ def test_too_little_memory_to_import_torch_is_one_line(tmp_path: Path, command: 
     """What is wrong with the installation is not hidden."""
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch/__init__.py").write_text(f"raise {error}\n")
-    ended = subprocess.run(
-        [sys.executable, "-m", *command.split()],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
-    )
+    ended = python("-m", *command.split(), folder=tmp_path, PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT)]))
     assert ended.returncode == 1
     assert re.fullmatch(message, ended.stderr), ended.stderr

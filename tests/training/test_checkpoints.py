@@ -1,6 +1,5 @@
 """A training that was interrupted ends like one that was not, to the bit, and goes on from its own state only."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -41,7 +40,7 @@ from mela.training.targets import Targets
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
 from tests.helpers.checkpoint import SCHEDULE
-from tests.helpers.processes import ENVIRONMENT
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT, change, run_stages
 
 pytestmark = pytest.mark.slow
@@ -392,13 +391,7 @@ from stages.{stage} import main
 
 def run(stage: str, calls: str = "main()", *, after: int = 0) -> str:
     """What a stage prints in a process of its own; `after` so many checkpoints the system ends it."""
-    done = subprocess.run(
-        [sys.executable, "-c", SAVING.format(stage=stage, calls=calls, after=after)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = python("-c", SAVING.format(stage=stage, calls=calls, after=after))
     assert done.returncode == (-9 if after else 0), done.stderr
     return done.stdout
 
@@ -525,14 +518,7 @@ def test_a_team_goes_on_with_the_masks_of_each_process(tmp_path: Path) -> None:
     def team(*states: int) -> subprocess.CompletedProcess[str]:
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         script = [str(ROOT / "tests/helpers/checkpoint.py"), str(tmp_path), *map(str, states)]
-        return subprocess.run(
-            [sys.executable, *launch, *script],
-            env=ENVIRONMENT,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        return python(*launch, *script)
 
     def written(run: int) -> list[bytes]:
         return [path.read_bytes() for path in sorted(tmp_path.glob(f"{run}-*.safetensors"))]
