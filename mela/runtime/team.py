@@ -82,33 +82,25 @@ def joined(device: torch.device) -> Iterator[Team]:
 
 
 def start(processes: int) -> None:
-    """Start this program, a module, again as several processes of a team; if one fails, end with its exit status.
+    """Start this program, a module, again as several processes by torchrun; if one fails, end with its exit status.
 
     Raises
     ------
     MelaError
         The system has ended a process.
     """
+    from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
-    # the processes report their errors themselves, and signals are told below
-    logging.disable(logging.CRITICAL)
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=processes,
-        run_id="mela",
-        rdzv_backend="c10d",
-        rdzv_endpoint="127.0.0.1:0",
-        max_restarts=0,
-    )
     module = sys.modules["__main__"].__spec__
     assert module is not None, "stages are started as modules: python -m stages.NAME"
+    options = ["--standalone", "--nnodes=1", f"--nproc-per-node={processes}", "-m", module.name]
+    # the processes report their errors themselves, and signals are told below
+    logging.disable(logging.CRITICAL)
     try:
-        elastic_launch(config, sys.executable)("-m", module.name, *sys.argv[1:])
+        torchrun.run(torchrun.parse_args([*options, *sys.argv[1:]]))
     except SignalException as error:
         print_error(interrupted(error.sigval.name))
         sys.exit(128 + error.sigval)
