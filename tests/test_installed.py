@@ -68,6 +68,12 @@ def test_the_wheel_holds_the_presets(python: Path, tmp_path: Path) -> None:
     assert refused.stderr == f"error: preset nope: no such preset; expected one of {names}\n"
 
 
+def test_the_wheel_holds_the_templates(python: Path) -> None:
+    (packages,) = python.parents[1].glob("lib/python*/site-packages")
+    for name in ("mela/reporting/page/page.html", "mela/inference/model_card.md.jinja"):
+        assert (packages / name).read_bytes() == (ROOT / name).read_bytes()
+
+
 def test_the_wheel_tells_its_version(python: Path, tmp_path: Path) -> None:
     told = run(python, "-c", "import mela; print(mela.__version__)", folder=tmp_path)
     assert told.stdout.strip() == mela.__version__ == version("mela")

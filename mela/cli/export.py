@@ -28,11 +28,9 @@ def export(
     """
     asked = _asked(onnx, torch)
 
-    import hashlib
-
     from torch import device
 
-    from mela.evaluation.temperatures import read_temperatures
+    from mela.evaluation.temperatures import read_temperatures, sha256
     from mela.inference import export
     from mela.inference.model_card import Source, model_card
     from mela.inference.provenance import provenance
@@ -47,7 +45,7 @@ def export(
     backbone, configuration = learned.backbone, learned.configuration
     source = Source(
         file=model.name,
-        sha256=hashlib.sha256(model.read_bytes()).hexdigest(),
+        sha256=sha256(model),
         configuration=configuration,
         dimensions=backbone.dimensions,
         parameters=sum(weights.numel() for weights in backbone.parameters()),
