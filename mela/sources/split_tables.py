@@ -1,4 +1,4 @@
-"""CSV tables as text, with the line of every row, and the table that gives each class its split."""
+"""The table that gives each class its split."""
 
 from collections.abc import Collection
 

@@ -6,9 +6,9 @@ import shutil
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from mela.errors import MelaError, told
 from mela.io.problems import AboutFile, Report, refuse
@@ -16,15 +16,13 @@ from mela.sources.check.lists import read_list, require_inside, write_list
 from mela.sources.tree import SPECIAL
 
 LIST = "moved.csv"
-COLUMNS = ("path", "moved_to", "reason", "root")
 
 
 class UnmovableError(MelaError):
     """A single file cannot be moved, and is as it was."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Moved:
+class Moved(NamedTuple):
     """A file that was moved: its path in the data, its path in the other folder, why, and the folder of the data."""
 
     path: str
@@ -88,7 +86,7 @@ def set_aside(root: Path, problems: Iterable[str], folder: Path, *, report: Repo
         taken.add(target)
         new.append(Moved(path=problem.path, moved_to=target, reason=str(problem), root=str(root.resolve())))
     if new:
-        _write(folder, [*before, *new])
+        write_list(folder / LIST, Moved._fields, [*before, *new])
     done, stay = [], []
     for moved in new:
         try:
@@ -141,12 +139,8 @@ def _read(folder: Path) -> list[Moved]:
     where = folder / LIST
     return [
         Moved(path=require_inside(path, where), moved_to=require_inside(moved_to, where), reason=reason, root=root)
-        for path, moved_to, reason, root in read_list(where, COLUMNS)
+        for path, moved_to, reason, root in read_list(where, Moved._fields)
     ]
-
-
-def _write(folder: Path, moves: Iterable[Moved]) -> None:
-    write_list(folder / LIST, COLUMNS, [(moved.path, moved.moved_to, moved.reason, moved.root) for moved in moves])
 
 
 def _other_root(root: Path, moves: Iterable[Moved]) -> str | None:
@@ -157,7 +151,7 @@ def _other_root(root: Path, moves: Iterable[Moved]) -> str | None:
 def _keep(folder: Path, moves: Sequence[Moved]) -> None:
     """Write the list of what is left; remove it, and folders that are empty, where nothing is."""
     if moves:
-        _write(folder, moves)
+        write_list(folder / LIST, Moved._fields, moves)
     else:
         (folder / LIST).unlink()
     _remove_empty(folder)

@@ -20,11 +20,7 @@ def write_details(folder: Path, findings: Findings) -> list[Path]:
         for group in findings.pictures.copies
         for name in group[1:]
     ]
-    tables: dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]] = {
-        ERRORS: (("error",), [(error,) for error in findings.errors]),
-        UNUSED: (("path", "reason"), [(file.path, file.reason) for file in findings.unused]),
-        COPIES: (("path", "same_as", "split", "split_of_the_other"), [*copies]),
-    }
-    for name, (header, rows) in tables.items():
-        write_list(folder / name, header, rows)
-    return [folder / name for name in tables]
+    write_list(folder / ERRORS, ["error"], [[error] for error in findings.errors])
+    write_list(folder / UNUSED, ["path", "reason"], [(file.path, file.reason) for file in findings.unused])
+    write_list(folder / COPIES, ["path", "same_as", "split", "split_of_the_other"], copies)
+    return [folder / name for name in FILES]

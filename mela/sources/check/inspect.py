@@ -14,7 +14,7 @@ import pandas as pd
 from mela.data.sampling import pool_problems
 from mela.errors import MelaError, plain, told
 from mela.io.problems import AboutFile
-from mela.io.schemas import SPLITS
+from mela.io.schemas import ROLES, SPLITS
 from mela.sources.check.layout import Layout
 from mela.sources.check.pictures import Look, Pictures, Progress, look_at
 from mela.sources.class_folders import folder
@@ -139,12 +139,12 @@ def inspect(
     """
     errors: list[str] = []
     tasks, classes, rows = None, None, None
-    table = layout.root / layout.table if layout.table else None
     split_of: dict[str, str] = {}
+    table = layout.root / layout.table if layout.table else None
     try:
         if layout.kind == "tasks":
             rows = read_tasks(layout.root, table, report=errors.append)
-            tasks, split_of = _tasks(rows, layout, split_fractions, seed, errors)
+            tasks, split_of = _tasks(rows, layout.root, split_fractions, seed, errors)
         else:
             classes, split_of = _classes(layout.root, table, split_fractions, seed, errors)
     except (MelaError, OSError) as error:
@@ -179,7 +179,7 @@ def inspect(
 
 
 def _tasks(
-    rows: pd.DataFrame, layout: Layout, split_fractions: Sequence[float], seed: int, errors: list[str]
+    rows: pd.DataFrame, root: Path, split_fractions: Sequence[float], seed: int, errors: list[str]
 ) -> tuple[Tasks | None, dict[str, str]]:
     if rows.empty:
         return None, {}
@@ -187,21 +187,18 @@ def _tasks(
     if errors:
         split_of = dict(zip(rows["image"], rows["split"] if splits_given else [""] * len(rows), strict=True))
     else:
-        source = source_of(rows, layout.root, shots=SHOTS, split_fractions=split_fractions, seed=seed)
+        source = source_of(rows, root, shots=SHOTS, split_fractions=split_fractions, seed=seed)
         split_of = dict(zip(source.sources, source.splits, strict=True))
     rest, every = is_rest(rows), rows
     rows = rows[~rest]
     rows = rows.assign(split=rows["image"].map(split_of))
     per_label = rows.groupby(["task_id", "local_label"]).agg(images=("image", "size"), split=("split", "first"))
-    support = query = None
-    per_label["support"] = per_label["images"] - 1
-    if "role" in rows and len(rows):
-        for role in ("support", "query"):
-            counts = (rows["role"] == role).groupby([rows["task_id"], rows["local_label"]]).sum()
-            if role == "support":
-                per_label["support"], support = counts, (int(counts.min()), int(counts.max()))
-            else:
-                query = (int(counts.min()), int(counts.max()))
+    of_role = {
+        role: (rows["role"] == role).groupby([rows["task_id"], rows["local_label"]]).sum()
+        for role in (ROLES if "role" in rows and len(rows) else ())
+    }
+    per_label["support"] = of_role.get("support", per_label["images"] - 1)
+    ranges = {role: (int(counts.min()), int(counts.max())) for role, counts in of_role.items()}
     found = per_label.groupby("task_id").agg(
         split=("split", "first"),
         ways=("images", "size"),
@@ -211,14 +208,13 @@ def _tasks(
         support=("support", "min"),
     )
     found = found.loc[sorted(found.index, key=natural_key)].reset_index()
-    names = Counter(per_label.index.get_level_values("local_label"))
     usable = {image: split for image, split in split_of.items() if not image.startswith(UNKNOWN)}
     tasks = Tasks(
         table=found,
         training_images=sum(split == "train" for split in usable.values()),
-        support=support,
-        query=query,
-        label_names=names,
+        support=ranges.get("support"),
+        query=ranges.get("query"),
+        label_names=Counter(per_label.index.get_level_values("local_label")),
         splits_given=splits_given,
         rest=len(every[rest].drop_duplicates(["task_id", "local_label"])),
         pinned=int(rows.dropna(subset="pinned")["task_id"].nunique()) if "pinned" in rows else 0,
@@ -227,12 +223,12 @@ def _tasks(
 
 
 def _classes(
-    root: Path, table: Path | None, split_fractions: Sequence[float], seed: int, errors: list[str]
+    root: Path, split_table: Path | None, split_fractions: Sequence[float], seed: int, errors: list[str]
 ) -> tuple[Classes, dict[str, str]]:
-    source = folder(root, split_table=table, split_fractions=split_fractions, seed=seed, report=errors.append)
+    source = folder(root, split_table=split_table, split_fractions=split_fractions, seed=seed, report=errors.append)
     rows = pd.DataFrame({"class": source.classes, "split": source.splits})
-    found = rows.groupby("class", sort=False).agg(split=("split", "first"), images=("split", "size")).reset_index()
-    classes = Classes(table=found, splits_given=table is not None)
+    table = rows.groupby("class", sort=False).agg(split=("split", "first"), images=("split", "size")).reset_index()
+    classes = Classes(table=table, splits_given=split_table is not None)
     for problem in pool_problems(classes.sizes("train"), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split="train"):
         errors.append(f"{problem}, the fewest that tasks can have; {_advice(problem)}")
     return classes, dict(zip(source.sources, source.splits, strict=True))
@@ -256,12 +252,11 @@ def _advice(problem: str) -> str:
 
 def _thin_splits(classes: Classes) -> list[str]:
     """Why there are no validation or test tasks."""
-    found = []
-    for split in ("val", "test"):
-        problems = list(pool_problems(classes.sizes(split), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split=split))
-        for problem in problems:
-            found.append(f"{problem}, the fewest that tasks can have; no {split} tasks are drawn")
-    return found
+    return [
+        f"{problem}, the fewest that tasks can have; no {split} tasks are drawn"
+        for split in ("val", "test")
+        for problem in pool_problems(classes.sizes(split), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split=split)
+    ]
 
 
 def _thin_tasks(tasks: Tasks) -> list[str]:
