@@ -1,6 +1,6 @@
 """Tables of features, which are written and read in blocks since they may be larger than memory."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,8 @@ def write_features(
     ----------
     path : Path
     batches : iterable of (int64 (b,), float32 (b, m))
-        Image ids and features, of any length; the file does not depend on where they are divided.
+        Image ids and features, of any length, which nobody changes later; the file does not depend on where they are
+        divided.
     dimensions : int
         m.
     stage : str
@@ -94,27 +95,13 @@ def write_features(
         replacing(path) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=False) as writer,
     ):
-        for image_ids, features in _regrouped(batches, dimensions):
+        rows, waiting = rows_per_group(dimensions), schema.empty_table()
+        for image_ids, features in batches:
             values = pa.FixedSizeListArray.from_arrays(pa.array(features.reshape(-1)), dimensions)
-            writer.write_table(pa.Table.from_arrays([pa.array(image_ids), values], schema=schema))
-
-
-def _regrouped(
-    batches: Iterable[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]], dimensions: int
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
-    """The same rows in groups of `rows_per_group`, but for the last; a group is overwritten by the next."""
-    size = rows_per_group(dimensions)
-    image_ids, features = np.empty(size, dtype=np.int64), np.empty((size, dimensions), dtype=np.float32)
-    filled = 0
-    for new_ids, new_features in batches:
-        taken = 0
-        while taken < len(new_ids):
-            some = min(size - filled, len(new_ids) - taken)
-            image_ids[filled : filled + some] = new_ids[taken : taken + some]
-            features[filled : filled + some] = new_features[taken : taken + some]
-            filled, taken = filled + some, taken + some
-            if filled == size:
-                yield image_ids, features
-                filled = 0
-    if filled:
-        yield image_ids[:filled], features[:filled]
+            new = pa.Table.from_arrays([pa.array(image_ids), values], schema=schema)
+            waiting = pa.concat_tables([waiting, new])
+            while len(waiting) >= rows:
+                writer.write_table(waiting.slice(0, rows).combine_chunks())
+                waiting = waiting.slice(rows)
+        if len(waiting):
+            writer.write_table(waiting.combine_chunks())
