@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_softmax
 
 from mela.data.episodes import TaskGroup
 
@@ -43,18 +44,11 @@ class QueryLogits:
         return [(logits, labels) for _, logits, labels in parts]
 
 
-def log_probabilities(logits: Floats) -> Floats:
-    """Return the logarithms (t, K, q) of the softmax over the classes."""
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    found: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return found
-
-
 def negative_log_likelihood(parts: list[Part], temperature: float) -> float:
     """Return the sum over queries of the negative logarithm of the true class's probability, with one query more."""
     total, anything, count = 0.0, 0.0, 0
     for logits, labels in parts:
-        logs = log_probabilities(logits / temperature)
+        logs = log_softmax(logits / temperature, axis=1)
         total -= float(np.take_along_axis(logs, labels[:, None], axis=1).sum())
         anything -= float(logs.mean(axis=1).sum())
         count += labels.size
@@ -87,7 +81,7 @@ def calibration_error(parts: list[Part], temperature: float = 1.0, *, bins: int 
         return None
     chosen, right = [], []
     for logits, labels in parts:
-        logs = log_probabilities(logits / temperature)
+        logs = log_softmax(logits / temperature, axis=1)
         chosen.append(np.exp(logs.max(axis=1)).reshape(-1))
         right.append((logs.argmax(axis=1) == labels).reshape(-1))
     confidence, correct = np.concatenate(chosen), np.concatenate(right)

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -207,8 +208,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """Return probabilities (n, K) of `classes_`, calibrated where the model has been; rows sum to 1."""
         logits = self._logits(X) / (self.temperature_ if self.head_ == LOGISTIC else 1.0)
-        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return exponentials / exponentials.sum(axis=1, keepdims=True)
+        probabilities: Floats = softmax(logits, axis=1)
+        return probabilities
 
     def transform(self, X: Any) -> Features:
         """Features (n, m) of images as the embedding gives them, not scaled; needs no fit."""
@@ -217,13 +218,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _logits(self, X: Any) -> Floats:
         check_is_fitted(self, "head_")
-        pictures = list_pictures(X, "query images")
-        logits = np.empty((len(pictures), len(self.classes_)))
-        done = 0
-        for found in self._logits_of_blocks(pictures):
-            logits[done : done + len(found)] = found
-            done += len(found)
-        return logits
+        return np.concatenate(list(self._logits_of_blocks(list_pictures(X, "query images"))))
 
     def _logits_of_blocks(self, pictures: Pictures) -> Iterator[Floats]:
         """Logits (b, K) of images, a block of them at a time."""

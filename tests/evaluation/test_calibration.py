@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from mela.data.episodes import TaskGroup
 from mela.errors import MelaError
@@ -13,7 +14,6 @@ from mela.evaluation.calibration import (
     calibration_error,
     calibrations,
     fit_temperature,
-    log_probabilities,
     negative_log_likelihood,
 )
 from mela.evaluation.temperatures import NAME, Temperatures, read_temperatures, write_temperatures
@@ -23,8 +23,7 @@ def drawn(seed: int, temperature: float, *, tasks: int = 40, ways: int = 5, quer
     """Logits, and labels that are drawn with the probabilities that these have at a temperature."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=(tasks, ways, queries)) * 0.3
-    probabilities = np.exp(log_probabilities(logits / temperature))
-    labels = (rng.random((tasks, 1, queries)) > probabilities.cumsum(axis=1)).sum(axis=1)
+    labels = (rng.random((tasks, 1, queries)) > softmax(logits / temperature, axis=1).cumsum(axis=1)).sum(axis=1)
     return logits, labels
 
 
@@ -51,7 +50,7 @@ def test_queries_without_a_mistake_make_nothing_certain() -> None:
     logits[:, 2] = 0.1
     found = fit_temperature([(logits, np.full((4, 10), 2))])
     assert found is not None
-    certainty = float(np.exp(log_probabilities(logits / found)).max())
+    certainty = float(softmax(logits / found, axis=1).max())
     # one query more, of which each class is the true one for a fifth: (40 + 1/5) / (40 + 1)
     assert certainty == pytest.approx((40 + 1 / 5) / 41, abs=1e-4)
 
