@@ -1,6 +1,7 @@
 """dvc.yaml held against the code: a missing dependency gives stale results, a needless one reruns for nothing."""
 
 import inspect
+import re
 import tomllib
 from functools import cache
 from importlib import import_module
@@ -17,6 +18,7 @@ from tests.helpers.project import ROOT
 
 MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
 PACKAGE_DATA = {
+    "mela/inference/model_card.py": ["mela/inference/model_card.md.jinja"],
     "mela/sources/benchmarks.py": ["mela/sources/splits"],
     "mela/reporting/page/render.py": [
         "mela/reporting/page/page.css",
@@ -58,9 +60,8 @@ def test_package_data_is_listed_where_it_is_read() -> None:
     files = {path for path in (ROOT / "mela").rglob("*.*") if path.suffix not in (".py", ".pyc", ".pyi", ".typed")}
     listed_data = {ROOT / name for names in PACKAGE_DATA.values() for name in names}
     assert {path for path in files if path not in listed_data and path.parent not in listed_data} == set()
-    readers = [
-        path for path in (ROOT / "mela").rglob("*.py") if "importlib import resources" in path.read_text("utf-8")
-    ]
+    reads = re.compile("importlib import resources|PackageLoader")
+    readers = [path for path in (ROOT / "mela").rglob("*.py") if reads.search(path.read_text("utf-8"))]
     assert sorted(path.relative_to(ROOT).as_posix() for path in readers) == sorted(PACKAGE_DATA)
     for stage in STAGES:
         for reader, names in PACKAGE_DATA.items():
