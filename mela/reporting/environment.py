@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -17,10 +18,8 @@ def versions() -> dict[str, str]:
     """Of Python and of the packages that figures depend on; those that are not installed are left out."""
     found = {"Python": platform.python_version()}
     for name in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 

@@ -124,8 +124,8 @@ def save_figures(folder: Path, figures: Mapping[str, Figure]) -> None:
             left.unlink()
 
 
-def _figure() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(6.4, 4), layout="constrained", dpi=120)
+def _figure(height: float = 4) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(6.4, height), layout="constrained", dpi=120)
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
@@ -133,9 +133,7 @@ def _figure() -> tuple[Figure, Axes]:
 
 def losses_figure(task_loss: float, global_loss: float) -> Figure:
     """Proposition 1: the loss over each task's classes is at most that over all classes."""
-    figure = Figure(figsize=(6.4, 1.7), layout="constrained", dpi=120)
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
+    figure, axes = _figure(height=1.7)
     names = ["over each task's classes", "over all classes"]
     bars = axes.barh(names, [task_loss, global_loss], color=[LIGHT, BLUE])
     axes.bar_label(bars, fmt="%.4f", padding=3)

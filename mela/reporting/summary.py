@@ -34,18 +34,11 @@ def summary_rows(
     Parameters
     ----------
     label, scores, pretrain, evaluation : mapping
-        Contents of the metrics files of ``label``, ``score_labels``, ``pretrain`` and ``evaluate``.
+        Metrics of ``label``, ``score_labels``, ``pretrain`` and ``evaluate``, which
+        `mela.reporting.metrics.read_metrics` has read and checked.
     data : str, optional
         What the figures are about.
     """
-    for name, metrics, key in [
-        ("label", label, "tasks_clustered"),
-        ("score_labels", scores, "clusters"),
-        ("pretrain", pretrain, "proposition1"),
-        ("evaluate", evaluation, "mela"),
-    ]:
-        if key not in metrics:
-            raise MelaError(f"metrics of {name}: expected the key {key!r}, found {sorted(metrics)}; rerun {name}")
     rows = [("data", data)] if data else []
     rows += [("clusters found", _clusters(label, scores)), ("tasks clustered", f"{label['tasks_clustered']:.1f}%")]
     rows += _task_classes(label)

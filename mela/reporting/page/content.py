@@ -1,13 +1,14 @@
 """What the page says, from the tables that stages wrote."""
 
-import colorsys
 from collections.abc import Mapping, Sequence
+from colorsys import hls_to_rgb
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from mela.io import schemas
@@ -210,7 +211,7 @@ def accuracy_rows(evaluation: Mapping[str, Any], final_name: str, data: str) -> 
     rows = []
     for setting in evaluation["mela"]:
         name, tasks = setting.replace("_", "-"), str(evaluation["tasks"][setting])
-        initial, final, gain = (interval(evaluation[key][setting]) for key in ("initial", "mela", "gain"))
+        initial, final = (interval(evaluation[key][setting]) for key in ("initial", "mela"))
         rows.append({"setting": name, "tasks": tasks, "name": "initial embedding", "accuracy": initial, "gain": ""})
         gain = interval(evaluation["gain"][setting], sign="+")
         rows.append({"setting": name, "tasks": tasks, "name": final_name, "accuracy": final, "gain": gain})
@@ -243,5 +244,4 @@ def map_points(points: pd.DataFrame, when: str) -> list[dict[str, Any]]:
 
 def _colour(number: int, count: int) -> str:
     """Hues all around, two brightnesses that are readable by day and by night."""
-    red, green, blue = colorsys.hls_to_rgb(number / count, (0.45, 0.62)[number % 2], 0.65)
-    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+    return to_hex(hls_to_rgb(number / count, (0.45, 0.62)[number % 2], 0.65))

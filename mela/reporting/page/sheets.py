@@ -32,11 +32,9 @@ def sheet(images: npt.NDArray[np.uint8]) -> str:
         place = (position % columns * (tile[0] + GAP), position // columns * (tile[1] + GAP))
         whole.paste(image.convert(whole.mode), place)
     buffer = io.BytesIO()
-    if channels == 1:
-        whole.save(buffer, "PNG", optimize=True)
-    else:
-        whole.save(buffer, "WEBP", quality=80)
     kind = "png" if channels == 1 else "webp"
+    # each format passes over the option of the other
+    whole.save(buffer, kind, optimize=True, quality=80)
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
 

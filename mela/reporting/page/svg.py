@@ -51,12 +51,10 @@ def inline(figure: Figure, name: str, description: str) -> Markup:
     # the names of groups, which are the same in every figure
     text = re.sub(r'(<g) id="[^"]*"', r"\1", text)
     head, _, body = text.partition(">")
-    size = re.search(r'viewBox="0 0 ([\d.]+) ', head)
-    assert size is not None, head
-    view = re.search(r'viewBox="[^"]*"', head)
+    view = re.search(r'viewBox="0 0 ([\d.]+) [^"]*"', head)
     assert view is not None, head
     opened = (
-        f'<svg {view[0]} style="max-width: {float(size[1]) * 4 / 3:.0f}px" role="img" '
+        f'<svg {view[0]} style="max-width: {float(view[1]) * 4 / 3:.0f}px" role="img" '
         f'aria-label="{html.escape(description)}" xmlns:xlink="http://www.w3.org/1999/xlink">'
     )
     # what matplotlib drew from words of our own
