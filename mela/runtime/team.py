@@ -96,11 +96,12 @@ def start(processes: int) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
     module = sys.modules["__main__"].__spec__
     assert module is not None, "stages are started as modules: python -m stages.NAME"
-    options = ["--standalone", "--nnodes=1", f"--nproc-per-node={processes}", "-m", module.name]
+    # said in full, since torchrun takes what is left out from variables of the environment (PET_MAX_RESTARTS)
+    here = ["--standalone", "--nnodes=1", f"--nproc-per-node={processes}", "--max-restarts=0"]
     # the processes report their errors themselves, and signals are told below
     logging.disable(logging.CRITICAL)
     try:
-        torchrun.run(torchrun.parse_args([*options, *sys.argv[1:]]))
+        torchrun.run(torchrun.parse_args([*here, "-m", module.name, *sys.argv[1:]]))
     except SignalException as error:
         print_error(interrupted(error.sigval.name))
         sys.exit(128 + error.sigval)
