@@ -401,12 +401,6 @@ def broken(tmp_path: Path) -> Iterator[Image.Image]:
         yield image
 
 
-def test_a_path_that_leads_nowhere(model: Path) -> None:
-    message = r"^image 'nowhere.png': expected a readable image, got FileNotFoundError: .*; replace the file$"
-    with pytest.raises(MelaError, match=message):
-        FewShotClassifier.load(model, "cpu").fit(["nowhere.png", "there.png"], ["ash", "elm"])
-
-
 def test_a_pipe_is_not_waited_for(model: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     message = rf"^image '{tmp_path}/pipe': expected a file, got a device or a pipe; give another path$"

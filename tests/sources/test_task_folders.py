@@ -206,8 +206,7 @@ def test_labels_that_no_task_can_be_learned_from_are_the_rest(tmp_path: Path) ->
             for image in range(count):
                 save(tmp_path / f"root/{task}/{label}/{image}.png")
     found = tasks(tmp_path / "root", table=None, shots=1, split_fractions=(1.0, 0.0, 0.0), seed=0)
-    assert found.tasks is not None
-    table = found.tasks
+    table = table_of(found)
     sizes = table.groupby(["split", "task", "label"]).size().to_dict()
     assert sizes == {
         ("rest", "anna", "owl"): 1,
@@ -241,10 +240,9 @@ def test_an_image_of_a_task_stays_there_though_it_is_the_rest_of_another(root: P
     other = {"task_id": "v", "local_label": "a", "path": "0.png", "role": "support", "split": "train"}
     pd.concat([rows, pd.DataFrame([other])]).to_csv(table, index=False)
     found = tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
-    assert found.tasks is not None
     assert found.splits[list(found.sources).index("0.png")] == "train"
-    assert found.tasks.loc[found.tasks["task"] == "v", "split"].tolist() == ["rest"]
-    assert len(found.tasks) == len(rows) + 1
+    assert table_of(found).query("task == 'v'")["split"].tolist() == ["rest"]
+    assert len(table_of(found)) == len(rows) + 1
 
 
 @pytest.mark.parametrize(
@@ -292,18 +290,8 @@ GOOD: dict[str, list[str]] = {
         ("split", 3, "val", r"line 5: expected task 't' in one split, got 'val' after 'train'"),
         ("path", 4, "0.png", r"line 6: expected image '0\.png' in one split, got 'test' after 'train'"),
         ("path", 1, "./0.png", r"line 3: expected an image once in task 't', got '\./0\.png' again"),
-        (
-            "role",
-            3,
-            "support",
-            r"line 4: expected at least one query image of local label 'b' in task 't', got none",
-        ),
-        (
-            "role",
-            4,
-            "query",
-            r"line 6: expected at least one support image of local label 'a' in task 'u', got none",
-        ),
+        ("role", 3, "support", r"line 4: expected at least one query image of local label 'b' in task 't', got none"),
+        ("role", 4, "query", r"line 6: expected at least one support image of local label 'a' in task 'u', got none"),
         ("local_label", 3, "c", r"tasks\.csv: expected tasks in the split 'train', got none; add them"),
         ("path", 7, "/etc/x.png", r"line 9: expected a path below data\.root \(.*\), got '/etc/x\.png'"),
         ("path", 7, "C:/x.png", r"line 9: expected a path below data\.root"),
@@ -331,64 +319,49 @@ def test_bad_cell(root: Path, column: str, row: int, value: str, expected: str) 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ("", r"expected the column 'task_id', got no header"),
-        ("task_id,path\n", r"expected the column 'local_label', got 'task_id', 'path'"),
-        ("task_id,local_label,path\n", r"expected one row per task and image, got an empty table"),
-        ("task_id,local_label,path\nt,a,0.png\nt,a\n", r"line 3: expected 3 cells as in the header, got 2"),
-        (
-            "task_id,local_label,path\nt,a,0.png\n\nt,a,1.png\n",
-            r"line 2: expected a task of two local labels with two images each, got none in 1 task",
-        ),
-        (
-            "task_id,local_label,path,split\nt,a,0.png,val\nt,a,1.png,val\nt,b,2.png,val\nt,b,3.png,val\n",
-            r"expected tasks in the split 'train', got none",
-        ),
-    ],
-)
-def test_bad_table(root: Path, content: str, expected: str) -> None:
-    table = root.parent / "tasks.csv"
-    table.write_text(content)
-    with pytest.raises(MelaError, match=expected) as caught:
-        tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
-    assert str(caught.value).startswith(str(table))
-
-
-@pytest.mark.parametrize(
-    ("frame", "expected"),
-    [
-        (pd.DataFrame({"task_id": [1], "path": ["0.png"]}), r"expected the column 'local_label'"),
-        (pd.DataFrame({"task_id": [1, None], "local_label": [0, 0], "path": ["0.png"] * 2}), r"row 1: .*got 1\.0"),
-        (
-            pd.DataFrame({"task_id": ["1", None], "local_label": [0, 0], "path": ["0.png"] * 2}),
-            r"row 2: .*an empty cell",
-        ),
-    ],
-)
-def test_bad_parquet(root: Path, frame: pd.DataFrame, expected: str) -> None:
-    table = root.parent / "tasks.parquet"
-    frame.to_parquet(table)
-    with pytest.raises(MelaError, match=expected):
-        tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
+WITHOUT_LABELS = pd.DataFrame({"task_id": [1], "path": ["0.png"]})
+WITHOUT_A_TASK = pd.DataFrame({"task_id": [1, None], "local_label": [0, 0], "path": ["0.png"] * 2})
 
 
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
+        ("tasks.csv", "", r"expected the column 'task_id', got no header"),
+        ("tasks.csv", "task_id,path\n", r"expected the column 'local_label', got 'task_id', 'path'"),
+        ("tasks.csv", "task_id,local_label,path\n", r"expected one row per task and image, got an empty table"),
+        (
+            "tasks.csv",
+            "task_id,local_label,path\nt,a,0.png\nt,a\n",
+            r"line 3: expected 3 cells as in the header, got 2",
+        ),
+        (
+            "tasks.csv",
+            "task_id,local_label,path\nt,a,0.png\n\nt,a,1.png\n",
+            r"line 2: expected a task of two local labels with two images each, got none in 1 task",
+        ),
+        (
+            "tasks.csv",
+            "task_id,local_label,path,split\nt,a,0.png,val\nt,a,1.png,val\nt,b,2.png,val\nt,b,3.png,val\n",
+            r"expected tasks in the split 'train', got none",
+        ),
+        ("tasks.parquet", WITHOUT_LABELS, r"expected the column 'local_label'"),
+        ("tasks.parquet", WITHOUT_A_TASK, r"row 1: .*got 1\.0"),
+        ("tasks.parquet", WITHOUT_A_TASK.assign(task_id=["1", None]), r"row 2: .*an empty cell"),
         ("tasks.csv", None, r"data\.table: expected a readable file at "),
         ("tasks.parquet", None, r"data\.table: expected a Parquet file at "),
         ("tasks.parquet", "text", r"data\.table: expected a Parquet file at "),
         ("tasks.xlsx", "", r"data\.table: expected a file \.csv, \.tsv or \.parquet"),
     ],
 )
-def test_unreadable_table(root: Path, name: str, content: str | None, expected: str) -> None:
+def test_bad_table(root: Path, name: str, content: str | pd.DataFrame | None, expected: str) -> None:
     table = root.parent / name
-    if content is not None:
+    if isinstance(content, pd.DataFrame):
+        content.to_parquet(table)
+    elif content is not None:
         table.write_text(content)
     with pytest.raises(MelaError, match=expected) as caught:
         tasks(root, table=table, shots=1, split_fractions=FRACTIONS, seed=0)
+    assert str(caught.value).startswith("data.table: " if expected.startswith("data") else str(table))
     assert "\n" not in str(caught.value)
 
 
