@@ -28,8 +28,9 @@ from mela.evaluation.accuracy import (
     summarize,
 )
 from mela.evaluation.heads import fit_head, l2_normalize
-from mela.models.backbones import Backbone, build_backbone
+from mela.models.backbones import Backbone
 from mela.models.features import extract_features, feature_batches
+from tests.helpers.embedding import backbone as small_backbone
 
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
 N_IMAGES = 60
@@ -172,17 +173,7 @@ def test_no_convergence_names_the_key_and_the_task(solver: Solver) -> None:
 
 
 def backbone() -> Backbone:
-    model = build_backbone(
-        name="resnet12",
-        channels=3,
-        size=16,
-        width=2,
-        drop_rate=0.3,
-        drop_block=2,
-        mean=[0.5] * 3,
-        std=[0.3] * 3,
-        seed=0,
-    )
+    model = small_backbone("resnet12", channels=3, width=2, drop_rate=0.3, std=[0.3] * 3)
     with torch.no_grad():
         model.train()(torch.rand(64, 3, 16, 16, generator=torch.Generator().manual_seed(0)))
     return model

@@ -15,24 +15,16 @@ from mela.cli import main as cli
 from mela.data.episodes import Episode
 from mela.models.backbones import build_backbone
 from mela.models.files import save_model
+from tests.helpers.embedding import configuration
 
 
 def write_model(path: Path, *, channels: int = 3, size: int = 16, seed: int = 0) -> Path:
     """An untrained one, with statistics of some images."""
-    configuration = {
-        "name": "conv4",
-        "channels": channels,
-        "size": size,
-        "width": 8,
-        "drop_rate": 0.0,
-        "drop_block": 1,
-        "mean": [0.5] * channels,
-        "std": [0.3] * channels,
-    }
-    backbone = build_backbone(**configuration, seed=seed)
+    made_by = configuration(channels=channels, size=size, width=8, drop_rate=0.0, drop_block=1, std=[0.3] * channels)
+    backbone = build_backbone(**made_by, seed=seed)
     with torch.no_grad():
         backbone.train()(torch.rand(64, channels, size, size, generator=torch.Generator().manual_seed(seed)))
-    save_model(path, backbone, configuration)
+    save_model(path, backbone, made_by)
     return path
 
 

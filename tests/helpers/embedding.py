@@ -1,6 +1,7 @@
 """Tiny images, tasks and networks, on which methods train in seconds."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from mela.data.episodes import Episode, Episodes
 from mela.models.backbones import Backbone, build_backbone
+from mela.params import ModelParams
 from mela.training.loop import Schedule
 
 N_CLASSES, PER_CLASS = 6, 12
@@ -38,10 +40,20 @@ def episodes(shapes: Sequence[tuple[Sequence[int], int]]) -> Episodes:
     return Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
 
 
-def backbone(name: str = "conv4") -> Backbone:
-    return build_backbone(
-        name=name, channels=1, size=16, width=4, drop_rate=0.1, drop_block=2, mean=[0.5], std=[0.25], seed=0
-    )
+def configuration(name: str = "conv4", *, channels: int = 1, **changes: Any) -> dict[str, Any]:
+    """The arguments of a small network, but for its seed."""
+    found = {"name": name, "channels": channels, "size": 16, "width": 4, "drop_rate": 0.1, "drop_block": 2}
+    return found | {"mean": [0.5] * channels, "std": [0.25] * channels} | changes
+
+
+def model_parameters(**changes: Any) -> ModelParams:
+    """The block `model` of a small network."""
+    values = {"backbone": "resnet12", "weights": "none", "train": "all", "width": 2, "drop_rate": 0.1, "drop_block": 2}
+    return ModelParams(**values | {"mean": None, "std": None, "precision": "auto"} | changes)
+
+
+def backbone(name: str = "conv4", *, seed: int = 0, **changes: Any) -> Backbone:
+    return build_backbone(**configuration(name, **changes), seed=seed)
 
 
 def schedule(epochs: int, learning_rate: float = 0.05) -> Schedule:

@@ -27,18 +27,9 @@ from mela.models.backbones import build_backbone
 from mela.models.files import save_model
 from mela.training.learner_files import save_learner
 from tests.helpers.classifier import accuracy, run, save
-from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, episodes
+from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, configuration, episodes
 
-CONFIGURATION: dict[str, Any] = {
-    "name": "conv4",
-    "channels": 1,
-    "size": 16,
-    "width": 8,
-    "drop_rate": 0.0,
-    "drop_block": 1,
-    "mean": [0.5],
-    "std": [0.3],
-}
+CONFIGURATION = configuration(width=8, drop_rate=0.0, drop_block=1, std=[0.3])
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
 ON_TASKS = [name for name in method_names() if find_method(name).sees == "tasks"]
 OTHERS = [name for name in method_names() if find_method(name).sees != "tasks"]
@@ -50,14 +41,14 @@ QUERIES = np.flatnonzero((CLASSES < 3) & (np.arange(len(CLASSES)) % PER_CLASS >=
 
 def write(path: Path, name: str, network: str = "conv4") -> Any:
     """An untrained method, with statistics of some images."""
-    method, configuration = find_method(name), CONFIGURATION | {"name": network}
+    method, made_by = find_method(name), CONFIGURATION | {"name": network}
     torch.manual_seed(0)
-    learner = method.build(build_backbone(**configuration, seed=0), *([] if method.sees == "tasks" else [7]))
+    learner = method.build(build_backbone(**made_by, seed=0), *([] if method.sees == "tasks" else [7]))
     with torch.no_grad():
         learner.backbone.train()(torch.from_numpy(IMAGES).permute(0, 3, 1, 2) / 255)
         if name == "r2d2":
             learner.log_lambda.zero_()  # features of so narrow a network are small beside what it starts from
-    save_learner(path, learner, name, configuration)
+    save_learner(path, learner, name, made_by)
     return learner.eval()
 
 

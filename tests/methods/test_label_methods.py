@@ -20,7 +20,6 @@ from mela.methods.distill import TEMPERATURE, DistillLearner
 from mela.methods.mixup import MixupLearner
 from mela.methods.rotation import RotationLearner
 from mela.methods.s2m2 import S2M2Learner
-from mela.models.backbones import build_backbone
 from mela.models.features import extract_features
 from mela.runtime.compute import Compute
 from mela.runtime.seeding import seeded
@@ -28,7 +27,7 @@ from mela.training.learner_files import load_learned, save_learner
 from mela.training.loop import Training
 from mela.training.on_images import train_on_labels
 from mela.training.targets import Targets
-from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, backbone, schedule
+from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, backbone, configuration, schedule
 
 LEARN_FROM_LABELS = [name for name in method_names() if find_method(name).sees == "labels"]
 TARGETS = Targets(image_ids=np.arange(len(IMAGES)), labels=np.repeat(np.arange(N_CLASSES), PER_CLASS))
@@ -70,9 +69,7 @@ def test_rotated_images_have_a_class_and_a_rotation() -> None:
 
 @pytest.mark.parametrize(("name", "expected"), [("conv4", [0, 4, 8, 12]), ("resnet12", [0, 1, 2, 3])])
 def test_images_may_be_mixed_between_blocks(name: str, expected: list[int]) -> None:
-    body = build_backbone(
-        name=name, channels=1, size=16, width=4, drop_rate=0.1, drop_block=2, mean=[0.5], std=[0.25], seed=0
-    ).eval()
+    body = backbone(name).eval()
     assert mixing_layers(body) == expected
     images, _ = batch(4)
     partners = torch.tensor([2, 3, 0, 1])
@@ -165,12 +162,10 @@ def test_a_method_learns(name: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("name", method_names())
 def test_what_was_learned_comes_back(tmp_path: Path, name: str) -> None:
     method, path = find_method(name), tmp_path / "model.safetensors"
-    configuration = {"name": "conv4", "channels": 1, "size": 16, "width": 4, "drop_rate": 0.1, "drop_block": 2}
-    configuration |= {"mean": [0.5], "std": [0.25]}
-    learner = method.build(build_backbone(**configuration, seed=5), *([] if method.sees == "tasks" else [7]))
-    save_learner(path, learner, name, configuration)
+    learner = method.build(backbone(seed=5), *([] if method.sees == "tasks" else [7]))
+    save_learner(path, learner, name, configuration())
     learned = load_learned(path, CPU)
-    assert (learned.method, learned.configuration) == (name, configuration)
+    assert (learned.method, learned.configuration) == (name, configuration())
     found = learned.learner
     assert isinstance(found, {"tasks": Learner, "labels": LabelLearner, "images": ImageLearner}[method.sees])
     assert type(found) is type(learner)
@@ -178,7 +173,7 @@ def test_what_was_learned_comes_back(tmp_path: Path, name: str) -> None:
         assert torch.equal(found.state_dict()[key], value)
     assert learned.backbone is found.backbone
     assert not found.training
-    assert save_learner(tmp_path / "again", learner, name, configuration) is None
+    assert save_learner(tmp_path / "again", learner, name, configuration()) is None
     assert path.read_bytes() == (tmp_path / "again").read_bytes()
 
 
@@ -189,21 +184,19 @@ def test_files_that_hold_no_learner(tmp_path: Path) -> None:
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(MelaError, match=r"expected a safetensors file, got .*; train it again$"):
         load_learned(path, CPU)
-    configuration = {"name": "conv4", "channels": 1, "size": 16, "width": 4, "drop_rate": 0.1, "drop_block": 2}
-    configuration |= {"mean": [0.5], "std": [0.25]}
-    save_learner(path, ready("rfs"), "protonet", configuration)
+    save_learner(path, ready("rfs"), "protonet", configuration())
     with pytest.raises(MelaError, match=r"expected a learner, got .*; train it again$"):
         load_learned(path, CPU)
-    save_learner(path, ready("rfs"), "later", configuration)
+    save_learner(path, ready("rfs"), "later", configuration())
     with pytest.raises(MelaError, match=r"expected a method of this MeLa, found 'later'; install the one that has .*$"):
         load_learned(path, CPU)
     write_trained(path, ready("rfs"), {"kind": "mela.learner/2"})
     kinds = "expected a model of kind mela.backbone/1 or mela.learner/1, found mela.learner/2"
     with pytest.raises(MelaError, match=f"{kinds}; train it again$"):
         load_learned(path, CPU)
-    save_learner(path, ready("rfs"), "rfs", configuration | {"width": 5})
+    save_learner(path, ready("rfs"), "rfs", configuration(width=5))
     with pytest.raises(MelaError, match=r"tensors do not fit its configuration: .*"):
         load_learned(path, CPU)
-    save_learner(path, ready("rfs"), "rfs", configuration)
+    save_learner(path, ready("rfs"), "rfs", configuration())
     with pytest.raises(MelaError, match=r"expected images of \(20, 20, 1\), the packed ones, got a model for .*"):
         load_learned(path, CPU, np.zeros((1, 20, 20, 1), dtype=np.uint8))

@@ -31,7 +31,7 @@ from mela.methods.protonet import ProtoNet
 from mela.methods.r2d2 import R2D2
 from mela.methods.shot_free import ShotFree
 from mela.methods.tadam import TADAM
-from mela.models.backbones import Backbone, build_backbone
+from mela.models.backbones import Backbone
 from mela.runtime.seeding import seeded
 from mela.training.loop import Epoch, Training
 from mela.training.on_tasks import train_on_tasks
@@ -280,9 +280,7 @@ def test_frn_keeps_vectors_of_different_classes_apart() -> None:
 
 def test_frn_sees_the_maps_before_they_are_pooled() -> None:
     for name, positions in [("conv4", 4), ("resnet12", 4)]:
-        body = build_backbone(
-            name=name, channels=1, size=32, width=4, drop_rate=0.1, drop_block=2, mean=[0.5], std=[0.25], seed=0
-        )
+        body = backbone(name, size=32)
         learner = FRN(body).eval()
         images = torch.rand(2, 1, 32, 32)
         maps = learner(images)

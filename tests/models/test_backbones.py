@@ -10,17 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.models.backbones import Backbone, DropBlock, build_backbone
+from tests.helpers.embedding import configuration
 
-RESNET12: dict[str, Any] = {
-    "name": "resnet12",
-    "channels": 3,
-    "size": 32,
-    "width": 64,
-    "drop_rate": 0.1,
-    "drop_block": 2,
-    "mean": [0.5, 0.5, 0.5],
-    "std": [0.25, 0.25, 0.25],
-}
+RESNET12 = configuration("resnet12", channels=3, size=32, width=64)
 CONV4 = RESNET12 | {"name": "conv4", "width": 16}
 SMALL_RESNET12 = RESNET12 | {"width": 4}
 

@@ -14,25 +14,10 @@ from safetensors.torch import save_file
 from mela.errors import MelaError
 from mela.models.backbones import Backbone, build_backbone
 from mela.models.files import KIND, configure, load_model, read_model, save_model
-from mela.params import ModelParams
+from tests.helpers.embedding import model_parameters as parameters
 
 CPU = torch.device("cpu")
 IMAGES = np.random.default_rng(0).integers(256, size=(30, 16, 16, 3)).astype(np.uint8)
-
-
-def parameters(**changes: Any) -> ModelParams:
-    values = {
-        "backbone": "resnet12",
-        "weights": "none",
-        "train": "all",
-        "width": 2,
-        "drop_rate": 0.1,
-        "drop_block": 2,
-        "mean": None,
-        "std": None,
-        "precision": "auto",
-    }
-    return ModelParams(**values | changes)
 
 
 def trained(configuration: dict[str, Any]) -> Backbone:
@@ -78,14 +63,8 @@ def test_null_statistics_are_measured_on_the_given_images() -> None:
     pixels = IMAGES[image_ids].reshape(-1, 3) / 255
     assert configuration.pop("mean") == pytest.approx(pixels.mean(axis=0).tolist(), rel=1e-12)
     assert configuration.pop("std") == pytest.approx(pixels.std(axis=0).tolist(), rel=1e-9)
-    assert configuration == {
-        "name": "resnet12",
-        "channels": 3,
-        "size": 16,
-        "width": 2,
-        "drop_rate": 0.1,
-        "drop_block": 2,
-    }
+    known = {"name": "resnet12", "channels": 3, "size": 16, "width": 2, "drop_rate": 0.1, "drop_block": 2}
+    assert configuration == known
 
 
 def test_a_constant_channel_is_not_divided_by_zero() -> None:

@@ -26,6 +26,8 @@ from mela.models.timm_backbones import start_from
 from mela.params import ModelParams
 from mela.runtime.compute import Compute
 from mela.runtime.team import Team
+from tests.helpers.embedding import configuration as small
+from tests.helpers.embedding import model_parameters
 from tests.helpers.project import change, run_stages
 
 timm = pytest.importorskip("timm", reason="networks of timm are not tested without it")
@@ -56,9 +58,7 @@ def plain(name: str = "test_resnet") -> nn.Module:
 
 
 def parameters(**changes: Any) -> ModelParams:
-    values = {"backbone": NAME, "weights": "file.safetensors", "train": "all", "width": 64, "drop_rate": 0.1}
-    values |= {"drop_block": 2, "mean": None, "std": None, "precision": "auto"}
-    return ModelParams(**values | changes)
+    return model_parameters(**{"backbone": NAME, "weights": "file.safetensors", "width": 64} | changes)
 
 
 def started(folder: Path, images: Any = IMAGES, **changes: Any) -> tuple[Backbone, dict[str, Any]]:
@@ -411,10 +411,7 @@ def test_networks_that_give_maps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def configure_any() -> dict[str, Any]:
-    return {
-        "name": NAME, "channels": 3, "size": 20, "width": 1, "drop_rate": 0.0, "drop_block": 1,
-        "mean": [0.0] * 3, "std": [1.0] * 3,
-    }  # fmt: skip
+    return small(NAME, channels=3, size=20, width=1, drop_rate=0.0, drop_block=1, mean=[0.0] * 3, std=[1.0] * 3)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from mela.io import schemas, store
 from mela.methods.feat import FEAT
 from mela.methods.moco import MoCo
 from mela.methods.s2m2 import S2M2Learner
-from mela.models.backbones import build_backbone
 from mela.params import AugmentParams, EmbedParams, ModelParams
 from mela.runtime.compute import Compute
 from mela.runtime.seeding import seeded
@@ -40,6 +39,7 @@ from mela.training.targets import Targets
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
 from tests.helpers.checkpoint import SCHEDULE
+from tests.helpers.embedding import backbone as small_backbone
 from tests.helpers.processes import python
 from tests.helpers.project import ROOT, change, run_stages
 
@@ -106,17 +106,7 @@ def small(checkpoint: Checkpoint | None) -> Trained:
 
 def backbone() -> Any:
     """With DropBlock, whose counter is part of the state."""
-    return build_backbone(
-        name="resnet12",
-        channels=3,
-        size=16,
-        width=4,
-        drop_rate=0.2,
-        drop_block=2,
-        mean=[0.5] * 3,
-        std=[0.3] * 3,
-        seed=0,
-    )
+    return small_backbone("resnet12", channels=3, drop_rate=0.2, std=[0.3] * 3)
 
 
 def embedding(checkpoint: Checkpoint | None) -> Trained:

@@ -17,13 +17,13 @@ from mela.errors import DivergedError, MelaError
 from mela.io import schemas, store
 from mela.models.backbones import Backbone, build_backbone
 from mela.models.timm_backbones import Pretrained
-from mela.params import ModelParams
 from mela.training.embeddings import pretrain, train_embedding
 from mela.training.kept_features import KeptFeatures, keep_features
 from mela.training.loop import Schedule, Training
 from mela.training.proposition1 import both_losses
 from mela.training.targets import Targets
 from stages.common import paths
+from tests.helpers.embedding import model_parameters
 from tests.helpers.processes import python
 from tests.helpers.project import change, run_stages
 
@@ -293,13 +293,11 @@ def test_several_processes_keep_the_same_features(headed: Path) -> None:
 
 
 def test_keys_that_other_parameters_lack() -> None:
-    values: dict[str, Any] = {"backbone": "conv4", "weights": "none", "train": "all", "width": 64, "drop_rate": 0.1}
-    values |= {"drop_block": 2, "mean": None, "std": None, "precision": "auto"}
-    model = ModelParams(**values)
+    model = model_parameters(backbone="conv4")
     assert (model.input_size, model.keep_features) == (None, True)
     with pytest.raises(
         ValueError, match=r"input_size: expected null with the backbone conv4, .* got 64; remove it, and"
     ):
-        ModelParams(**values, input_size=64)
+        model_parameters(backbone="conv4", input_size=64)
     with pytest.raises(ValueError, match="greater than or equal to 16"):
-        ModelParams(**values, input_size=8)
+        model_parameters(backbone="conv4", input_size=8)

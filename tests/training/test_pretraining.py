@@ -19,13 +19,14 @@ from torch import Tensor, nn
 from mela.data.augmentation import NONE, Augmentation
 from mela.data.episodes import Episodes
 from mela.errors import MelaError
-from mela.models.backbones import Backbone, build_backbone
+from mela.models.backbones import Backbone
 from mela.runtime.compute import Compute
 from mela.runtime.team import Team
 from mela.training.embeddings import pretrain
 from mela.training.loop import Schedule, Training
 from mela.training.proposition1 import both_losses, proposition1
 from mela.training.targets import Targets
+from tests.helpers.embedding import backbone as small_backbone
 
 SOME = Augmentation(crop_padding=1, flip=True, jitter=0.2)
 SCHEDULE = Schedule(epochs=6, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[4], decay=0.1)
@@ -151,17 +152,7 @@ def stripes(count: int, n_labels: int = 3) -> tuple[npt.NDArray[np.uint8], npt.N
 
 
 def backbone(seed: int = 0, name: str = "conv4") -> Backbone:
-    return build_backbone(
-        name=name,
-        channels=1,
-        size=16,
-        width=4,
-        drop_rate=0.2,
-        drop_block=2,
-        mean=[0.5],
-        std=[0.25],
-        seed=seed,
-    )
+    return small_backbone(name, seed=seed, drop_rate=0.2)
 
 
 def hard(image_ids: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> Targets:
