@@ -581,7 +581,7 @@ def test_dvc_runs_a_cell_and_only_once(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     copy_project(folder)
     change(folder / "benchmark/data/glyphs.yaml", TINY | TRAINING | TUNING)
-    dvc = [sys.executable, "-m", "dvc"]
+    dvc = ["python", "-m", "dvc"]
     cell = [*dvc, "--cd", "benchmark", "repro", "test_tasks@protonet-glyphs-0"]
     first = ask(*cell, where=folder)
     assert "Running stage 'tasks@protonet-glyphs-0'" in first

@@ -41,12 +41,12 @@ SHORT |= {"data.size": 16, "runtime.device": "cpu"}
 # what DVC is asked for in place of all systems
 CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"]
 TRAIN = {"embed", "tasks", "labels", "tuned", "distill", "unlabeled"}
-DVC = [sys.executable, "-m", "dvc", "--cd", "benchmark"]
+DVC = ["python", "-m", "dvc", "--cd", "benchmark"]
 
 
 def run(command: str, folder: Path) -> str:
     name, *rest = shlex.split(command)
-    return ask(sys.executable, "-m", name, *rest, where=folder)
+    return ask("python", "-m", name, *rest, where=folder)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_nothing_asks_for_true_classes(mine: Path) -> None:
 
 
 def test_the_table_has_the_shots_that_there_are(mine: Path) -> None:
-    told = ask(sys.executable, "-m", "benchmark.report.tables", where=mine)
+    told = ask("python", "-m", "benchmark.report.tables", where=mine)
     assert "2 systems on mine" in told
     page = (mine / "docs/results/systems.md").read_text(encoding="utf-8")
     assert "| system | 1-shot | 2-shot | 1-shot - merged | 2-shot - merged | tasks | seeds | training |" in page

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 PAGE = "docs/results/methods.md"
 TESTS = "tests/benchmark/test_benchmark_definition.py"
-DEFINITION = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS]
+DEFINITION = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS]
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_systems_follow_from_the_lists(changed: Path) -> None:
     text = (changed / "benchmark/params.yaml").read_text(encoding="utf-8")
     path.write_text(text.replace("tuned_methods: [", "tuned_methods: [nearest, "), encoding="utf-8")
     for name, more in (("params", 1), ("both", 1 + len(before.tuned_from))):
-        command = [sys.executable, "-m", "benchmark.matrix", "--lists", f"benchmark/{name}.yaml"]
+        command = ["python", "-m", "benchmark.matrix", "--lists", f"benchmark/{name}.yaml"]
         assert f"matrix: {len(before.systems) + more} systems on glyphs, " in ask(*command, where=changed)
 
 

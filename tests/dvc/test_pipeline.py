@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -75,7 +74,7 @@ def test_the_tutorial(project: Project) -> None:
     said: dict[str, str] = {}
     for block in blocks("docs/guides/tutorial.md"):
         if block.language == "python":
-            said[f"python {block.line}"] = project.run(sys.executable, "-c", block.content)
+            said[f"python {block.line}"] = project.run("python", "-c", block.content)
         elif block.language == "sh":
             for command in commands(block):
                 others = sorted(DVC) if command == "git checkout ." else []
@@ -170,7 +169,7 @@ def test_two_runs_at_once_from_nothing(project: Project) -> None:
         project.run("rm", "-r", path)
     runs = [
         subprocess.Popen(
-            [sys.executable, "-m", "dvc", "repro"],
+            ["python", "-m", "dvc", "repro"],
             cwd=project.folder,
             env=project.environment(),
             stdout=subprocess.PIPE,

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 from studies.clones import for_clone
+from tests.helpers.forked import with_forks
 from tests.helpers.project import ROOT
 
 
@@ -23,7 +24,7 @@ def copy_project(folder: Path) -> None:
 
 def ask(*command: str, where: Path) -> str:
     """What a command prints that ends well in a copy of the project."""
-    environment = for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(where))
+    environment = with_forks(for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(where)))
     done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -2,13 +2,13 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
 from studies.clones import for_clone
+from tests.helpers.forked import with_forks
 
 AFTER_LABEL = ["label", "assign", "score_labels", "pretrain", "evaluate", "map", "report"]
 
@@ -29,7 +29,7 @@ class Project:
             COLUMNS="200",
         )
         environment.pop("PYTHONPATH", None)
-        return environment
+        return with_forks(environment)
 
     def run(self, *command: str, succeeds: bool = True) -> str:
         ended = subprocess.run(
@@ -39,7 +39,7 @@ class Project:
         return ended.stdout + ended.stderr
 
     def dvc(self, *arguments: str, succeeds: bool = True) -> str:
-        return self.run(sys.executable, "-m", "dvc", *arguments, succeeds=succeeds)
+        return self.run("python", "-m", "dvc", *arguments, succeeds=succeeds)
 
     def lock(self) -> dict[str, Any]:
         """In the order in which stages ended, which means nothing."""

@@ -1,50 +1,55 @@
 """Commands in processes of their own, without the seconds that importing DVC and torch takes in each.
 
-A server imports the packages of others, does nothing else, and forks for every command. A fork imports the project
-itself, from the folder that the command runs in.
+One server for all tests of this process imports the packages of others and forks for every command; a fork imports the
+project itself, from the folder that the command runs in.
 """
 
-import multiprocessing
+import atexit
+import json
 import os
-import runpy
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from studies.clones import for_clone
+from tests.helpers import fork_client, fork_server
 
-SERVER = multiprocessing.get_context("forkserver")
-# what its commands import only when they need it; not pygit2, which looks for the user's configuration at once
-SERVER.set_forkserver_preload(
-    [
-        "dulwich.worktree",
-        "dvc.cli",
-        "dvc.commands.repro",
-        "dvc.data_cloud",
-        "dvc.repo.experiments",
-        "dvc.stage.run",
-        "dvc_render",
-        "networkx",
-        "pyparsing",
-        "ruamel.yaml",
-        "s3fs",
-        "sshfs",
-        # and those of the stages
-        "PIL.Image",
-        "psutil",
-        "pyarrow.parquet",
-        "pydantic",
-        "safetensors.torch",
-        "sklearn.cluster",
-        "sklearn.metrics",
-        "torch",
-        "typer",
-    ]
-)
 SECONDS = 120
+
+
+@cache
+def server() -> Path:
+    """Return the folder of the server, with its socket and the program `python` that asks it."""
+    folder = Path(tempfile.mkdtemp(prefix="forks"))
+    words = [sys.executable, fork_server.__file__, f"{folder}/socket"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, env=for_clone(), start_new_session=True)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(process.communicate)
+    asking = [
+        sys.executable,
+        "-IS",
+        fork_client.__file__,
+        f"{folder}/socket",
+        json.dumps(fork_client.early(os.environ)),
+    ]
+    (folder / "python").write_text(f'#!/bin/sh\nexec {shlex.join(asking)} "$@"\n', encoding="utf-8")
+    (folder / "python").chmod(0o755)
+    while not (folder / "socket").exists():
+        assert process.poll() is None, "the server of forks has ended; what it said stands above"
+        time.sleep(0.02)
+    return folder
+
+
+def with_forks(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return variables with which the program `python` is a fork of the server."""
+    return {**environment, "PATH": f"{server()}{os.pathsep}{environment['PATH']}"}
 
 
 def settle(folder: Path) -> dict[str, str]:
@@ -55,7 +60,7 @@ def settle(folder: Path) -> dict[str, str]:
     inherited = {
         name: value for name, value in for_clone().items() if not name.startswith(("AWS_", "PYTHON", "SSH_", "XDG_"))
     }
-    return inherited | {
+    return with_forks(inherited) | {
         "HOME": str(home),
         "COLUMNS": "200",
         "DVC_SITE_CACHE_DIR": str(folder / "site"),
@@ -64,64 +69,27 @@ def settle(folder: Path) -> dict[str, str]:
     }
 
 
-def _settle_in(folder: str, environment: dict[str, str], said: list[str]) -> None:
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(folder)
-    os.umask(0o022)
-    for stream, path in enumerate(said, start=1):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stream)
+class Forked(fork_client.Forked):
+    """A fork whose output and errors are kept, each in a file of its own or both in one."""
 
-
-def _become_dvc(arguments: list[str], folder: str, environment: dict[str, str], said: str) -> None:
-    _settle_in(folder, environment, [said, said])
-    from dvc.cli import main
-
-    sys.exit(main(arguments))
-
-
-def _become_module(name: str, folder: str, environment: dict[str, str], said: list[str]) -> None:
-    _settle_in(folder, environment, said)
-    sys.path.insert(0, folder)
-    # what Python has there while it looks for a module that it is to run
-    sys.argv = ["-m"]
-    try:
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
-    except Exception:
-        # as Python itself ends, which a fork of this server does not
-        sys.excepthook(*sys.exc_info())
-        sys.exit(1)
-
-
-class Forked:
-    """A module of a project that runs in a fork, with the manners of `subprocess.Popen`.
-
-    What it prints is in two files beside its folder.
-    """
-
-    def __init__(self, name: str, folder: Path, environment: Mapping[str, str]) -> None:
-        self._said = [folder.with_name(f"{folder.name}.{stream}") for stream in ("out", "err")]
-        for path in self._said:
-            path.unlink(missing_ok=True)
-        said = [str(path) for path in self._said]
-        self._process = SERVER.Process(target=_become_module, args=(name, str(folder), dict(environment), said))
-        self._process.start()
-
-    @property
-    def returncode(self) -> int | None:
-        return self._process.exitcode
-
-    def send_signal(self, number: signal.Signals) -> None:
-        if self._process.is_alive() and self._process.pid:
-            os.kill(self._process.pid, number)
+    def __init__(
+        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], *, together: bool = False
+    ) -> None:
+        folder_of_streams = Path(tempfile.mkdtemp(dir=server()))
+        self._out = folder_of_streams / "out"
+        self._err = self._out if together else folder_of_streams / "err"
+        with Path(os.devnull).open("rb") as nothing, self._out.open("ab") as out, self._err.open("ab") as err:
+            streams = [stream.fileno() for stream in (nothing, out, err)]
+            super().__init__(str(server() / "socket"), words, str(folder), environment, streams)
 
     def communicate(self, timeout: float = SECONDS) -> tuple[str, str]:
-        self._process.join(timeout)
-        if self.returncode is None:
-            self._process.kill()
-            raise subprocess.TimeoutExpired(self._process.name, timeout)
-        out, err = (path.read_text(encoding="utf-8") if path.exists() else "" for path in self._said)
-        return out, err
+        """Return what it printed once it has ended, which it has to within some seconds."""
+        try:
+            self.wait(timeout)
+        except TimeoutError:
+            self.send_signal(signal.SIGKILL)
+            raise
+        return self._out.read_text(encoding="utf-8"), self._err.read_text(encoding="utf-8")
 
 
 def run(command: str, folder: Path, environment: Mapping[str, str], *, succeeds: bool = True) -> str:
@@ -131,24 +99,16 @@ def run(command: str, folder: Path, environment: Mapping[str, str], *, succeeds:
     ----------
     command : str
     folder : Path
-        The current directory of the command; what it printed is kept beside it.
+        The current directory of the command.
     environment : mapping of str to str
         All variables that it sees.
     succeeds : bool
         Whether its status has to be 0, or has to be another.
     """
     if command.startswith("dvc "):
-        said = folder.with_name(f"{folder.name}.said")
-        said.unlink(missing_ok=True)
-        child = SERVER.Process(
-            target=_become_dvc, args=(shlex.split(command)[1:], str(folder), dict(environment), str(said))
-        )
-        child.start()
-        child.join(SECONDS)
-        if child.exitcode is None:
-            child.kill()
-            child.join()
-        status, text = child.exitcode, said.read_text(encoding="utf-8")
+        child = Forked(["-m", *shlex.split(command)], folder, environment, together=True)
+        text, _ = child.communicate()
+        status = child.returncode
     else:
         ended = subprocess.run(
             ["bash", "-c", command],

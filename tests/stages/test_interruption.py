@@ -78,7 +78,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, flo
     seconds = {}
     for stage in STAGE_NAMES:
         start = time.monotonic()
-        finish(Forked(f"stages.{stage}", folder, ENVIRONMENT))
+        finish(Forked(["-m", f"stages.{stage}"], folder, ENVIRONMENT))
         seconds[stage] = time.monotonic() - start
     return folder, seconds
 
@@ -98,7 +98,7 @@ def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]
     draw = random.Random(stage)
     kills = [*SIGNALS, *SIGNALS] if stage in ("embed", "pretrain") else draw.sample(SIGNALS, 2)
     for number in kills:
-        process = Forked(f"stages.{stage}", folder, ENVIRONMENT)
+        process = Forked(["-m", f"stages.{stage}"], folder, ENVIRONMENT)
         time.sleep(draw.uniform(0.1, whole[1][stage]))
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
@@ -109,7 +109,7 @@ def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]
             assert process.returncode in (-number, 0), out + err
         for name, content in outputs(folder, stage).items():
             assert name.split("/")[-1].startswith(".") or content == expected[name], f"{name} is half-written"
-    finish(Forked(f"stages.{stage}", folder, ENVIRONMENT))
+    finish(Forked(["-m", f"stages.{stage}"], folder, ENVIRONMENT))
     assert outputs(folder, stage) == expected
     assert [path for path in folder.rglob("*.tmp") if ".checkpoints" not in path.parts] == []
     assert list(folder.glob(".checkpoints/*.safetensors")) == []

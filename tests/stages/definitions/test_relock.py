@@ -3,7 +3,6 @@
 import re
 import shlex
 import shutil
-import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -132,7 +131,7 @@ def project(made: Path, tmp_path: Path) -> Project:
 
 
 def relock(project: Project, *arguments: str, succeeds: bool = True) -> str:
-    return project.run(sys.executable, "-m", "stages.definitions.relock", *arguments, succeeds=succeeds)
+    return project.run("python", "-m", "stages.definitions.relock", *arguments, succeeds=succeeds)
 
 
 def due(project: Project) -> list[str]:
