@@ -1,1 +1,1 @@
-"""The command line `mela`: a module for each group of commands."""
+"""The command line `mela`: a module for each command, and `main`, which puts them together."""

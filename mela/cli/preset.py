@@ -1,0 +1,40 @@
+"""``mela preset``: make a preset the active experiment."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mela.errors import MelaError
+from mela.preset_folder import preset_files, where_it_runs
+from mela.runtime.console import log
+
+
+def _complete_preset(incomplete: str) -> list[str]:
+    return [name for name in preset_files() if name.startswith(incomplete)]
+
+
+def preset(
+    name: Annotated[str, typer.Argument(help="A file of presets/, without .yaml.", autocompletion=_complete_preset)],
+    folder: Annotated[
+        Path | None, typer.Option(help="Where the presets are; default: presets/, or those that come with MeLa.")
+    ] = None,
+    params: Annotated[Path, typer.Option(help="The file to write.")] = Path("params.yaml"),
+) -> None:
+    """Make a preset the active experiment: write it to params.yaml.
+
+    Values changed there by hand are overwritten (`git diff params.yaml` shows them before).
+
+    Example: `mela preset cifar_fs && dvc repro`
+    """
+    from mela.io.store import write_text
+    from mela.params import check_document
+
+    known = preset_files(folder)
+    if name not in known:
+        names = ", ".join(known) or f"none in {folder}/; leave out --folder"
+        raise MelaError(f"preset {name}: no such preset; expected one of {names}")
+    source = known[name]
+    check_document(source)
+    write_text(params, source.read_text(encoding="utf-8"))
+    log.info(f"{params} is now the preset {name}; `dvc repro` runs it{where_it_runs()}")
