@@ -3,50 +3,33 @@
 A cell is made once and then found again, so that a run that was cut off goes on where it stopped.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 import typer
 
-from mela.data.augmentation import NONE, Augmentation
 from mela.data.episodes import Episodes
 from mela.data.sampling import draw_split
-from mela.evaluation.accuracy import evaluate_model
 from mela.io import store
-from mela.io.atomic import replacing
 from mela.labeling.task_classes import TaskSamples, manifest_samples
-from mela.models.backbones import Backbone, build_backbone
-from mela.models.features import extract_features
-from mela.models.files import configure, save_model
-from mela.params import (
-    DataParams,
-    EmbedParams,
-    EvaluateParams,
-    MethodsParams,
-    ModelParams,
-    PretrainParams,
-    TaskParams,
-    TuningParams,
-    read_document,
-)
+from mela.models.backbones import Backbone
+from mela.models.files import load_model, save_model
+from mela.params import DataParams, EmbedParams, PretrainParams, TaskParams, read_yaml
 from mela.runtime.compute import Compute
-from mela.sources.open import open_source
-from mela.sources.packing import pack_images, shuffled_ids
-from mela.training.embeddings import train_embedding
-from mela.training.loop import Schedule, Training
+from mela.training.targets import Targets
+from studies.lab import Lab, cached, lengthened, rescaled
 
-Scheduled = TypeVar("Scheduled", EmbedParams, MethodsParams, TuningParams, PretrainParams)
 PRESETS = Path(__file__).parents[1] / "presets"
-STRENGTHS = ("weak", "strong")
-# tasks without replacement, with it, and with it of classes whose frequencies fall as a power of their rank
+# tasks of classes whose frequencies fall as a power of their rank; other tasks are "once" and "repl", without
+# replacement and with it
 ZIPF = {"zipf0.5": 0.5, "zipf1": 1.0, "zipf1.5": 1.5}
-REGIMES = ("once", "repl", *ZIPF)
+SCHEDULE = {"learning_rate": 0.05, "momentum": 0.9, "weight_decay": 5e-4, "decay": 0.1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,87 +55,18 @@ class Recipe:
     """
 
     preset: str
-    data: Mapping[str, Any]
     shots: int
     queries: int
     tasks: int
     weak: int
     epochs: int
     steps: int
-    milestones: tuple[int, ...]
-    n_clusters: int = 300
+    milestones: list[int]
+    n_clusters: int
+    data: Mapping[str, Any] = field(default_factory=dict)
 
 
-def rescaled(milestones: Sequence[int], total: int, epochs: int) -> list[int]:
-    """Milestones of a schedule of `total` epochs for one of `epochs`."""
-    return sorted({max(1, round(at * epochs / total)) for at in milestones})
-
-
-def lengthened(settings: Scheduled, epochs: int) -> Scheduled:
-    """The same parameters for so many epochs, with milestones at the same shares."""
-    milestones = rescaled(settings.milestones, settings.epochs, epochs)
-    return settings.model_copy(update={"epochs": epochs, "milestones": milestones})
-
-
-RECIPES = {
-    "glyphs": Recipe(
-        preset="glyphs", data={}, shots=5, queries=15, tasks=3000, weak=50, epochs=4, steps=150, milestones=(3,)
-    ),
-    "omniglot": Recipe(
-        preset="omniglot_cpu",
-        data={},
-        shots=2,
-        queries=3,
-        tasks=20_000,
-        weak=100,
-        epochs=6,
-        steps=400,
-        milestones=(4, 5),
-        n_clusters=3000,
-    ),
-    "cifar_fs": Recipe(
-        preset="cifar_fs_cpu",
-        data={},
-        shots=5,
-        queries=15,
-        tasks=3000,
-        weak=250,
-        epochs=9,
-        steps=300,
-        milestones=(6, 8),
-    ),
-}
-RECIPES["fc100"] = replace(RECIPES["cifar_fs"], data={"name": "fc100"})
-
-
-def pack(folder: Path, data: DataParams, shots: int) -> None:
-    """Write images.npy and truth.parquet (image_id, split, class) of a data set; the second is there once both are."""
-    source = open_source(data, shots=shots)
-    ids = shuffled_ids(len(source), data.seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / "images.npy") as temporary:
-        pack_images(temporary, source, ids, size=data.size, channels=data.channels)
-    table = pd.DataFrame({"image_id": ids, "split": source.splits, "class": source.classes}).sort_values("image_id")
-    with replacing(folder / "truth.parquet") as temporary:
-        table.to_parquet(temporary)
-
-
-def logistic_accuracies(
-    backbone: Backbone, images: npt.NDArray[np.uint8], tasks: Episodes, head: EvaluateParams
-) -> pd.DataFrame:
-    """Columns task_id, setting, accuracy: by the logistic head, with each support image as it is."""
-    return evaluate_model(
-        backbone,
-        images,
-        tasks,
-        shots=head.shots,
-        C=head.C,
-        max_iter=head.max_iter,
-        solver=head.solver,
-        copies=1,
-        augmentation=NONE,
-        seed=head.seed,
-    )
+RECIPES = {name: Recipe(**values) for name, values in read_yaml(Path(__file__).with_name("recipes.yaml")).items()}
 
 
 def draw_uneven(images: pd.DataFrame, settings: TaskParams, exponent: float) -> pd.DataFrame:
@@ -176,15 +90,13 @@ def draw_uneven(images: pd.DataFrame, settings: TaskParams, exponent: float) -> 
     pools = [own.to_numpy() for _, own in images.groupby("class")["image_id"]]
     generator = np.random.default_rng([settings.seed, round(10 * exponent)])
     share = 1 / (1 + generator.permutation(len(pools))) ** exponent
-    per_class = settings.shots + settings.queries
+    ways, per_class, n_tasks = settings.ways, settings.shots + settings.queries, settings.train or 0
     drawn = [
         [generator.choice(pools[chosen], size=per_class, replace=False) for chosen in task]
         for task in (
-            generator.choice(len(pools), size=settings.ways, replace=False, p=share / share.sum())
-            for _ in range(settings.train or 0)
+            generator.choice(len(pools), size=ways, replace=False, p=share / share.sum()) for _ in range(n_tasks)
         )
     ]
-    n_tasks, ways = len(drawn), settings.ways
     return pd.DataFrame(
         {
             "task_id": np.repeat(np.arange(n_tasks), ways * per_class),
@@ -195,160 +107,113 @@ def draw_uneven(images: pd.DataFrame, settings: TaskParams, exponent: float) -> 
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One data set and seed."""
+class Cell(Lab):
+    """One data set and seed; the folder is called as the data set is."""
 
-    folder: Path
-    name: str
-    seed: int
+    @classmethod
+    def of(cls, folder: Path, data: str, seed: int, compute: Compute | None = None) -> "Cell":
+        """Return the cell of a data set and a seed below the folder of all cells."""
+        if data not in RECIPES:
+            raise typer.BadParameter(f"--data: expected {' or '.join(RECIPES)}, got {data!r}")
+        preset = PRESETS / f"{RECIPES[data].preset}.yaml"
+        return cls(params=preset, folder=folder / data, seed=seed, compute=compute or Compute())
 
     @property
     def recipe(self) -> Recipe:
         """How it is made."""
-        return RECIPES[self.name]
-
-    def block(self, kind: type[Any], **changes: Any) -> Any:
-        """A block of the preset with changes."""
-        values: dict[str, Any] = self._document()[kind.block]
-        return kind.model_validate(values | changes, strict=True)
-
-    @property
-    def augmentation(self) -> Augmentation:
-        """Of both trainings."""
-        return Augmentation(**self._document()["augment"])
-
-    def _document(self) -> Any:
-        return read_document(PRESETS / f"{self.recipe.preset}.yaml")
-
-    @property
-    def base(self) -> Path:
-        """Folder of the data set."""
-        return self.folder / self.name
+        return RECIPES[self.folder.name]
 
     @property
     def own(self) -> Path:
         """Folder of the seed."""
-        return self.base / str(self.seed)
+        return self.folder / str(self.seed)
 
-    def images(self) -> npt.NDArray[np.uint8]:
-        """All images, packed."""
-        return store.open_images(self.base / "images.npy")
-
-    def truth(self) -> pd.DataFrame:
-        """Columns image_id, split, class."""
-        path = self.base / "truth.parquet"
+    @property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """Images that have features."""
+        path = self.own / "ids.npy"
         if not path.is_file():
-            raise typer.BadParameter(f"{path}: no such file; run `python -m studies.labels.grid` for {self.name} first")
-        return pd.read_parquet(path)
+            name = self.folder.name
+            raise typer.BadParameter(f"{path}: no such file; run `python -m studies labels.grid --data {name}` first")
+        return np.load(path)
 
     def tasks(self, name: str) -> pd.DataFrame:
-        """Return the manifest of a regime, of val or of test; it is drawn when it is first asked for."""
-        path = self.own / f"{name}.parquet"
-        if not path.exists():
-            split = "train" if name in REGIMES else name
-            draws: dict[str, dict[str, Any]] = {
-                "once": {"train": None, "replacement": False},
-                "repl": {"train": self.recipe.tasks},
-                **{name: {"train": self.recipe.tasks} for name in ZIPF},
-                "val": {"val": 200},
-                "test": {"test": 1000},
-            }
-            truth = self.truth()
-            settings = self.block(
-                TaskParams, shots=self.recipe.shots, queries=self.recipe.queries, seed=self.seed, **draws[name]
-            )
-            images = truth[truth["split"] == split]
-            drawn = draw_uneven(images, settings, ZIPF[name]) if name in ZIPF else draw_split(images, settings, split)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as temporary:
-                drawn.to_parquet(temporary)
-        return pd.read_parquet(path)
+        """Return the manifest of a way of drawing tasks, of val or of test; it is drawn when it is first asked for."""
+        draws: dict[str, dict[str, Any]] = {
+            "once": {"train": None, "replacement": False},
+            **{name: {"train": self.recipe.tasks} for name in ("repl", *ZIPF)},
+            "val": {"val": 200},
+            "test": {"test": 1000},
+        }
+        if name not in draws:
+            raise typer.BadParameter(f"--tasks: expected {' or '.join(draws)}, got {name!r}")
 
-    def samples(self, strength: str, regime: str) -> TaskSamples:
-        """Training tasks with the features of an embedding."""
-        return manifest_samples(
-            self.tasks(regime), np.load(self.own / "ids.npy"), np.load(self.own / f"{strength}.npy")
-        )
+        def drawn() -> pd.DataFrame:
+            shape = {"shots": self.recipe.shots, "queries": self.recipe.queries, "seed": self.seed}
+            settings = self.block(TaskParams, **shape, **draws[name])
+            split = name if name in ("val", "test") else "train"
+            images = self.truth(split)
+            return draw_uneven(images, settings, ZIPF[name]) if name in ZIPF else draw_split(images, settings, split)
+
+        return cached(self.own / f"{name}.parquet", drawn)
+
+    def samples(self, strength: str, tasks: str) -> TaskSamples:
+        """Return training tasks with the features of an embedding."""
+        return manifest_samples(self.tasks(tasks), self.ids, np.load(self.own / f"{strength}.npy"))
 
     def true_classes(self, samples: TaskSamples) -> npt.NDArray[np.int64]:
-        """The class of each task class, for scoring."""
-        known = self.truth().set_index("image_id")["class"].loc[np.load(self.own / "ids.npy")]
+        """Return the class of each task class, for scoring."""
+        known = self.truth("train").set_index("image_id")["class"].reindex(self.ids)
         return pd.factorize(known)[0][samples.index[samples.first]]
 
-    def accuracy(self, strength: str) -> float:
-        """Validation accuracy of the embedding in percent."""
+    def validation(self, strength: str) -> float:
+        """Return the validation accuracy of the embedding in percent."""
         return float(store.read_json(self.own / f"{strength}.json")["val"])
 
-    def make(self, root: Path) -> None:
-        """Pack the images, draw tasks, train the embedding and write its features."""
-        if (self.own / "done").exists():
-            return
-        if not (self.base / "truth.parquet").exists():
-            pack(self.base, self.block(DataParams, root=str(root), **self.recipe.data), self.recipe.shots)
-        images, tasks, recipe = self.images(), Episodes(self.tasks("once")), self.recipe
-        self.own.mkdir(parents=True, exist_ok=True)
-        truth = self.truth()
-        ids = np.sort(truth.loc[truth["split"] == "train", "image_id"].to_numpy())
-        np.save(self.own / "ids.npy", ids)
-        configuration = configure(self.block(ModelParams), images, tasks.image_ids())
-        backbone = build_backbone(**configuration, seed=self.seed)
-        self.train(backbone, tasks, epochs=1, steps=recipe.weak, milestones=[])
-        self._write(backbone, configuration, ids, "weak")
-        self.train_strong(backbone, tasks)
-        self._write(backbone, configuration, ids, "strong")
-        (self.own / "done").touch()
+    def load(self, strength: str) -> Backbone:
+        """Return the embedding."""
+        return load_model(self.own / f"{strength}.safetensors", torch.device("cpu"), self.images)
 
-    def train_strong(self, backbone: Backbone, tasks: Episodes, compute: Compute | None = None) -> None:
+    def make(self, root: Path) -> "Cell":
+        """Pack the images, draw tasks, train the embedding and write its features, where that is not done."""
+        if (self.own / "done").exists():
+            return self
+        self.pack(self.block(DataParams, root=str(root), **self.recipe.data), self.recipe.shots)
+        tasks = Episodes(self.tasks("once"))
+        ids = np.sort(self.truth("train")["image_id"].to_numpy())
+        np.save(self.own / "ids.npy", ids)
+        backbone, shots = self.backbone(tasks.image_ids()), min(5, self.recipe.shots)
+        for strength in ("weak", "strong"):
+            if strength == "weak":
+                self.train(backbone, tasks, epochs=1, steps=self.recipe.weak, milestones=[])
+            else:
+                self.train_strong(backbone, tasks)
+            np.save(self.own / f"{strength}.npy", self.features(backbone, ids))
+            accuracies = self.accuracies(backbone, Episodes(self.tasks("val")), shots=[shots])
+            save_model(self.own / f"{strength}.safetensors", backbone, self.configuration(tasks.image_ids()))
+            result = {"val": float(accuracies["accuracy"].mean()), "shots": shots}
+            store.write_json(self.own / f"{strength}.json", result)
+        (self.own / "done").touch()
+        return self
+
+    def train_strong(self, backbone: Backbone, tasks: Episodes) -> Backbone:
         """Train an embedding with the recipe's steps, in place; with fewer tasks in an epoch it has more of these."""
         recipe = self.recipe
         epochs = max(1, round(recipe.epochs * recipe.steps / min(recipe.steps, len(tasks))))
         milestones = rescaled(recipe.milestones, recipe.epochs, epochs)
-        self.train(backbone, tasks, epochs=epochs, steps=recipe.steps, milestones=milestones, compute=compute)
+        return self.train(backbone, tasks, epochs=epochs, steps=recipe.steps, milestones=milestones)
 
-    def train(
-        self,
-        backbone: Backbone,
-        tasks: Episodes,
-        *,
-        epochs: int,
-        steps: int,
-        milestones: list[int],
-        compute: Compute | None = None,
-    ) -> None:
+    def train(self, backbone: Backbone, tasks: Episodes, *, epochs: int, steps: int, milestones: list[int]) -> Backbone:
         """Train an embedding on tasks, in place, as the cells are."""
-        schedule = Schedule(
-            learning_rate=0.05, momentum=0.9, weight_decay=5e-4, decay=0.1, epochs=epochs, milestones=milestones
-        )
-        train_embedding(
-            backbone,
-            self.images(),
-            tasks,
-            self.training("embed", schedule, compute),
-            ridge=1e-3,
-            normalize=False,
-            tasks_per_epoch=min(steps, len(tasks)),
-        )
+        changes: dict[str, Any] = {"epochs": epochs, "milestones": milestones, "ridge": 1e-3, "normalize": False}
+        changes |= {"tasks_per_epoch": min(steps, len(tasks)), "tasks_per_step": 1}
+        return self.embed(backbone, tasks, self.block(EmbedParams, **SCHEDULE, **changes))
 
-    def training(self, stage: str, schedule: Schedule, compute: Compute | None = None) -> Training:
-        """With what all have in common; every epoch is told."""
-        return Training(
-            stage=stage,
-            schedule=schedule,
-            seed=self.seed,
-            augmentation=self.augmentation,
-            compute=compute or Compute(),
-            on_epoch=lambda epoch: print(self.name, self.seed, epoch, flush=True),
-        )
+    def finished(self, targets: Targets, epochs: int | None = None) -> Backbone:
+        """Return an embedding pre-trained with the preset's schedule, or one of so many epochs."""
+        settings = self.block(PretrainParams)
+        return self.pretrained(targets, lengthened(settings, epochs) if epochs else settings)
 
-    def _write(
-        self, backbone: Backbone, configuration: dict[str, Any], ids: npt.NDArray[np.int64], strength: str
-    ) -> None:
-        images = self.images()
-        np.save(self.own / f"{strength}.npy", extract_features(backbone, images, ids))
-        shots = min(5, self.recipe.shots)
-        head: EvaluateParams = self.block(EvaluateParams, shots=[shots])
-        accuracies = logistic_accuracies(backbone, images, Episodes(self.tasks("val")), head)
-        result = {"val": float(accuracies["accuracy"].mean()), "shots": shots}
-        save_model(self.own / f"{strength}.safetensors", backbone, configuration)
-        (self.own / f"{strength}.json").write_text(json.dumps(result), encoding="utf-8")
+    def tested(self, backbone: Backbone, tasks: pd.DataFrame) -> pd.DataFrame:
+        """Return columns task_id, setting, accuracy: the preset's meta-test at one shot and at the recipe's."""
+        return self.accuracies(backbone, Episodes(tasks), shots=[1, self.recipe.shots])

@@ -24,39 +24,30 @@ from benchmark.places import preset
 from benchmark.report.charts import mark, scale
 from benchmark.stages.common import own_schedule
 from benchmark.systems import title
-from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes
 from mela.data.sampling import draw_split
 from mela.evaluation.label_scores import majority_accuracy
 from mela.evaluation.rules import own_rule
 from mela.io import schemas, store
 from mela.io.atomic import replacing
-from mela.labeling.image_labels import label_images
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.task_classes import manifest_samples
 from mela.learners.base import Learner
 from mela.methods import find_method
-from mela.models.backbones import Backbone, build_backbone
-from mela.models.features import extract_features
-from mela.models.files import configure, load_model, save_model
+from mela.models.backbones import Backbone
+from mela.models.files import load_model, save_model
 from mela.params import (
-    AugmentParams,
-    Block,
     DataParams,
     EmbedParams,
     EvaluateParams,
     LabelerParams,
     MethodsParams,
-    ModelParams,
     PretrainParams,
     TaskParams,
 )
 from mela.runtime.seeding import seeded
-from mela.training.embeddings import pretrain, train_embedding
-from mela.training.loop import Schedule, Training
-from mela.training.on_tasks import train_on_tasks
 from mela.training.targets import Targets
-from studies.cells import lengthened, logistic_accuracies, pack
+from studies.lab import Lab, cached, inferred, lengthened
 
 NUMBERS = [50, 100, 200, 500, 1000, 2000, 5000]
 DATA: dict[str, dict[str, Any]] = {"glyphs": {"images_per_class": 100}, "cifar_fs": {}}
@@ -71,7 +62,6 @@ STYLES = {
 SYSTEMS = [*STYLES]
 METHODS = ["metaoptnet_ridge", "protonet"]
 SETTINGS = {"1_shot": "1-shot", "5_shot": "5-shot"}
-B = TypeVar("B", bound=Block)
 OfTasks = TypeVar("OfTasks", EmbedParams, MethodsParams)
 KINDS = {"even": "even tasks: 5 ways, 5 shots", "uneven": "uneven tasks: 3 to 8 ways, 1 to 10 shots"}
 
@@ -91,175 +81,97 @@ def uneven_tasks(classes: dict[str, npt.NDArray[np.int64]], n_tasks: int, querie
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
-    """Images and tasks of one kind.
+class Point(Lab):
+    """All systems trained on so many tasks, with one seed: a point of each curve.
 
     Attributes
     ----------
-    data : str
-        One of `DATA`.
-    folder : Path
-        Of images, tasks and embeddings.
     results : Path
-        Of accuracies.
+        Folder of all accuracies of the data set.
     kind : str
+        Of training tasks, one of `KINDS`.
+    number : int
         Of training tasks.
     """
 
-    folder: Path
     results: Path
     kind: str
-    data: str
-
-    def block(self, kind: type[B], **changes: Any) -> B:
-        """A block of the benchmark's parameters, with changes."""
-        return kind.model_validate(kind.read(preset(self.data)).model_dump() | changes)
-
-    def images(self) -> npt.NDArray[np.uint8]:
-        """All images, packed; the classes beside them."""
-        if not (self.folder / "truth.parquet").exists():
-            pack(self.folder, self.block(DataParams, **DATA[self.data]), self.block(TaskParams).shots)
-        return store.open_images(self.folder / "images.npy")
-
-    def truth(self, split: str) -> pd.DataFrame:
-        """Columns image_id and class of a split."""
-        table = pd.read_parquet(self.folder / "truth.parquet")
-        return table[table["split"] == split]
-
-    def tasks(self, split: str, count: int) -> pd.DataFrame:
-        """The first tasks of a split; test tasks are even."""
-        settings, known = self.block(TaskParams, train=max(NUMBERS)), self.truth(split)
-        path = self.folder / f"{split}-{self.kind}.parquet"
-        if not path.exists():
-            if split == "train" and self.kind == "uneven":
-                classes = {str(name): rows["image_id"].to_numpy() for name, rows in known.groupby("class")}
-                drawn = uneven_tasks(classes, settings.train or 0, settings.queries, settings.seed)
-            else:
-                drawn = draw_split(known, settings, split)
-            with replacing(path) as temporary:
-                drawn.to_parquet(temporary)
-        drawn = pd.read_parquet(path)
-        return drawn[drawn["task_id"] < count]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """All systems trained on so many tasks, with one seed: a point of each curve."""
-
-    study: Study
     number: int
-    seed: int
 
     @property
-    def results(self) -> Path:
+    def own(self) -> Path:
         """Folder of accuracies, as `benchmark.comparison.read_results` finds them."""
-        return self.study.results / f"{self.study.kind}-{self.number}" / f"seed{self.seed}"
+        return self.results / f"{self.kind}-{self.number}" / f"seed{self.seed}"
 
-    def measure(self, system: str) -> pd.DataFrame:
-        """Accuracies of all test tasks."""
-        images, test = self.study.images(), Episodes(self.study.tasks("test", self.study.block(TaskParams).test))
-        head = self.study.block(EvaluateParams)
-        if system in METHODS:
-            return own_rule(self.learned(system), images, test, head.shots)
-        labels = {"merged-rfs": self.inferred_labels, "oracle-rfs": self.true_labels}
-        trained = self.pretrained(labels[system]()) if system in labels else self.initial()
-        return logistic_accuracies(trained, images, test, head)
+    def drawn(self, split: str, count: int) -> pd.DataFrame:
+        """Return the first tasks of a split; test tasks are even."""
 
-    @property
-    def augmentation(self) -> Augmentation:
-        """Of all trainings."""
-        return Augmentation(**self.study.block(AugmentParams).model_dump())
+        def draw() -> pd.DataFrame:
+            settings, known = self.block(TaskParams, train=max(NUMBERS)), self.truth(split)
+            if split != "train" or self.kind == "even":
+                return draw_split(known, settings, split)
+            classes = {str(name): rows["image_id"].to_numpy() for name, rows in known.groupby("class")}
+            return uneven_tasks(classes, settings.train or 0, settings.queries, settings.seed)
+
+        drawn = cached(self.folder / f"{split}-{self.kind}.parquet", draw)
+        return drawn[drawn["task_id"] < count]
 
     @cached_property
     def tasks(self) -> Episodes:
         """For training."""
-        return Episodes(self.study.tasks("train", self.number))
+        return Episodes(self.drawn("train", self.number))
 
-    @cached_property
-    def configuration(self) -> dict[str, Any]:
-        """Of the backbone."""
-        return configure(self.study.block(ModelParams), self.study.images(), self.tasks.image_ids())
+    def measure(self, system: str) -> pd.DataFrame:
+        """Return the accuracies of all test tasks."""
+        self.pack(self.block(DataParams, **DATA[self.folder.name]), self.block(TaskParams).shots)
+        test, ids = Episodes(self.drawn("test", self.block(TaskParams).test)), self.tasks.image_ids()
+        if system in METHODS:
+            with seeded(self.seed):
+                learner: Learner = find_method(system).build(self.backbone(ids))
+            settings = self.stretched(self.block(MethodsParams))
+            self.learn(learner, self.tasks, settings, own_schedule(settings, learner))
+            return own_rule(learner, self.images, test, self.block(EvaluateParams).shots)
+        if system == "initial":
+            return self.accuracies(self.initial(), test)
+        targets = self.inferred_labels() if system == "merged-rfs" else self.true_targets(ids)
+        pretraining = self.block(PretrainParams)
+        # as many steps as all training images would take
+        epochs = round(pretraining.epochs * len(self.truth("train")) / len(targets.image_ids))
+        return self.accuracies(self.pretrained(targets, lengthened(pretraining, epochs)), test)
 
     def initial(self) -> Backbone:
-        """The initial embedding; read where it is known."""
-        name = f"{self.study.kind}-{self.number}-seed{self.seed}.safetensors"
-        path, images = self.study.folder / name, self.study.images()
+        """Return the initial embedding; read where it is known."""
+        path = self.folder / f"{self.kind}-{self.number}-seed{self.seed}.safetensors"
         if not path.exists():
-            backbone = build_backbone(**self.configuration, seed=self.seed)
-            settings = self.stretched(self.study.block(EmbedParams))
-            train_embedding(
-                backbone,
-                images,
-                self.tasks,
-                self.training("embed", Schedule(**settings.schedule())),
-                ridge=settings.ridge,
-                normalize=settings.normalize,
-                tasks_per_epoch=settings.tasks_per_epoch,
-            )
-            save_model(path, backbone, self.configuration)
-        return load_model(path, torch.device("cpu"), images)
+            ids = self.tasks.image_ids()
+            backbone = self.embed(self.backbone(ids), self.tasks, self.stretched(self.block(EmbedParams)))
+            save_model(path, backbone, self.configuration(ids))
+        return load_model(path, torch.device("cpu"), self.images)
 
     def inferred_labels(self) -> Targets:
-        """Labels by merging; how many and how good they are is kept."""
-        rows, ids = self.study.tasks("train", self.number), self.tasks.image_ids()
-        samples = manifest_samples(rows, ids, extract_features(self.initial(), self.study.images(), ids))
-        found = LearnLabeler(q=self.study.block(LabelerParams).q, random_state=self.seed).fit_tasks(samples)
-        flat = label_images(found.class_labels_, len(found.cluster_centers_), ids[samples.index], samples.classes)
-        true = self.true_labels()
+        """Return labels by merging; how many and how good they are is kept."""
+        rows, ids = self.drawn("train", self.number), self.tasks.image_ids()
+        samples = manifest_samples(rows, ids, self.features(self.initial(), ids))
+        found = LearnLabeler(q=self.block(LabelerParams).q, random_state=self.seed).fit_tasks(samples)
+        targets = inferred(found, ids[samples.index], samples.classes, soft=False)
+        true = self.true_targets(ids)
+        known = true.labels[np.searchsorted(ids, targets.image_ids)]
         told: dict[str, float] = {
             "classes": len(found.cluster_centers_),
             "true_classes": true.n_labels,
-            "images": len(flat.image_ids),
+            "images": len(targets.image_ids),
             "all_images": len(ids),
-            "label_accuracy": 100 * majority_accuracy(flat.labels, true.labels[np.searchsorted(ids, flat.image_ids)]),
+            "label_accuracy": 100 * majority_accuracy(targets.labels, known),
         }
-        store.write_json(self.results / "labels.json", told)
-        return Targets(image_ids=flat.image_ids, labels=flat.labels)
-
-    def true_labels(self) -> Targets:
-        """The true labels of the same images."""
-        known, ids = self.study.truth("train").set_index("image_id")["class"], self.tasks.image_ids()
-        return Targets(image_ids=ids, labels=pd.factorize(known.reindex(ids), sort=True)[0])
-
-    def learned(self, method: str) -> Learner:
-        """A method trained on the same tasks."""
-        with seeded(self.seed):
-            learner: Learner = find_method(method).build(build_backbone(**self.configuration, seed=self.seed))
-        settings = self.stretched(self.study.block(MethodsParams))
-        train_on_tasks(
-            learner,
-            self.study.images(),
-            self.tasks,
-            self.training("methods", own_schedule(settings, learner)),
-            tasks_per_epoch=settings.tasks_per_epoch,
-        )
-        return learner
-
-    def training(self, stage: str, schedule: Schedule) -> Training:
-        """With what all have in common."""
-        return Training(stage=stage, schedule=schedule, seed=self.seed, augmentation=self.augmentation)
+        store.write_json(self.own / "labels.json", told)
+        return targets
 
     def stretched(self, settings: OfTasks) -> OfTasks:
-        """The same parameters with as many steps, whatever the number of tasks."""
+        """Return the same parameters with as many steps, whatever the number of tasks."""
         asked = settings.tasks_per_epoch or self.number
         per_epoch = min(asked, self.number)
         longer = lengthened(settings, round(settings.epochs * asked / per_epoch))
         return longer.model_copy(update={"tasks_per_epoch": per_epoch})
-
-    def pretrained(self, targets: Targets) -> Backbone:
-        """An embedding after as many steps as all training images would take."""
-        settings, backbone = self.study.block(PretrainParams), build_backbone(**self.configuration, seed=self.seed)
-        settings = lengthened(
-            settings, round(settings.epochs * len(self.study.truth("train")) / len(targets.image_ids))
-        )
-        pretrain(
-            backbone,
-            self.study.images(),
-            targets,
-            self.training("pretrain", Schedule(**settings.schedule())),
-            batch_size=settings.batch_size,
-        )
-        return backbone
 
 
 def table(results: Path) -> pd.DataFrame:
@@ -330,10 +242,11 @@ def main(
             if one not in known:
                 raise typer.BadParameter(f"{option}: expected {' or '.join(map(str, known))}, got {one!r}")
     for seed, name, kind, number in product(range(seeds), data, kinds, numbers):
-        study = Study(folder=folder / name, results=results / name, kind=kind, data=name)
-        point = Point(study=study, number=number, seed=seed)
+        point = Point(
+            params=preset(name), folder=folder / name, results=results / name, seed=seed, kind=kind, number=number
+        )
         for system in SYSTEMS:
-            path = point.results / f"{system}.parquet"
+            path = point.own / f"{system}.parquet"
             if not path.exists():
                 accuracies = point.measure(system)
                 store.write_table(path, accuracies, schemas.RESULTS, stage="task_numbers", params={})

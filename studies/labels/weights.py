@@ -1,76 +1,42 @@
-"""Whether the weights of soft labels mean what they say: weights of task classes against the share that is right.
-
-``python -m studies.labels.weights`` after ``studies.labels.grid``; writes studies/results/label_weights.csv and prints
-a summary. A task class is right if its true class is the most frequent one of its cluster.
-"""
+"""Weights of soft labels against the truth: the measure of ``python -m studies labels.weights``."""
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 from sklearn.metrics import roc_auc_score
 
-from mela.io.store import write_csv
 from mela.labeling.labeler import LearnLabeler
-from studies.cells import RECIPES, STRENGTHS, Cell
+from studies.labels.quality import material
 
 BOUNDS = (0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1.01)
-COLUMNS = ["data", "seed", "tasks", "embedding", "auc", "low", "n", "weight", "right"]
 
 
-def weighed(cell: Cell, strength: str, regime: str) -> pd.DataFrame:
-    """Columns weight (of a task class in its own cluster) and right, one row per clustered task class."""
-    samples = cell.samples(strength, regime)
-    found = LearnLabeler(random_state=cell.seed, soft=True).fit_tasks(samples)
+def measure(*, data: str, seed: int, tasks: str, embedding: str, folder: Path) -> list[dict[str, Any]]:
+    """Return for clustered task classes between two bounds: how many, mean weight in their cluster, and share right."""
+    _, samples, true = material(folder, data, seed, tasks, embedding)
+    found = LearnLabeler(random_state=seed, soft=True).fit_tasks(samples)
     used = np.flatnonzero(found.class_labels_ >= 0)
-    labels, truth = found.class_labels_[used], cell.true_classes(samples)[used]
+    labels, truth = found.class_labels_[used], true[used]
     table = np.zeros((labels.max() + 1, truth.max() + 1), dtype=np.int64)
     np.add.at(table, (labels, truth), 1)
     weights = np.asarray(found.class_weights_[used, labels]).ravel()
-    return pd.DataFrame({"weight": weights, "right": table.argmax(axis=1)[labels] == truth})
+    right = table.argmax(axis=1)[labels] == truth
+    auc = None if right.all() else roc_auc_score(~right, -weights)
+    rows = pd.DataFrame({"weight": weights, "right": right, "low": np.array(BOUNDS)[np.digitize(weights, BOUNDS) - 1]})
+    groups = rows.groupby("low")
+    between = groups.mean().assign(n=groups.size(), auc=auc).reset_index()
+    return [{str(name): value for name, value in row.items()} for row in between.to_dict("records")]
 
 
-def summary(table: pd.DataFrame) -> str:
-    """For each kind of tasks, n, mean weight and share right between the bounds."""
-    lines = []
-    for regime, part in table.groupby("tasks"):
-        lines.append(f"{regime}:")
+def print_summary(table: pd.DataFrame) -> None:
+    """Print n, mean weight and share right between the bounds, for each kind of tasks."""
+    for tasks, part in table.groupby("tasks"):
+        print(f"{tasks}:")
         for low, high in pairwise(BOUNDS):
             inside = part[part["low"] == low]
-            n = int(inside["n"].sum())
-            if n:
+            if n := int(inside["n"].sum()):
                 weight, right = (float((inside[name] * inside["n"]).sum()) / n for name in ("weight", "right"))
-                lines.append(f"  {low:g} to {min(high, 1):g}: n {n}, weight {weight:.3f}, right {right:.3f}")
-    return "\n".join(lines)
-
-
-def main(
-    data: Annotated[list[str], typer.Option(help="data sets")] = [*RECIPES],  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="seeds, from 0")] = 3,
-    tasks: Annotated[list[str], typer.Option(help="once | repl")] = ["once", "repl"],  # noqa: B006
-    folder: Annotated[Path, typer.Option(help="where studies.labels.grid put its cells")] = Path("build/grid"),
-    out: Annotated[Path, typer.Option(help="the table")] = Path("studies/results/label_weights.csv"),
-) -> None:
-    """All cells, merged."""
-    parts: list[pd.DataFrame] = []
-    for name in data:
-        for seed in range(seeds):
-            cell = Cell(folder=folder, name=name, seed=seed)
-            for regime in tasks:
-                for strength in STRENGTHS:
-                    found = weighed(cell, strength, regime)
-                    wrong = ~found["right"]
-                    key: dict[str, Any] = {"data": name, "seed": seed, "tasks": regime, "embedding": strength}
-                    key |= {"auc": roc_auc_score(wrong, -found["weight"]) if wrong.any() else None}
-                    found["low"] = np.array(BOUNDS)[np.digitize(found["weight"], BOUNDS) - 1]
-                    groups = found.groupby("low")
-                    parts.append(groups.mean().assign(n=groups.size(), **key).reset_index())
-                    write_csv(out, pd.concat(parts)[COLUMNS])
-    print(summary(pd.concat(parts)))
-
-
-if __name__ == "__main__":
-    typer.run(main)
+                print(f"  {low:g} to {min(high, 1):g}: n {n}, weight {weight:.3f}, right {right:.3f}")

@@ -1,37 +1,21 @@
-"""What labels are worth in few-shot accuracy: pre-training on each, the same test tasks for all, paired differences.
-
-Uses the cells of `studies.labels.grid`. One row of studies/results/label_worth.csv per labeler, with the accuracy of
-every test task beside it (in the folder of the cell), so that differences can be taken per task.
-"""
+"""What labels are worth in few-shot accuracy: the measure of ``python -m studies labels.worth``."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-import typer
 
-from mela.data.episodes import Episodes
 from mela.evaluation.intervals import Interval
-from mela.io import store
-from mela.io.atomic import replacing
-from mela.labeling.image_labels import image_weights, label_images, weights_table
 from mela.labeling.labeler import LearnLabeler
-from mela.models.backbones import Backbone, build_backbone
-from mela.models.files import configure, load_model
-from mela.params import EvaluateParams, ModelParams, PretrainParams
-from mela.runtime.compute import Compute
-from mela.training.embeddings import pretrain
-from mela.training.loop import Schedule
-from mela.training.targets import Targets, soft_targets
-from studies.cells import Cell, lengthened, logistic_accuracies
+from mela.training.targets import Targets
+from studies.cells import Cell
+from studies.lab import cached, inferred, wide
 
-ROWS = Path("studies/results/label_worth.csv")
-KEYS = ["data", "seed", "tasks", "embedding", "labels", "q"]
-LABELS: dict[str, dict[str, Any] | None] = {
-    "initial": None,
-    "oracle": None,
+# settings of the labeler; without any, nothing is trained or the labels are true
+LABELS: dict[str, dict[str, Any]] = {
+    "oracle": {},
+    "initial": {},
     "merged": {"merge": True},
     "merged, all tasks": {"merge": True, "collisions": "assign"},
     "merged, soft": {"merge": True, "soft": True},
@@ -41,109 +25,57 @@ LABELS: dict[str, dict[str, Any] | None] = {
 }
 
 
-def image_labels(cell: Cell, regime: str, strength: str, labels: str, q: float) -> Targets:
-    """What pre-training learns."""
-    samples, ids = cell.samples(strength, regime), np.load(cell.own / "ids.npy")
+def own_q(cell: dict[str, Any]) -> dict[str, Any]:
+    """Return a cell of the grid without q where nothing is pruned."""
+    return cell if LABELS[cell["labels"]].get("merge") is False else cell | {"q": "-"}
+
+
+def targets(cell: Cell, tasks: str, embedding: str, labels: str, q: Any) -> Targets:
+    """Return what pre-training learns."""
+    samples, ids = cell.samples(embedding, tasks), cell.ids
     if labels == "oracle":
-        images = np.unique(ids[samples.index])
-        known = cell.truth().set_index("image_id")["class"].loc[images]
-        return Targets(image_ids=images, labels=pd.factorize(known, sort=True)[0])
-    settings = LABELS[labels] or {}
+        return cell.true_targets(np.unique(ids[samples.index]))
     n_clusters = min(cell.recipe.n_clusters, len(samples.sizes))
-    found = LearnLabeler(**settings, q=q, n_clusters=n_clusters, random_state=cell.seed).fit_tasks(samples)
-    image_ids = ids[samples.index]
-    flat = label_images(found.class_labels_, len(found.cluster_centers_), image_ids, samples.classes)
-    if found.soft:
-        weights = image_weights(flat, found.class_weights_, image_ids, samples.classes)
-        return soft_targets(weights_table(flat.image_ids, weights), labels)
-    return Targets(image_ids=flat.image_ids, labels=flat.labels)
+    own = LABELS[labels] | ({"q": q} if q != "-" else {})
+    found = LearnLabeler(**own, n_clusters=n_clusters, random_state=cell.seed).fit_tasks(samples)
+    return inferred(found, ids[samples.index], samples.classes, soft=found.soft)
 
 
-def trained(cell: Cell, targets: Targets, epochs: int | None, compute: Compute | None = None) -> Backbone:
-    """An embedding pre-trained with the preset's schedule, or one of so many epochs."""
-    images, settings = cell.images(), cell.block(PretrainParams)
-    if epochs:
-        settings = lengthened(settings, epochs)
-    backbone = build_backbone(**configure(cell.block(ModelParams), images, targets.image_ids), seed=cell.seed)
-    pretrain(
-        backbone,
-        images,
-        targets,
-        cell.training("pretrain", Schedule(**settings.schedule()), compute),
-        batch_size=settings.batch_size,
-    )
-    return backbone
+def per_task(cell: Cell, tasks: str, embedding: str, labels: str, q: Any, epochs: str) -> pd.DataFrame:
+    """Return the accuracies of each test task, and how many classes were learned; read where they are known."""
+    setting = "" if labels == "initial" else f"-{epochs}-epochs"
+    setting += "" if q == "-" else f"-q{q}"
 
-
-def accuracies(cell: Cell, model: Backbone, tasks: Episodes) -> pd.DataFrame:
-    """Columns task_id, setting, accuracy: the preset's meta-test."""
-    head = cell.block(EvaluateParams, shots=[1, cell.recipe.shots])
-    return logistic_accuracies(model, cell.images(), tasks, head)
-
-
-def per_task(cell: Cell, regime: str, strength: str, labels: str, q: float, epochs: int | None) -> pd.DataFrame:
-    """Accuracies of each test task; read where they are known."""
-    setting = "" if labels == "initial" else f"-{epochs or 'preset'}-epochs"
-    setting += f"-q{q}" if _prunes(labels) else ""
-    path = cell.own / f"worth-{regime}-{strength}-{labels.replace(', ', '-').replace(' ', '-')}{setting}.parquet"
-    if not path.exists():
-        count = 0
+    def test() -> pd.DataFrame:
         if labels == "initial":
-            model: Backbone = load_model(cell.own / f"{strength}.safetensors", torch.device("cpu"), cell.images())
-        else:
-            targets = image_labels(cell, regime, strength, labels, q)
-            model, count = trained(cell, targets, epochs), targets.n_labels
-        table = accuracies(cell, model, Episodes(cell.tasks("test")))
-        with replacing(path) as temporary:
-            table.assign(classes=count).to_parquet(temporary)
-    return pd.read_parquet(path)
+            return cell.tested(cell.load(embedding), cell.tasks("test")).assign(classes=0)
+        known = targets(cell, tasks, embedding, labels, q)
+        model = cell.finished(known, None if epochs == "preset" else int(epochs))
+        return cell.tested(model, cell.tasks("test")).assign(classes=known.n_labels)
+
+    name = labels.replace(", ", "-").replace(" ", "-")
+    return cached(cell.own / f"worth-{tasks}-{embedding}-{name}{setting}.parquet", test)
 
 
-def compared(wide: pd.DataFrame, reference: pd.DataFrame | None, against: str) -> dict[str, Any]:
-    """Means and intervals of each setting (a column), and of the differences per task (a row) to a reference."""
+def compared(own: pd.DataFrame, reference: pd.DataFrame | None, against: str) -> dict[str, Any]:
+    """Return means and intervals of each setting (a column), and of the differences per task (a row) to a reference."""
     found: dict[str, Any] = {}
-    for setting in map(str, wide.columns):
-        own = Interval.of(wide[setting].to_numpy(np.float64))
-        found |= {setting: round(own.mean, 2), f"{setting}_ci95": round(own.ci95, 2)}
+    for setting in map(str, own.columns):
+        parts = {setting: own[setting]}
         if reference is not None:
-            paired = Interval.of((wide - reference)[setting].to_numpy(np.float64))
-            found[f"{setting}_less_{against}"] = round(paired.mean, 2)
-            found[f"{setting}_less_{against}_ci95"] = round(paired.ci95, 2)
+            parts[f"{setting}_less_{against}"] = own[setting] - reference[setting]
+        for name, values in parts.items():
+            interval = Interval.of(values.to_numpy(np.float64))
+            found |= {name: round(interval.mean, 2), f"{name}_ci95": round(interval.ci95, 2)}
     return found
 
 
-def _prunes(labels: str) -> bool:
-    return (LABELS[labels] or {}).get("merge") is False
-
-
-def main(
-    data: str,
-    seed: int = 0,
-    tasks: Annotated[str, typer.Option(help="once | repl")] = "repl",
-    embedding: Annotated[str, typer.Option(help="weak | strong")] = "strong",
-    labels: Annotated[list[str], typer.Option(help="which")] = [*LABELS],  # noqa: B006
-    q: Annotated[float, typer.Option(help="of pruning")] = 4.5,
-    epochs: Annotated[int | None, typer.Option(help="of pre-training; the preset's if not given")] = None,
-    folder: Annotated[Path, typer.Option(help="where studies.labels.grid put its cells")] = Path("build/grid"),
-    rows: Annotated[Path, typer.Option(help="the table")] = ROWS,
-) -> None:
-    """Add the rows of one cell."""
-    cell = Cell(folder=folder, name=data, seed=seed)
-    reference = None
-    for name in ["oracle", *(name for name in labels if name != "oracle")]:
-        table = per_task(cell, tasks, embedding, name, q, epochs)
-        wide = table.pivot(index="task_id", columns="setting", values="accuracy")
-        reference = wide if reference is None else reference
-        row: dict[str, Any] = dict(
-            zip(KEYS, [data, seed, tasks, embedding, name, str(q) if _prunes(name) else "-"], strict=True)
-        )
-        row |= {"classes": int(table["classes"].iloc[0]), "n": len(wide), "epochs": epochs or "preset"}
-        row |= compared(wide, None if name == "oracle" else reference, "oracle")
-        old: list[Any] = pd.read_csv(rows).to_dict("records") if rows.exists() else []
-        kept = [one for one in old if [one[key] for key in KEYS] != [row[key] for key in KEYS]]
-        store.write_text(rows, pd.DataFrame([*kept, row]).to_csv(index=False))
-        print(row, flush=True)
-
-
-if __name__ == "__main__":
-    typer.run(main)
+def measure(
+    *, data: str, seed: int, tasks: str, embedding: str, labels: str, q: Any, epochs: str, folder: Path
+) -> dict[str, Any]:
+    """Return the accuracy after pre-training on labels, and how far it is from that on true ones."""
+    cell = Cell.of(folder, data, seed)
+    found = per_task(cell, tasks, embedding, labels, q, epochs)
+    true = None if labels == "oracle" else wide(per_task(cell, tasks, embedding, "oracle", "-", epochs))
+    own = wide(found)
+    return {"classes": int(found["classes"].iloc[0]), "n": len(own), **compared(own, true, "oracle")}

@@ -24,25 +24,14 @@ from mela.training.proposition1 import both_losses
 from mela.training.targets import Targets
 from studies.speed.measure import alternate, record, write_rows
 
-NAME = "pretrain_head"
 LABELS, BATCH = 20, 64
 AUGMENTATION = Augmentation(crop_padding=4, flip=True, jitter=0.4)
 
 
 def backbone(network: str, size: int) -> Backbone:
     """Return a frozen network of timm with a head, whose weights are random."""
-    return build_backbone(
-        name=f"{PREFIX}{network}",
-        channels=3,
-        size=size,
-        width=1,
-        drop_rate=0,
-        drop_block=1,
-        mean=[0.5] * 3,
-        std=[0.3] * 3,
-        seed=0,
-        head=True,
-    )
+    how: dict[str, Any] = {"width": 1, "drop_rate": 0, "drop_block": 1, "mean": [0.5] * 3, "std": [0.3] * 3}
+    return build_backbone(name=f"{PREFIX}{network}", channels=3, size=size, **how, seed=0, head=True)
 
 
 def row(network: str, size: int, images: int, epochs: int, n: int) -> dict[str, Any]:
@@ -70,18 +59,8 @@ def row(network: str, size: int, images: int, epochs: int, n: int) -> dict[str, 
         both_losses(whole, classifier, packed, tasks, targets)
 
     ours, reference = alternate(kept, each_epoch, n=n)
-    return record(
-        NAME,
-        ours,
-        reference,
-        unit="s",
-        n=n,
-        network=network,
-        size=size,
-        images=images,
-        epochs=epochs,
-        threads=torch.get_num_threads(),
-    )
+    what: dict[str, Any] = {"network": network, "size": size, "images": images, "epochs": epochs}
+    return record("pretrain_head", ours, reference, unit="s", n=n, **what, threads=torch.get_num_threads())
 
 
 def main(
@@ -92,9 +71,7 @@ def main(
     n: Annotated[int, typer.Option(help="rounds")] = 3,
 ) -> None:
     """Add to studies/results/bench.json."""
-    found = row(network, size, images, epochs, n)
-    print("{name}: {ours:.2f} s against {reference:.2f} s".format(**found))
-    write_rows([found])
+    write_rows([row(network, size, images, epochs, n)])
 
 
 if __name__ == "__main__":

@@ -111,18 +111,12 @@ def main(
     gpu = {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
     rows = [row | gpu for row in training_rows(RESNET12, n)]
     write_rows(rows)
-    print(*rows, sep="\n", flush=True)
     if root is None:
         return
-    compiled = bool(rows[0]["compiled"])
-    taken = run_preset(
-        root, preset=Path("presets/cifar_fs.yaml"), changes={"runtime.compile": compiled}, project=Path()
-    )
-    row = record(
-        "pipeline_cifar_fs_gpu", sum(taken.values()), LIMIT_S, unit="s", n=1, stages=taken, compiled=compiled, **gpu
-    )
-    write_rows([row])
-    print(row)
+    more = {"compiled": bool(rows[0]["compiled"])} | gpu
+    changes = {"runtime.compile": more["compiled"]}
+    taken = run_preset(root, preset=Path("presets/cifar_fs.yaml"), changes=changes, project=Path())
+    write_rows([record("pipeline_cifar_fs_gpu", sum(taken.values()), LIMIT_S, unit="s", n=1, stages=taken, **more)])
 
 
 if __name__ == "__main__":

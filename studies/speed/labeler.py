@@ -101,12 +101,6 @@ def main() -> None:
     """Write studies/results/bench.json."""
     rows = [*growth(), *passes(np.float64), *passes(np.float32)]
     write_rows(rows)
-    for row in rows:
-        extra = f", assignments equal: {row['assignments_equal']}" if "assignments_equal" in row else ""
-        print(
-            f"{row['name']} ({row.get('dtype', '')}): {row['ours']} against {row['reference']} {row['unit']}, "
-            f"ratio {row['ratio']} (n = {row['n']}{extra})"
-        )
 
 
 if __name__ == "__main__":

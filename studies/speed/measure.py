@@ -1,4 +1,4 @@
-"""Pairs of times taken side by side, and where they were taken."""
+"""Times taken side by side, memory, and where both were measured."""
 
 import ctypes
 import gc
@@ -7,9 +7,12 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,26 +34,63 @@ class Timing:
 
     @classmethod
     def of(cls, seconds: list[float]) -> "Timing":
-        """Of the rounds' seconds."""
+        """Return the timing of the rounds' seconds."""
         return cls(median=median(seconds), low=min(seconds), high=max(seconds))
 
 
+def seconds_of(function: Callable[[], Any]) -> float:
+    """Run a function and return how long it took."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def in_turn(runs: Sequence[Callable[[], float]], n: int) -> list[Timing]:
+    """Return the seconds that each run tells over `n` rounds in which all take turns, after one that is not counted."""
+    rounds = [[run() for run in runs] for _ in range(n + 1)][1:]
+    return [Timing.of([*taken]) for taken in zip(*rounds, strict=True)]
+
+
 def alternate(*functions: Callable[[], Any], n: int) -> list[Timing]:
-    """Seconds of each function over `n` rounds in which all take turns, after one round that is not counted."""
-    times: list[list[float]] = [[] for _ in functions]
-    for turn in range(n + 1):
-        for function, taken in zip(functions, times, strict=True):
-            start = time.perf_counter()
-            function()
-            if turn:
-                taken.append(time.perf_counter() - start)
-    return [Timing.of(taken) for taken in times]
+    """Return the seconds of each function over `n` rounds in turn."""
+    return in_turn([lambda function=function: seconds_of(function) for function in functions], n)  # type: ignore[misc]
+
+
+def compete(contenders: dict[str, tuple[Any, ...]], *, n: int) -> dict[str, Timing]:
+    """Return the seconds of functions that each have a process of their own, so that none has another's settings.
+
+    Parameters
+    ----------
+    contenders : dict
+        ``(make, *arguments)`` by name; `make` is at the top of a module and gives a function without arguments.
+    n : int
+        Rounds in turn, after one that is not counted.
+    """
+    with ExitStack() as stack:
+        pools = [
+            stack.enter_context(ProcessPoolExecutor(1, get_context("spawn"), initializer=_make, initargs=call))
+            for call in contenders.values()
+        ]
+        timings = in_turn([lambda pool=pool: pool.submit(_run).result() for pool in pools], n)  # type: ignore[misc]
+    return dict(zip(contenders, timings, strict=True))
+
+
+def _make(make: Callable[..., Callable[[], Any]], *arguments: Any) -> None:
+    _made.append(make(*arguments))
+
+
+def _run() -> float:
+    return seconds_of(_made[0])
+
+
+# what the process of a contender runs
+_made: list[Callable[[], Any]] = []
 
 
 def record(
     name: str, ours: float | Timing, reference: float | Timing, *, unit: str, n: int, **more: Any
 ) -> dict[str, Any]:
-    """One line of studies/results/bench.json: `ratio` is ours over the reference; medians, with ranges."""
+    """Return a line of studies/results/bench.json: `ratio` is ours over the reference; medians, with ranges."""
     values = {"ours": ours, "reference": reference}
     medians = {name: value.median if isinstance(value, Timing) else value for name, value in values.items()}
     ranges = {
@@ -58,6 +98,7 @@ def record(
         for name, value in values.items()
         if isinstance(value, Timing)
     }
+    versions = {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
     return {
         "name": name,
         **{name: round(value, 4) for name, value in medians.items()},
@@ -67,13 +108,15 @@ def record(
         **ranges,
         **more,
         "hardware": f"{_processor()}, {os.cpu_count()} cores",
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("numpy", "scikit-learn", "torch")},
+        "versions": {"python": platform.python_version()} | versions,
     }
 
 
 def write_rows(rows: list[dict[str, Any]], path: Path = RESULTS) -> None:
-    """Put rows into studies/results/bench.json in place of those of the same names and data."""
+    """Print rows, and put them into studies/results/bench.json in place of those of the same names and data."""
+    for row in rows:
+        shown = {name: value for name, value in row.items() if name not in ("hardware", "versions")}
+        print(*(f"{name}={value}" for name, value in shown.items()), flush=True)
     new = {(row["name"], row.get("data")) for row in rows}
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     store.write_json(path, [row for row in known if (row["name"], row.get("data")) not in new] + rows)
@@ -136,12 +179,10 @@ def _give_back() -> None:
 
 
 def _status(key: str) -> int:
-    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith(key):
-            return 1024 * int(line.split()[1])
-    raise OSError(f"/proc/self/status has no {key}")
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(key))
 
 
 def uniform_tasks(rng: np.random.Generator, n_tasks: int, ways: int, n_classes: int) -> np.ndarray[Any, Any]:
-    """Classes of tasks (n_tasks * ways,), drawn without replacement within a task."""
+    """Return the classes of tasks (n_tasks * ways,), drawn without replacement within a task."""
     return np.concatenate([rng.choice(n_classes, size=ways, replace=False) for _ in range(n_tasks)])

@@ -178,13 +178,6 @@ def main(n: Annotated[int, typer.Option(min=3, help="rounds")] = 3) -> None:
     """Add to studies/results/bench.json."""
     rows = [start_row(n), *(experiment_row(changes, affected, n) for changes, affected in EXPERIMENTS.items())]
     write_rows(rows)
-    for row in rows:
-        within = "within" if row["ratio"] <= 1 else "above"
-        print(
-            f"{row['name']} ({row.get('data', '--help')}): {row['ours']} s, {within} the limit of {row['reference']} s "
-            f"(n = {row['n']})"
-        )
-        print(f"  {row['stages']}", *(f"{key} {row[key]} s" for key in ("dvc", "training", "total") if key in row))
 
 
 if __name__ == "__main__":

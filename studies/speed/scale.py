@@ -227,12 +227,7 @@ def main(
     for step in steps:
         kind, sizes = ("tasks", tasks) if step in TASK_STEPS else ("images", images)
         found = {n: once(step, folder / f"{kind}-{n}", n) for n in sorted([DECODED] if step == "decode" else sizes)}
-        rows = rows_of(step, found)
-        write_rows(rows)
-        for row in rows:
-            time, memory = f"{row['ours']} s, {row['cpu_seconds']} s of CPU", f"{row['peak_mb']} MB"
-            own = f"{row['own_peak_mb']} MB without mapped files"
-            print(f"{row['name']} {row['data']}: {time}, {row['ratio']} of linear; {memory}, {own}", flush=True)
+        write_rows(rows_of(step, found))
 
 
 if __name__ == "__main__":

@@ -26,8 +26,7 @@ from mela.runtime.device import Precision, choose_dtype, keep_freed_memory
 from mela.training.embeddings import pretrain
 from mela.training.loop import Schedule, Training
 from mela.training.targets import Targets
-from studies.speed.contender import compete
-from studies.speed.measure import Timing, record, write_rows
+from studies.speed.measure import Timing, compete, record, write_rows
 
 BATCH, LABELS = 64, 64
 
@@ -185,15 +184,8 @@ def _per_second(timing: Timing, images: int) -> Timing:
 
 def main(n: Annotated[int, typer.Option(help="rounds")] = 5) -> None:
     """Add to studies/results/bench.json."""
-    rows = []
     for name, setting in SETTINGS.items():
-        rows.append(row_of(name, setting, n))
-        print(
-            "{name}: {ours:.0f} images/s ({precision}; float32 {float32:.0f}) against {reference:.0f} "
-            "(by workers {reference_by_workers}), {ratio} times".format(**rows[-1]),
-            flush=True,
-        )
-    write_rows(rows)
+        write_rows([row_of(name, setting, n)])
 
 
 if __name__ == "__main__":

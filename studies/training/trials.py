@@ -1,133 +1,106 @@
-"""Trainings that are compared on validation tasks, a row each of a table that goes on where it stopped.
+"""Trainings that are compared on validation tasks: the initial embedding, and methods on labels.
 
 One seed, which no other table has. No test task is read.
 """
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
-from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
-import typer
 
 from benchmark import places
-from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes
-from mela.errors import DivergedError
-from mela.io import store
 from mela.io.tables import read_manifest
-from mela.models.backbones import Backbone, build_backbone
-from mela.models.files import configure
-from mela.params import AugmentParams, ModelParams
+from mela.learners.base import LabelLearner, Student
+from mela.methods import find_method
+from mela.models.backbones import Backbone
+from mela.params import EmbedParams, ModelParams, PretrainParams
 from mela.runtime.compute import Compute
 from mela.runtime.device import choose_device, choose_dtype
-from mela.training.loop import Schedule, Training
+from mela.runtime.seeding import seeded
+from mela.training.loop import Epoch, Schedule
+from mela.training.on_images import train_on_labels
+from mela.training.targets import read_targets
+from studies.lab import Lab, lengthened
 
 SEED = 100
-Optimizer = Literal["sgd", "adam"]
+# of labels, and of embeddings to start from
+START_SEED = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """A row: a data set of the benchmark, whose tasks are drawn, and what its other attributes say.
+class Trial(Lab):
+    """A data set of the benchmark, whose tasks are drawn."""
 
-    Attributes
-    ----------
-    data : str
-    """
-
-    data: str
-
-    def measure(self) -> dict[str, float]:
-        """Validation accuracies in percent, by setting."""
-        raise NotImplementedError
-
-    @property
-    def params(self) -> Path:
-        """The benchmark's parameters."""
-        return places.preset(self.data)
-
-    @property
-    def folder(self) -> Path:
-        """Of images and tasks."""
-        return places.shared(self.data)
-
-    @cached_property
-    def images(self) -> npt.NDArray[np.uint8]:
-        """All images."""
-        return store.open_images(self.folder / "images.npy")
+    @classmethod
+    def of(cls, data: str, seed: int = SEED) -> "Trial":
+        """Return the trial of a data set, in the number format that the benchmark trains in."""
+        params = places.preset(data)
+        dtype = choose_dtype(ModelParams.read(params).precision, choose_device("auto"))
+        return cls(params=params, folder=places.shared(data), seed=seed, compute=Compute(dtype=dtype))
 
     def tasks(self, split: str) -> Episodes:
-        """To train on, or to choose by."""
+        """Return tasks to train on, or to choose by."""
         return Episodes(read_manifest(self.folder / f"{split}.parquet"))
 
-    @cached_property
-    def augmentation(self) -> Augmentation:
-        """Of training images."""
-        return Augmentation(**AugmentParams.read(self.params).model_dump())
+    def untrained(self) -> Backbone:
+        """Return an embedding that has learned nothing, for the images of the training tasks."""
+        return self.backbone(self.tasks("train").image_ids())
 
-    def backbone(self, tasks: Episodes, seed: int = SEED) -> Backbone:
-        """An embedding that has learned nothing, for the images of these tasks."""
-        model = ModelParams.read(self.params)
-        return build_backbone(**configure(model, self.images, tasks.image_ids()), seed=seed)
+    def validated(self, backbone: Backbone) -> dict[str, float]:
+        """Return validation accuracies by the logistic head."""
+        return means(self.accuracies(backbone, self.tasks("val")))
 
-    def training(self, stage: str, schedule: Schedule, seed: int = SEED) -> Training:
-        """With what all have in common."""
-        precision = ModelParams.read(self.params).precision
-        return Training(
-            stage=stage,
-            schedule=schedule,
-            seed=seed,
-            augmentation=self.augmentation,
-            compute=Compute(dtype=choose_dtype(precision, choose_device("auto"))),
-        )
+    def learned(
+        self, method: str, labels: str, settings: PretrainParams, teacher: LabelLearner | None = None
+    ) -> tuple[LabelLearner, Sequence[Epoch]]:
+        """Return a method trained on labels, as the benchmark trains it, and the curve of its training."""
+        file = self.folder / f"seed{START_SEED}" / "labels" / f"{labels}.parquet"
+        targets, backbone = read_targets(file, soft=False), self.untrained()
+        with seeded(self.seed):
+            learner: LabelLearner = find_method(method).build(backbone, targets.n_labels)
+        learner.to(choose_device("auto"))
+        if isinstance(learner, Student) and teacher is not None:
+            learner.learn_from(teacher)
+        training = self.training("pretrain", Schedule(**settings.schedule(), rate_name="the learning rate"))
+        curve = train_on_labels(learner, self.images, targets, training, batch_size=settings.batch_size)
+        return learner, curve
 
 
 def means(accuracies: pd.DataFrame) -> dict[str, float]:
-    """Of columns setting and accuracy, by setting."""
+    """Return the mean of column accuracy by column setting."""
     return {str(setting): mean for setting, mean in accuracies.groupby("setting")["accuracy"].mean().items()}
 
 
-def complete(out: Path, trials: Iterable[Trial]) -> None:
-    """Measure what a table lacks; what diverges gets a row without accuracies, any other error ends the trials.
-
-    Parameters
-    ----------
-    out : Path
-        The table; each row is there as soon as it is measured.
-    trials : iterable of Trial
-    """
-    for trial in trials:
-        key = asdict(trial)
-        if _holds(_known(out, trial), key):
-            continue
-        try:
-            found = trial.measure()
-        except DivergedError as error:
-            typer.echo(f"{key}: {error}")
-            found = {}
-        # another process may have added rows meanwhile
-        rows = pd.concat([_known(out, trial), pd.DataFrame([key | found])]).sort_values([*key], kind="stable")
-        store.write_csv(out, rows)
-        typer.echo(f"{key} {found}")
+def embedding(*, data: str, optimizer: str, rate: float, ridge: float) -> dict[str, float]:
+    """Return accuracies after training the initial embedding with an optimizer, its rate, and lambda_1."""
+    trial = Trial.of(data)
+    how = {"learning_rate": rate, "optimizer": optimizer, "rate_name": "the learning rate"}
+    settings = trial.block(EmbedParams, ridge=ridge)
+    return trial.validated(trial.embed(trial.untrained(), trial.tasks("train"), settings, **how))
 
 
-def _holds(rows: pd.DataFrame, key: dict[str, Any]) -> bool:
-    """Whether a row has these values, numbers up to the digits that a table keeps."""
-    same = np.ones(len(rows), np.bool_)
-    for name, value in key.items():
-        same &= np.isclose(rows[name], value, rtol=1e-5, atol=0) if isinstance(value, float) else rows[name] == value
-    return bool(same.any())
+def length(*, data: str, labels: str, method: str, longer: float) -> dict[str, float]:
+    """Return accuracies after so many times the epochs, and the share of training images that are right in the end."""
+    trial = Trial.of(data)
+    settings = trial.block(PretrainParams)
+    if longer != 1:
+        settings = lengthened(settings, max(1, round(settings.epochs * longer)))
+    learner, curve = trial.learned(method, labels, settings)
+    return trial.validated(learner.backbone) | {"training": curve[-1].accuracy}
 
 
-def _known(out: Path, trial: Trial) -> pd.DataFrame:
-    """Rows of the table; what is text in a trial is text there too, where it looks like numbers."""
-    if not out.exists():
-        return pd.DataFrame(columns=[field.name for field in fields(trial)])
-    return pd.read_csv(
-        out, dtype={field.name: str for field in fields(trial) if isinstance(getattr(trial, field.name), str)}
-    )
+def student(*, data: str, labels: str, seed: int, student: str, settings: dict[str, Any]) -> dict[str, float]:
+    """Return accuracies of a teacher, of a student with its seed, or of one with another, `shift` further."""
+    learner = _teacher(data, labels, seed)
+    if student != "teacher":
+        trial = Trial.of(data, SEED + seed + settings["shift"])
+        learner, _ = trial.learned("distill", labels, trial.block(PretrainParams), teacher=learner)
+    return Trial.of(data).validated(learner.backbone)
+
+
+@cache
+def _teacher(data: str, labels: str, seed: int) -> LabelLearner:
+    """Train a teacher once for all that learn from it."""
+    trial = Trial.of(data, SEED + seed)
+    return trial.learned("rfs", labels, trial.block(PretrainParams))[0]

@@ -1,15 +1,10 @@
-"""Methods with one thing changed, which tells why they are behind where they are: on validation tasks.
+"""Methods with one thing changed, by validation tasks.
 
-``python -m studies.training.variants`` once the tasks are drawn (``dvc --cd benchmark repro manifest@glyphs``, say);
-goes on where it stopped, and writes studies/results/variants.csv.
+``python -m studies.training.variants`` is ``python -m studies training.variants``.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from itertools import product
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from torch import Tensor
@@ -23,8 +18,8 @@ from mela.models.backbones import Backbone
 from mela.params import EvaluateParams, MethodsParams
 from mela.runtime.device import choose_device
 from mela.runtime.seeding import seeded
-from mela.training.on_tasks import train_on_tasks
-from studies.training.trials import SEED, Trial, complete, means
+from studies.grid import program
+from studies.training.trials import SEED, Trial, means
 
 
 def svm_with_ridge(backbone: Backbone, ridge: float) -> MetaOptNetSVM:
@@ -62,45 +57,17 @@ VARIANTS: dict[str, Callable[[Backbone], Learner]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class VariantTrial(Trial):
-    """A method as the benchmark trains it at the method's own learning rate, or a variant of it.
-
-    Attributes
-    ----------
-    variant : str
-        One of `VARIANTS`.
-    """
-
-    variant: str
-
-    def measure(self) -> dict[str, float]:
-        """Validation accuracies by its own rule."""
-        tasks, settings = self.tasks("train"), MethodsParams.read(self.params)
-        with seeded(SEED):
-            learner = VARIANTS[self.variant](self.backbone(tasks)).to(choose_device("auto"))
-        train_on_tasks(
-            learner,
-            self.images,
-            tasks,
-            self.training("methods", own_schedule(settings, learner)),
-            tasks_per_epoch=settings.tasks_per_epoch,
-            tasks_per_step=settings.tasks_per_step,
-        )
-        return means(own_rule(learner, self.images, self.tasks("val"), EvaluateParams.read(self.params).shots))
+def measure(*, data: str, variant: str) -> dict[str, float]:
+    """Return validation accuracies by the own rule of a method, or of a variant, as the benchmark trains it."""
+    trial = Trial.of(data)
+    tasks, settings = trial.tasks("train"), trial.block(MethodsParams)
+    with seeded(SEED):
+        learner = VARIANTS[variant](trial.untrained()).to(choose_device("auto"))
+    trial.learn(learner, tasks, settings, own_schedule(settings, learner))
+    return means(own_rule(learner, trial.images, trial.tasks("val"), trial.block(EvaluateParams).shots))
 
 
-def main(
-    data: Annotated[list[str], typer.Option("--data", help="data sets")] = ["glyphs"],  # noqa: B006
-    variants: Annotated[list[str] | None, typer.Option("--variant", help=" | ".join(VARIANTS))] = None,
-    out: Annotated[Path, typer.Option(help="the table")] = Path("studies/results/variants.csv"),
-) -> None:
-    """All variants on all data sets, each beside the method itself."""
-    for name in variants or []:
-        if name not in VARIANTS:
-            raise typer.BadParameter(f"--variant: expected one of {', '.join(VARIANTS)}, got {name!r}")
-    complete(out, [VariantTrial(data=name, variant=one) for name, one in product(data, variants or VARIANTS)])
-
+main = program("training.variants")
 
 if __name__ == "__main__":
     typer.run(main)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,8 @@ from stages.common.checkpoints import checkpoint as stages_checkpoint
 from stages.definitions.files import OF_BENCHMARK
 from stages.definitions.reaching import Code
 from studies.clones import for_clone
-from studies.training import distill_seeds, embed_rates, label_lengths, label_trials, method_rates, variants
+from studies.grid import program
+from studies.training import trials, variants
 from tests.helpers.calls import Calls
 from tests.helpers.cells import MATRIX, STAGES, filled
 from tests.helpers.copies import ask, copy_project
@@ -318,20 +320,21 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(
     ran: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ran)
-    monkeypatch.setattr(method_rates, "RATES", [("sgd", 0.01), ("sgd", 1e30), ("adam", 0.003)])
     out = Path("rates.csv")
+    rates_of = partial(program("training.method_rates"), data=["tiny"], rate=["adam:0.003"])
+    some = ["sgd:0.01", "sgd:1e30", "adam:0.003"]
     with without_test_tasks():
-        method_rates.main(data="tiny", methods=["protonet"], out=out)
-        method_rates.main(data="tiny", methods=["protonet"], adam=[0.001], out=out)
-        monkeypatch.setattr(method_rates, "START_SEED", 3)
-        method_rates.main(data="tiny", methods=["leo"], start="merged-rfs", longer=2, adam=[0.003], out=out)
-        method_rates.main(data="tiny", methods=["metaoptnet_ridge", "feat"], adam=[0.003], scale=[0.5, 20], out=out)
+        rates_of(method=["protonet"], rate=some, out=out)
+        rates_of(method=["protonet"], rate=["adam:0.001"], out=out)
+        monkeypatch.setattr(trials, "START_SEED", 3)
+        rates_of(method=["leo"], start=["merged-rfs"], longer=[2.0], out=out)
+        rates_of(method=["metaoptnet_ridge", "feat"], scale=["0.5", "20"], out=out)
         for name in ("metaoptnet_svm", "r2d2", "frn"):
-            method_rates.main(data="tiny", methods=[name], adam=[0.003], scale=[1], regularizer=[0.001, 1000], out=out)
-        method_rates.main(data="tiny", methods=["frn"], adam=[0.003], scale=[1, 20], out=out)
+            rates_of(method=[name], scale=["1"], regularizer=["0.001", "1000"], out=out)
+        rates_of(method=["frn"], scale=["1", "20"], out=out)
         for asked in (["logistic"], ["finetune"]):
-            method_rates.main(data="tiny", methods=asked, start="merged-rfs", longer=0, adam=[0.003], out=out)
-            method_rates.main(data="tiny", methods=asked, start="oracle-s2m2", longer=0, adam=[0.003], out=out)
+            rates_of(method=asked, start=["merged-rfs"], longer=[0.0], out=out)
+            rates_of(method=asked, start=["oracle-s2m2"], longer=[0.0], out=out)
     table = pd.read_csv(out)
     how = ["data", "method", "start", "longer", "optimizer", "rate", "scale", "regularizer"]
     assert table.columns[: len(how)].tolist() == how
@@ -362,12 +365,12 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(
     assert table.loc[~converged, "rate"].tolist() == [1e30], "it does not converge, and says so"
     assert "finite" in capsys.readouterr().out
     written = out.stat().st_mtime_ns
-    method_rates.main(data="tiny", methods=["protonet"], out=out)
+    rates_of(method=["protonet"], rate=some, out=out)
     assert out.stat().st_mtime_ns == written, "nothing is measured again"
     numbers = Path("numbers.csv")
     table[table["method"] == "metaoptnet_ridge"].to_csv(numbers, index=False)
     written = numbers.stat().st_mtime_ns
-    method_rates.main(data="tiny", methods=["metaoptnet_ridge"], adam=[0.003], scale=[0.5, 20], out=numbers)
+    rates_of(method=["metaoptnet_ridge"], scale=["0.5", "20"], out=numbers)
     assert numbers.stat().st_mtime_ns == written, "nor where all scales look like numbers"
 
 
@@ -375,10 +378,9 @@ def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone(
     ran: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ran)
-    monkeypatch.setattr(embed_rates, "RATES", [("adam", 0.003), ("sgd", 1e30)])
     out = Path("embed_rates.csv")
     with without_test_tasks():
-        embed_rates.main(data=["tiny"], ridge=[0.001, 50], out=out)
+        program("training.embed_rates")(data=["tiny"], rate=["adam:0.003", "sgd:1e30"], ridge=[0.001, 50.0], out=out)
     table = pd.read_csv(out)
     assert table.columns.tolist() == ["data", "optimizer", "rate", "ridge", "1_shot", "5_shot"]
     assert table[["rate", "ridge"]].to_numpy().tolist() == [[0.003, 0.001], [0.003, 50], [1e30, 0.001], [1e30, 50]]
@@ -391,11 +393,11 @@ def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone(
 
 def test_longer_trainings_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ran)
-    monkeypatch.setattr(label_trials, "START_SEED", 3)
+    monkeypatch.setattr(trials, "START_SEED", 3)
     out = Path("label_lengths.csv")
-    asked = {"data": ["tiny"], "labels": ["merged"], "longer": [0.5, 2], "out": out}
+    lengths = partial(program("training.label_lengths"), data=["tiny"], longer=[0.5, 2.0], out=out)
     with without_test_tasks():
-        label_lengths.main(**asked, methods=["rfs", "mixup"])
+        lengths(method=["rfs", "mixup"])
     table = pd.read_csv(out)
     assert table.columns.tolist() == ["data", "labels", "method", "longer", "1_shot", "5_shot", "training"]
     assert table[["method", "longer"]].to_numpy().tolist() == [["mixup", 0.5], ["mixup", 2], ["rfs", 0.5], ["rfs", 2]]
@@ -403,7 +405,7 @@ def test_longer_trainings_are_measured_on_validation_tasks_alone(ran: Path, monk
     short, long = table.loc[table["method"] == "rfs", "training"]
     assert short < long <= 100, "it is the length that differs"
     written = out.stat().st_mtime_ns
-    label_lengths.main(**asked, methods=["rfs"])
+    lengths(method=["rfs"])
     assert out.stat().st_mtime_ns == written, "nothing is measured again"
 
 
@@ -411,18 +413,18 @@ def test_students_with_another_seed_are_measured_on_validation_tasks_alone(
     ran: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ran)
-    monkeypatch.setattr(label_trials, "START_SEED", 3)
+    monkeypatch.setattr(trials, "START_SEED", 3)
     starts: list[tuple[str, Tensor]] = []
-    train = label_trials.train_on_labels
+    train = trials.train_on_labels
 
     def noted(learner: LabelLearner, *given: Any, **how: Any) -> Any:
         starts.append((type(learner).__name__, next(learner.parameters()).detach().clone()))
         return train(learner, *given, **how)
 
-    monkeypatch.setattr(label_trials, "train_on_labels", noted)
+    monkeypatch.setattr(trials, "train_on_labels", noted)
     out = Path("distill_seeds.csv")
     with without_test_tasks():
-        distill_seeds.main(data=["tiny"], seeds=2, out=out)
+        program("training.distill_seeds")(data=["tiny"], seeds=2, out=out)
     table = pd.read_csv(out)
     assert table.columns.tolist() == ["data", "labels", "seed", "student", "1_shot", "5_shot"]
     assert table["student"].tolist() == ["other", "same", "teacher"] * 2
@@ -442,9 +444,10 @@ def test_variants_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch:
     out, rates = Path("variants.csv"), Path("rates_of_methods.csv")
     with without_test_tasks():
         variants.main(data=["tiny"], out=out)
+        rates_of = program("training.method_rates")
         for name in ("anil", "metaoptnet_svm"):
             rate = find_method(name).learner.learning_rate
-            method_rates.main(data="tiny", methods=[name], adam=[rate], out=rates)
+            rates_of(data=["tiny"], method=[name], rate=[f"adam:{rate}"], out=rates)
     table = pd.read_csv(out)
     assert table.columns.tolist() == ["data", "variant", "1_shot", "5_shot"]
     assert table["variant"].tolist() == sorted(variants.VARIANTS)
@@ -453,8 +456,8 @@ def test_variants_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch:
     own = pd.read_csv(rates).set_index("method")[["1_shot", "5_shot"]]
     pd.testing.assert_frame_equal(found.loc[own.index], own, check_names=False, check_dtype=False)
     assert len(found.drop_duplicates()) == len(found)
-    with pytest.raises(typer.BadParameter, match=r"--variant: expected one of metaoptnet_svm, .*, got 'anill'"):
-        variants.main(data=["tiny"], variants=["anill"], out=out)
+    with pytest.raises(typer.BadParameter, match=r"--variant: expected metaoptnet_svm or .*, got 'anill'"):
+        variants.main(data=["tiny"], variant=["anill"], out=out)
 
 
 def test_the_tables_are_those_of_the_results() -> None:

@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from studies.speed.contender import compete
-from studies.speed.measure import Timing
+from studies.speed.measure import Timing, compete
 
 
 def sleeper(seconds: float, log: str) -> Callable[[], None]:

@@ -8,7 +8,7 @@ import pytest
 
 from mela.errors import MelaError
 from studies.labels.mixed_levels import concepts, draw_mixed_tasks, level_targets
-from studies.labels.q_grid import by_q
+from studies.labels.q_sweep import by_q
 from studies.speed import labeler, scale
 from studies.speed.measure import Timing, Usage, alternate, record
 from studies.speed.pipeline import EXPERIMENTS, WITHOUT_TORCH, Round, stage_seconds, training_seconds

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 import typer
 
+from benchmark.places import preset
 from mela.params import EmbedParams, MethodsParams
 from studies.labels import task_numbers
-from studies.labels.task_numbers import SHOTS, WAYS, Point, Study, table, uneven_tasks
+from studies.labels.task_numbers import SHOTS, WAYS, Point, table, uneven_tasks
 from tests.helpers.project import ROOT, TINY, change
 
 CLASSES = {f"c{number}": np.arange(30) + 30 * number for number in range(10)}
@@ -41,9 +42,9 @@ def test_uneven_tasks() -> None:
 def test_trainings_have_the_same_steps_whatever_the_number_of_tasks(
     data: str, number: int, kind: type[EmbedParams] | type[MethodsParams], tmp_path: Path
 ) -> None:
-    study = Study(folder=tmp_path, results=tmp_path, kind="even", data=data)
-    settings = study.block(kind)
-    stretched = Point(study=study, number=number, seed=0).stretched(settings)
+    point = Point(params=preset(data), folder=tmp_path, results=tmp_path, kind="even", number=number, seed=0)
+    settings = point.block(kind)
+    stretched = point.stretched(settings)
     per_epoch = stretched.tasks_per_epoch or 0
     assert 0 < per_epoch <= number
     steps = settings.epochs * (settings.tasks_per_epoch or 0)
@@ -80,11 +81,11 @@ def test_figures_show_all_that_is_measured(data: str) -> None:
 def test_the_study_from_end_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    preset = tmp_path / "tiny.yaml"
-    shutil.copy(ROOT / "benchmark/data/glyphs.yaml", preset)
+    tiny = tmp_path / "tiny.yaml"
+    shutil.copy(ROOT / "benchmark/data/glyphs.yaml", tiny)
     training = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 8, "tasks.test": 9}
-    change(preset, TINY | training)
-    monkeypatch.setattr(task_numbers, "preset", lambda data: preset)
+    change(tiny, TINY | training)
+    monkeypatch.setattr(task_numbers, "preset", lambda data: tiny)
     monkeypatch.setattr(task_numbers, "NUMBERS", [8, 20])
     monkeypatch.setattr(task_numbers, "DATA", {"glyphs": {"images_per_class": 30}})
     out, figure = tmp_path / "rows.csv", tmp_path / "task-numbers-glyphs.png"
@@ -110,11 +111,9 @@ def test_the_study_from_end_to_end(
     assert not capsys.readouterr().out
     assert [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*.parquet"))] == known
     pd.testing.assert_frame_equal(table(places["results"]).reset_index(drop=True), rows, check_dtype=False, rtol=1e-4)
-    even, uneven = (
-        Study(folder=places["folder"] / "glyphs", results=tmp_path, kind=kind, data="glyphs")
-        for kind in task_numbers.KINDS
-    )
-    pd.testing.assert_frame_equal(even.tasks("test", 9), uneven.tasks("test", 9))
+    where: dict[str, Any] = {"params": tiny, "folder": places["folder"] / "glyphs", "results": tmp_path}
+    even, uneven = (Point(**where, kind=kind, number=20, seed=0).drawn("test", 9) for kind in task_numbers.KINDS)
+    pd.testing.assert_frame_equal(even, uneven)
     with pytest.raises(typer.BadParameter, match=r"expected even or uneven, got 'unevn'"):
         task_numbers.main(kinds=["unevn"], **places)
     with pytest.raises(typer.BadParameter, match=r"--data: expected glyphs, got 'imagenet'"):
