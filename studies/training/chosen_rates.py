@@ -1,8 +1,8 @@
 """Each method's best learning rate on each data set, by validation tasks and within the same grid for all methods.
 
-``python -m studies.training.chosen_rates`` reads studies/results/method_rates.csv, says which rate is best and which
-rows are missing, and with ``--write`` puts the rates into benchmark/data/*.yaml. It trains nothing:
-`studies.training.method_rates` fills the table.
+``python -m studies.training.chosen_rates`` reads studies/results/method_rates.csv and says which rate is best and which
+rows are missing. With ``--run`` it measures these, one training after the other, and goes on where it stopped. With
+``--write`` it puts the rates into benchmark/data/*.yaml.
 """
 
 import math
@@ -22,6 +22,7 @@ from mela.errors import MelaError
 from mela.io.store import write_text
 from mela.methods import find_method
 from mela.params import RatesParams
+from studies.grid import program
 from studies.training.method_rates import NOTHING, own_head
 
 TABLE = Path("studies/results/method_rates.csv")
@@ -61,47 +62,37 @@ def choose(accuracies: Mapping[float, tuple[float, float]]) -> Choice:
     accuracies : mapping of float to tuple
         1-shot and 5-shot accuracy by rate.
     """
-    tried = [rate for rate in GRID if rate in accuracies]
     if missing := [rate for rate in GRID if rate not in accuracies]:
-        return Choice(rate=None, accuracies={rate: accuracies[rate] for rate in tried}, missing=missing)
+        return Choice(
+            rate=None, accuracies={rate: accuracies[rate] for rate in GRID if rate in accuracies}, missing=missing
+        )
 
-    def quality(rate: float) -> float:
-        mean = float(np.mean(accuracies[rate]))
+    def quality(place: int) -> float:
+        mean = float(np.mean(accuracies[LADDER[place]]))
         return -math.inf if math.isnan(mean) else mean
 
+    low, high = LADDER.index(GRID[0]), LADDER.index(GRID[-1])
     while True:
-        best = max(tried, key=quality)
-        place = LADDER.index(best)
-        if best == tried[0] and place > 0:
-            following = LADDER[place - 1]
-            larger = [following, *tried]
-        elif best == tried[-1] and place + 1 < len(LADDER):
-            following = LADDER[place + 1]
-            larger = [*tried, following]
-        else:
-            return Choice(rate=best, accuracies={rate: accuracies[rate] for rate in tried}, missing=[])
-        if following not in accuracies:
-            return Choice(rate=best, accuracies={rate: accuracies[rate] for rate in tried}, missing=[following])
-        tried = larger
+        best = max(range(low, high + 1), key=quality)
+        beyond = max(low - 1, 0) if best == low else min(high + 1, len(LADDER) - 1) if best == high else best
+        missing = [LADDER[beyond]] if LADDER[beyond] not in accuracies else []
+        if missing or low <= beyond <= high:
+            tried = {rate: accuracies[rate] for rate in LADDER[low : high + 1]}
+            return Choice(rate=LADDER[best], accuracies=tried, missing=missing)
+        low, high = min(low, beyond), max(high, beyond)
 
 
 def measured(table: pd.DataFrame, data: str, method: str) -> dict[float, tuple[float, float]]:
     """Return the accuracies of a method that was trained from nothing by Adam with its own head, by rate."""
-    head = own_head(method)
-    rows = table[
-        (table["data"] == data)
-        & (table["method"] == method)
-        & (table["start"] == NOTHING)
-        & (table["longer"] == 1)
-        & (table["optimizer"] == "adam")
-        & (table["scale"] == head.scale)
-        & (table["regularizer"] == head.regularizer)
-    ]
+    own = {"data": data, "method": method, "start": NOTHING, "longer": 1, "optimizer": "adam"} | own_head(
+        method
+    )._asdict()
+    rows = table[(table[[*own]] == pd.Series(own)).all(axis=1)]
     return {float(f"{row.rate:.3g}"): (row[-2], row[-1]) for row in rows[["rate", "1_shot", "5_shot"]].itertuples()}
 
 
 def read_table(path: Path = TABLE) -> pd.DataFrame:
-    """Return the rows of `studies.training.method_rates`.
+    """Return the rows of ``python -m studies training.method_rates``.
 
     Raises
     ------
@@ -110,7 +101,7 @@ def read_table(path: Path = TABLE) -> pd.DataFrame:
     """
     if not path.is_file():
         raise MelaError(
-            f"{path}: no such file; run python -m studies.training.method_rates, or name the table by --table"
+            f"{path}: no such file; run python -m studies training.method_rates, or name the table by --table"
         )
     return pd.read_csv(path, dtype={"scale": str, "regularizer": str})
 
@@ -142,24 +133,27 @@ def with_rates(text: str, entries: Mapping[str, float | None]) -> str:
 
 def main(
     data: Annotated[list[str] | None, typer.Option("--data", help="data sets; by default the benchmark's")] = None,
-    table: Annotated[Path, typer.Option(help="of studies.training.method_rates")] = TABLE,
+    table: Annotated[Path, typer.Option(help="of training.method_rates")] = TABLE,
+    run: Annotated[bool, typer.Option("--run", help="measure the rows that the table lacks, which trains")] = False,
     write: Annotated[bool, typer.Option("--write", help="put the rates into benchmark/data")] = False,
 ) -> None:
     """Say for each data set which rates are best, which rows the table lacks, and where the parameters differ."""
-    matrix, rows = Matrix.read(), read_table(table)
-    differing = []
+    matrix, differing = Matrix.read(), []
     for name in data or matrix.data:
         path = places.preset(name)
         now, entries = RatesParams.read(path).by_name, {}
         for method in matrix.task_methods:
-            choice = choose(measured(rows, name, method))
+            choice = choose(measured(read_table(table), name, method))
+            while run and choice.missing:
+                rates = [f"adam:{rate:g}" for rate in choice.missing]
+                program("training.method_rates")(data=[name], method=[method], rate=rates, out=table)
+                choice = choose(measured(read_table(table), name, method))
             entries[method] = entry(method, choice)
             typer.echo(f"{name} {method}: {_told(method, choice)}")
             if choice.missing:
-                rates = " ".join(f"--adam {np.format_float_positional(rate)}" for rate in choice.missing)
-                typer.echo(
-                    f"  missing: python -m studies.training.method_rates --data {name} --methods {method} {rates}"
-                )
+                rates = [f"--rate adam:{np.format_float_positional(rate)}" for rate in choice.missing]
+                command = f"python -m studies training.method_rates --data {name} --method {method}"
+                typer.echo(f"  missing: {command} {' '.join(rates)}")
         if any(now.get(method) != rate for method, rate in entries.items()):
             differing.append(str(path))
             if write:

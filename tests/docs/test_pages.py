@@ -22,6 +22,7 @@ from ruamel.yaml import YAML
 
 from mela.cli.main import app
 from mela.params import BLOCKS
+from studies.grid import program
 from tests.helpers.docs import (
     BENCHMARK,
     CHECKED,
@@ -137,9 +138,12 @@ def _dvc(command: str, arguments: list[str]) -> None:
 
 
 def _bench(command: str, arguments: list[str]) -> None:
-    main = import_module(shlex.split(command)[2]).main
-    single = typer.Typer()
-    single.command()(main)
+    module, single = shlex.split(command)[2], typer.Typer()
+    if module == "studies":
+        name, *arguments = arguments
+        single.command()(program(name))
+    else:
+        single.command()(import_module(module).main)
     typer.main.get_command(single).make_context("bench", arguments)
 
 
@@ -214,7 +218,10 @@ def test_what_is_not_run_would_be_understood(command: str) -> None:
         "dvc exp run -S pretrain.labels=others",
         "dvc exp run --queue -S labeler.q=4.5,x",
         "python -m studies.nothing",
-        "python -m studies.labels.weights --nothing 1",
+        "python -m studies.labels.tables --nothing",
+        "python -m studies labels.nothing",
+        "python -m studies labels.weights --nothing 1",
+        "python -m studies labels.grid --seeds few",
         "mela downloads cifar100",
         "mela download",
         "torchrun --nodes 2 -m stages.pretrain",

@@ -12,8 +12,9 @@ from benchmark.systems import title
 from mela.errors import MelaError
 from mela.methods import find_method
 from mela.params import RatesParams
-from studies.training import chosen_rates
+from studies.training import chosen_rates, method_rates
 from studies.training.chosen_rates import GRID, choose, entry, measured, read_table, with_rates
+from studies.training.method_rates import own_head
 from tests.helpers.matrix import write_matrix
 from tests.helpers.project import ROOT
 
@@ -112,7 +113,7 @@ def test_only_rows_of_the_method_as_it_is_count(tmp_path: Path) -> None:
 
 def test_the_table_may_not_be_there(tmp_path: Path) -> None:
     with pytest.raises(
-        MelaError, match=r"rates.csv: no such file; run python -m studies.training.method_rates, or name the tab"
+        MelaError, match=r"rates.csv: no such file; run python -m studies training.method_rates, or name the tab"
     ):
         read_table(tmp_path / "rates.csv")
 
@@ -133,9 +134,9 @@ def test_choices_are_told_and_written(
     said = capsys.readouterr().out
     assert "tiny frn: 0.0001 in place of 0.003 (49.9 / 60.0 at 0.0001, " in said
     assert "tiny feat: not chosen yet, so 0.001, its own (50.0 / 60.0 at 0.0003, " in said
-    assert "missing: python -m studies.training.method_rates --data tiny --methods frn --adam 0.00003\n" in said
-    assert "missing: python -m studies.training.method_rates --data tiny --methods feat --adam 0.003\n" in said
-    assert "--methods protonet --adam 0.0003 --adam 0.001 --adam 0.003\n" in said
+    assert "missing: python -m studies training.method_rates --data tiny --method frn --rate adam:0.00003\n" in said
+    assert "missing: python -m studies training.method_rates --data tiny --method feat --rate adam:0.003\n" in said
+    assert "--method protonet --rate adam:0.0003 --rate adam:0.001 --rate adam:0.003\n" in said
     assert said.endswith("benchmark/data/tiny.yaml have other rates; --write puts these in\n")
     assert path.read_text(encoding="utf-8") == before
     chosen_rates.main(table=Path("table.csv"), write=True)
@@ -145,6 +146,28 @@ def test_choices_are_told_and_written(
     assert named(RatesParams.read(path)) == {"frn": 0.0001}
     chosen_rates.main(table=Path("table.csv"))
     assert "benchmark/data" not in capsys.readouterr().out, "nothing differs any more"
+
+
+def test_missing_rows_are_measured_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until the best rate has a neighbour on both sides; what is there is not measured again."""
+    monkeypatch.chdir(tmp_path)
+    write_matrix(Path("benchmark"), task_methods=["protonet"])
+    tried: list[float] = []
+
+    def measure(*, rate: float, **cell: object) -> dict[str, float]:
+        tried.append(rate)
+        return {"1_shot": 50 - 1000 * abs(rate - 0.0001), "5_shot": 60.0}
+
+    monkeypatch.setattr(method_rates, "measure", measure)
+    own = {"method": "protonet", "scale": own_head("protonet").scale, "regularizer": "nothing"}
+    pd.DataFrame([row(0.001, **own | {"1_shot": 49.1})], columns=COLUMNS).to_csv("table.csv", index=False)
+    chosen_rates.main(table=Path("table.csv"), run=True)
+    assert tried == [0.0003, 0.003, 0.0001, 0.00003]
+    assert "tiny protonet: 0.0001 in place of" in capsys.readouterr().out
+    chosen_rates.main(table=Path("table.csv"), run=True)
+    assert len(tried) == 4
 
 
 def test_small_rates_are_written_as_numbers_that_yaml_reads() -> None:
