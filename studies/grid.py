@@ -8,7 +8,7 @@ Such a study is a YAML file, and ``python -m studies labels.grid`` runs studies/
     keys:                       # a row's first columns; `--data glyphs --data fc100` takes other values than these
       seed: 3                   # 0, 1 and 2; the option is --seeds 3
       data: [glyphs, fc100]
-      method: module:NAME       # what Python has under this name; of a mapping no others are known
+      method: module:NAME       # what Python has under this name; others are known only if it is a list
       labeler:                  # values with settings, which go to `measure` as `settings`; no others are known
         merged: {merge: true}
       optimizer, rate: [sgd:0.05, adam:0.003]    # columns that change together; the option is --rate adam:0.003
@@ -156,8 +156,8 @@ def _cells(keys: dict[str, Any], chosen: Row) -> Iterator[Row]:
         option, names = _name(key, known), key.split(", ")
         values: Any = range(chosen[option]) if isinstance(known, int) else chosen[option]
         for value in values:
-            if isinstance(known, dict) and value not in known:
-                raise typer.BadParameter(f"--{option}: expected {' or '.join(known)}, got {value!r}")
+            if isinstance(known, (dict, tuple)) and value not in known:
+                raise typer.BadParameter(f"--{option}: expected {' or '.join(map(str, known))}, got {value!r}")
         split = [value.split(":") if len(names) > 1 else [value] for value in values]
         lists.append([dict(zip(names, map(_number, parts), strict=True)) for parts in split])
     for parts in product(*lists):

@@ -44,6 +44,12 @@ B = TypeVar("B", bound=Block)
 Scheduled = TypeVar("Scheduled", EmbedParams, MethodsParams, TuningParams, PretrainParams)
 
 
+def plain(name: str, *, size: int, channels: int, **changes: Any) -> dict[str, Any]:
+    """Return the configuration of an embedding for images that nobody has seen."""
+    own = {"width": 64, "drop_rate": 0.1, "drop_block": 2, "mean": [0.5] * channels, "std": [0.3] * channels}
+    return {"name": name, "size": size, "channels": channels, **own, **changes}
+
+
 def rescaled(milestones: Sequence[int], total: int, epochs: int) -> list[int]:
     """Return the milestones of a schedule of `total` epochs for one of `epochs`."""
     return sorted({max(1, round(at * epochs / total)) for at in milestones})

@@ -28,7 +28,7 @@ from studies.labels.worth import compared
 
 DATA = "cifar_fs"
 # what is pre-trained on, the reference first
-LABELS = ["inferred", "inferred, soft", "true fine classes", "initial embedding", "true concepts, soft"]
+LABELS = ("inferred", "inferred, soft", "true fine classes", "initial embedding", "true concepts, soft")
 TEST_SEED = 77
 
 

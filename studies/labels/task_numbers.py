@@ -2,15 +2,14 @@
 
 Even tasks have 5 ways and 5 shots, uneven ones 3 to 8 ways and 1 to 10 shots of each class; the test tasks are the
 same 5-way tasks for all. Training has the same number of steps whatever the number of tasks.
-``python -m studies.labels.task_numbers`` goes on where it stopped, and writes studies/results/task_numbers.csv and for
-each data set docs/images/task-numbers-<data>.png.
+``python -m studies labels.task_numbers`` goes on where it stopped, and writes studies/results/task_numbers.csv and for
+each data set docs/images/task-numbers-<data>.png. The accuracies of all test tasks are in studies/results/task_numbers.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +48,7 @@ from mela.runtime.seeding import seeded
 from mela.training.targets import Targets
 from studies.lab import Lab, cached, inferred, lengthened
 
-NUMBERS = [50, 100, 200, 500, 1000, 2000, 5000]
+NUMBERS = (50, 100, 200, 500, 1000, 2000, 5000)
 DATA: dict[str, dict[str, Any]] = {"glyphs": {"images_per_class": 100}, "cifar_fs": {}}
 WAYS, SHOTS = (3, 8), (1, 10)
 STYLES = {
@@ -61,6 +60,8 @@ STYLES = {
 }
 SYSTEMS = [*STYLES]
 METHODS = ["metaoptnet_ridge", "protonet"]
+OF_LABELS = ("classes", "true_classes", "images", "all_images", "label_accuracy")
+FIGURES = Path("docs/images")
 SETTINGS = {"1_shot": "1-shot", "5_shot": "5-shot"}
 OfTasks = TypeVar("OfTasks", EmbedParams, MethodsParams)
 KINDS = {"even": "even tasks: 5 ways, 5 shots", "uneven": "uneven tasks: 3 to 8 ways, 1 to 10 shots"}
@@ -174,21 +175,30 @@ class Point(Lab):
         return longer.model_copy(update={"tasks_per_epoch": per_epoch})
 
 
-def table(results: Path) -> pd.DataFrame:
-    """Means, intervals and paired differences from MeLa, of all that is measured."""
-    parts = []
-    for data, kind, number in product(DATA, KINDS, NUMBERS):
-        name = f"{kind}-{number}"
-        rows = summarize_systems(read_results(results / data, name), SYSTEMS, [*SETTINGS], "merged-rfs")
-        if rows.empty:
-            continue
-        labels = [store.read_json(path) for path in sorted((results / data / name).glob("*/labels.json"))]
-        for column in ("classes", "true_classes", "images", "all_images", "label_accuracy"):
-            rows[column] = np.mean([found[column] for found in labels]) if labels else np.nan
-        parts.append(rows.assign(data=data, kind=kind, training_tasks=number))
-    every = pd.concat(parts, ignore_index=True)
-    first = ["data", "kind", "training_tasks"]
-    return every[[*first, *(name for name in every if name not in first)]]
+def summary(results: Path, kind: str, number: int) -> list[dict[str, Any]]:
+    """Return means, intervals and paired differences from MeLa of all that is measured at a point."""
+    name = f"{kind}-{number}"
+    rows = summarize_systems(read_results(results, name), SYSTEMS, [*SETTINGS], "merged-rfs")
+    labels = [store.read_json(path) for path in sorted((results / name).glob("*/labels.json"))]
+    told = {column: np.mean([found[column] for found in labels]) if labels else None for column in OF_LABELS}
+    return [{str(name): value for name, value in row.items()} | told for row in rows.to_dict("records")]
+
+
+def measure(
+    *, data: str, kind: str, training_tasks: int, seeds: int, folder: Path, results: Path
+) -> list[dict[str, Any]]:
+    """Train what is missing, seed after seed, and return a row for each system and setting."""
+    for seed in range(seeds):
+        own: dict[str, Any] = {"folder": folder / data, "results": results / data, "kind": kind}
+        point = Point(params=preset(data), **own, seed=seed, number=training_tasks)
+        for system in SYSTEMS:
+            path = point.own / f"{system}.parquet"
+            if not path.exists():
+                accuracies = point.measure(system)
+                store.write_table(path, accuracies, schemas.RESULTS, stage="task_numbers", params={})
+                means = accuracies.groupby("setting")["accuracy"].mean().round(2).to_dict()
+                typer.echo(f"{data}, {kind}, {training_tasks} tasks, seed {seed}: {system} {means}")
+    return summary(results / data, kind, training_tasks)
 
 
 def plot(rows: pd.DataFrame) -> Figure:
@@ -219,45 +229,8 @@ def plot(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def main(
-    data: Annotated[list[str], typer.Option("--data", help=" | ".join(DATA))] = [*DATA],  # noqa: B006
-    kinds: Annotated[list[str], typer.Option("--kind", help=" | ".join(KINDS))] = [*KINDS],  # noqa: B006
-    numbers: Annotated[
-        list[int] | None, typer.Option("--number", help=f"of tasks: {' | '.join(map(str, NUMBERS))}; all")
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="seeds, from 0")] = 3,
-    folder: Annotated[Path, typer.Option(help="of images, tasks and embeddings")] = Path("build/task_numbers"),
-    results: Annotated[Path, typer.Option(help="of accuracies")] = Path("studies/results/task_numbers"),
-    out: Annotated[Path, typer.Option(help="the table")] = Path("studies/results/task_numbers.csv"),
-    figures: Annotated[Path, typer.Option(help="folder of the figures")] = Path("docs/images"),
-) -> None:
-    """Train what is missing, seed after seed; then write the table and a figure for each data set."""
-    numbers = numbers or NUMBERS
-    for option, chosen, known in (
-        ("--data", data, [*DATA]),
-        ("--kind", kinds, [*KINDS]),
-        ("--number", numbers, NUMBERS),
-    ):
-        for one in chosen:
-            if one not in known:
-                raise typer.BadParameter(f"{option}: expected {' or '.join(map(str, known))}, got {one!r}")
-    for seed, name, kind, number in product(range(seeds), data, kinds, numbers):
-        point = Point(
-            params=preset(name), folder=folder / name, results=results / name, seed=seed, kind=kind, number=number
-        )
-        for system in SYSTEMS:
-            path = point.own / f"{system}.parquet"
-            if not path.exists():
-                accuracies = point.measure(system)
-                store.write_table(path, accuracies, schemas.RESULTS, stage="task_numbers", params={})
-                means = accuracies.groupby("setting")["accuracy"].mean().round(2).to_dict()
-                typer.echo(f"{name}, {kind}, {number} tasks, seed {seed}: {system} {means}")
-    rows = table(results)
-    store.write_csv(out, rows)
-    for name in rows["data"].unique():
-        with replacing(figures / f"task-numbers-{name}.png") as temporary:
-            plot(rows[rows["data"] == name]).savefig(temporary, format="png", dpi=120)
-
-
-if __name__ == "__main__":
-    typer.run(main)
+def draw(rows: pd.DataFrame) -> None:
+    """Draw a figure for each data set."""
+    for name, own in rows.groupby("data"):
+        with replacing(FIGURES / f"task-numbers-{name}.png") as temporary:
+            plot(own).savefig(temporary, format="png", dpi=120)

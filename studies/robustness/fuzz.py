@@ -13,6 +13,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -35,6 +36,7 @@ from mela.sources.split_tables import parse_split_table
 from mela.sources.task_rows import check_tasks, read_table
 from mela.training.checkpoint import Checkpoint
 from mela.training.targets import read_targets
+from studies.lab import plain
 
 ROOT = Path(__file__).parents[2]
 RESULT = Path("studies/results/fuzz.json")
@@ -54,20 +56,9 @@ def _features(path: Path) -> None:
     feature_tables.write_features(path, [(np.arange(300), values)], 7, stage="fuzz", params={})
 
 
-CONFIGURATION: dict[str, Any] = {
-    "name": "conv4",
-    "channels": 1,
-    "size": SIZE,
-    "width": 2,
-    "drop_rate": 0.0,
-    "drop_block": 1,
-    "mean": [0.5],
-    "std": [0.5],
-}
-
-
 def _model(path: Path) -> None:
-    save_model(path, build_backbone(**CONFIGURATION, seed=0), CONFIGURATION)
+    configuration = plain("conv4", size=SIZE, channels=1, width=2)
+    save_model(path, build_backbone(**configuration, seed=0), configuration)
 
 
 def _checkpoint(path: Path) -> Checkpoint:
@@ -80,19 +71,15 @@ def _read_checkpoint(path: Path) -> None:
     assert found is None or (found[0]["x"].tolist() == [0, 1, 2, 3, 4] and found[1] == {"steps": 1}), "another state"
 
 
-def _picture(**options: Any) -> Callable[[Path], None]:
+def _picture(path: Path) -> None:
     values = np.random.default_rng(0).integers(0, 255, (24, 20, 3), dtype=np.uint8)
-    return lambda path: Image.fromarray(values).save(path, **options)
+    Image.fromarray(values).save(path, **({"compression": "tiff_lzw"} if path.suffix == ".tif" else {}))
 
 
 def _task_table(suffix: str) -> Callable[[Path], None]:
-    rows = [
-        (task, label, f"{n}.png", role)
-        for n, (task, label, role) in enumerate(
-            (task, label, role) for task in "ab" for label in "xyz" for role in ("support", "query")
-        )
-    ]
-    table = pd.DataFrame(rows, columns=["task_id", "local_label", "path", "role"])
+    rows = [*product("ab", "xyz", ("support", "query"))]
+    table = pd.DataFrame(rows, columns=["task_id", "local_label", "role"])
+    table.insert(2, "path", [f"{number}.png" for number in range(len(rows))])
     return lambda path: table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
 
 
@@ -135,15 +122,8 @@ TARGETS: dict[str, Target] = {
     "tasks.csv": (_task_table("csv"), _read_tasks),
     "tasks.parquet": (_task_table("parquet"), _read_tasks),
     **{
-        f"image.{suffix}": (_picture(**options), lambda path: open_image(path, path.name).load())
-        for suffix, options in {
-            "png": {},
-            "jpg": {},
-            "gif": {},
-            "bmp": {},
-            "webp": {},
-            "tif": {"compression": "tiff_lzw"},
-        }.items()
+        f"image.{suffix}": (_picture, lambda path: open_image(path, path.name).load())
+        for suffix in ("png", "jpg", "gif", "bmp", "webp", "tif")
     },
 }
 
@@ -209,19 +189,19 @@ def label_odd_tasks(seed: int) -> None:
             y += [label] * size
             groups += [task] * size
     features = np.concatenate(X)
-    kind = draw.integers(8)
-    if kind == 0:
-        features[:] = 1.0
-    elif kind == 1:
-        features *= 10.0 ** draw.integers(-150, 150)
-    elif kind == 2:
-        features[:, draw.integers(m)] = 0
-    elif kind == 3:
-        features = np.repeat(features[:, :1], m, axis=1)
-    elif kind == 4:
-        features[draw.integers(len(features))] = draw.choice([np.nan, np.inf, 1e30])
-    elif kind == 5:
-        features = features.astype(np.float32)
+    match int(draw.integers(8)):
+        case 0:
+            features[:] = 1.0
+        case 1:
+            features *= 10.0 ** draw.integers(-150, 150)
+        case 2:
+            features[:, draw.integers(m)] = 0
+        case 3:
+            features = np.repeat(features[:, :1], m, axis=1)
+        case 4:
+            features[draw.integers(len(features))] = draw.choice([np.nan, np.inf, 1e30])
+        case 5:
+            features = features.astype(np.float32)
     labeler = LearnLabeler(
         merge=bool(draw.random() < 0.6),
         n_clusters=int(draw.integers(2, 30)),

@@ -154,10 +154,8 @@ def main(
 ) -> None:
     """Kill, compare, and tell."""
     draw = random.Random(seed)
-    done: Counter[str] = Counter()
-    stages: Counter[str] = Counter()
+    done, stages, mended = Counter[str](), Counter[str](), Counter[str]()
     differ: list[str] = []
-    mended: Counter[str] = Counter()
     slowest, begun, text = 0.0, 1, ""
     with TemporaryDirectory() as name:
         whole, killed = (Path(name).resolve() / part for part in ("whole", "killed"))
@@ -166,10 +164,10 @@ def main(
         if begin(whole, Path(name) / "whole.log").wait():
             raise MelaError(f"dvc repro: expected it to succeed, got {(Path(name) / 'whole.log').read_text()[-500:]}")
         log = Path(name) / "killed.log"
-        while sum(done.values()) < kills:
+        while True:
             dvc, how = begin(killed, log), draw.choice(WAYS)
             try:
-                status = dvc.wait(draw.uniform(0, longest))
+                status = dvc.wait(draw.uniform(0, longest) if done.total() < kills else None)
             except subprocess.TimeoutExpired:
                 stage = next((found for process in running(killed) if (found := _stage(process))), "between stages")
                 if not kill(dvc, how):
@@ -180,7 +178,7 @@ def main(
                 done[how] += 1
                 stages[stage] += 1
                 text += taken(log)
-                print(f"{sum(done.values())}: {how} in {stage}", flush=True)
+                print(f"{done.total()}: {how} in {stage}", flush=True)
                 continue
             said = taken(log)
             text += said
@@ -188,23 +186,21 @@ def main(
                 mended[mend(killed, said)] += 1
                 continue
             differ += different(whole, killed)
+            if done.total() >= kills:
+                break
             forget(killed)
             begun += 1
-        while begin(killed, log).wait():
-            mended[mend(killed, taken(log))] += 1
-        differ += different(whole, killed)
-        text += taken(log)
         left = [path for path in killed.rglob("*.tmp") if ".dvc" not in path.parts and ".checkpoints" not in path.parts]
-    tracebacks = re.findall("Traceback", text)
+    tracebacks = len(re.findall("Traceback", text))
     result: dict[str, Any] = {
-        "kills": sum(done.values()),
+        "kills": done.total(),
         "of": dict(sorted(done.items())),
         "in": dict(sorted(stages.items())),
         "runs": begun,
         "outputs_that_differ": len(differ),
         "trainings_that_went_on": len(re.findall("goes on after", text)),
         "files_of_dvc_deleted": dict(sorted(mended.items())),
-        "tracebacks_of_stages": len(tracebacks),
+        "tracebacks_of_stages": tracebacks,
         "temporary_files_left": len(left),
         "slowest_end_s": round(slowest, 2),
         "seed": seed,

@@ -22,6 +22,7 @@ from mela.training.kept_features import keep_features
 from mela.training.loop import Schedule, Training
 from mela.training.proposition1 import both_losses
 from mela.training.targets import Targets
+from studies.lab import plain
 from studies.speed.measure import alternate, record, write_rows
 
 LABELS, BATCH = 20, 64
@@ -30,8 +31,8 @@ AUGMENTATION = Augmentation(crop_padding=4, flip=True, jitter=0.4)
 
 def backbone(network: str, size: int) -> Backbone:
     """Return a frozen network of timm with a head, whose weights are random."""
-    how: dict[str, Any] = {"width": 1, "drop_rate": 0, "drop_block": 1, "mean": [0.5] * 3, "std": [0.3] * 3}
-    return build_backbone(name=f"{PREFIX}{network}", channels=3, size=size, **how, seed=0, head=True)
+    how = plain(f"{PREFIX}{network}", size=size, channels=3, width=1, drop_rate=0)
+    return build_backbone(**how, seed=0, head=True)
 
 
 def row(network: str, size: int, images: int, epochs: int, n: int) -> dict[str, Any]:

@@ -24,18 +24,11 @@ from studies.speed.measure import Timing, alternate, record, write_rows
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_TORCH = ("images", "names", "manifest", "label", "label_kmeans", "label_oracle", "score_labels", "report")
+TRAINED = ("pretrain", "evaluate", "map")
 EXPERIMENTS: dict[tuple[str, ...], set[str]] = {
     # after merging q removes no class here: the labels stay the same, and nothing is trained
     ("labeler.q=5.5",): {"label", "assign", "score_labels", "report"},
-    ("labeler.merge=false", "labeler.q=5.5"): {
-        "label",
-        "assign",
-        "score_labels",
-        "pretrain",
-        "evaluate",
-        "map",
-        "report",
-    },
+    ("labeler.merge=false", "labeler.q=5.5"): {"label", "assign", "score_labels", *TRAINED, "report"},
 }
 SHORT = ("pretrain.epochs=2", "pretrain.milestones=[1]")
 LIMIT, START_LIMIT = 5.0, 1.0
@@ -147,18 +140,9 @@ def experiment_row(changes: Sequence[str], affected: set[str], n: int) -> dict[s
         run_experiment(work, [*changes, *(SHORT if "pretrain" in affected else ())], affected)
         rounds = [run_experiment(work, changes, affected) for _ in range(n)]
     stages = {name: round(median(one.stages[name] for one in rounds), 3) for name in rounds[0].stages}
-    return record(
-        "pipeline_glyphs",
-        Timing.of([one.outside for one in rounds]),
-        LIMIT,
-        unit="s",
-        n=n,
-        data=" ".join(changes),
-        total=round(median(one.total for one in rounds), 3),
-        training=round(median(one.training for one in rounds), 3),
-        stages=stages,
-        dvc=round(median(one.dvc for one in rounds), 3),
-    )
+    parts = {name: round(median(getattr(one, name) for one in rounds), 3) for name in ("total", "training", "dvc")}
+    outside, data = Timing.of([one.outside for one in rounds]), " ".join(changes)
+    return record("pipeline_glyphs", outside, LIMIT, unit="s", n=n, data=data, stages=stages, **parts)
 
 
 def start_row(n: int) -> dict[str, Any]:

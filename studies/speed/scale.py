@@ -34,6 +34,7 @@ from mela.models.features import feature_batches
 from mela.sources.packing import pack_images, shuffled_ids
 from mela.sources.source import ImageSource
 from stages import label, label_kmeans
+from studies.lab import plain
 from studies.speed.measure import Usage, record, write_rows
 
 SIZE, CHANNELS, DIMENSIONS, CLASSES = 32, 3, 640, 351
@@ -82,17 +83,7 @@ def statistics(folder: Path, n: int) -> None:
 
 def extract(folder: Path, n: int, *, width: int) -> None:
     """The stage extract with conv4: 4 features per channel of its layers, written as they come."""
-    backbone = build_backbone(
-        name="conv4",
-        channels=CHANNELS,
-        size=SIZE,
-        width=width,
-        drop_rate=0.0,
-        drop_block=2,
-        mean=[0.5] * CHANNELS,
-        std=[0.25] * CHANNELS,
-        seed=0,
-    )
+    backbone = build_backbone(**plain("conv4", size=SIZE, channels=CHANNELS, width=width), seed=0)
     found = feature_batches(backbone, store.open_images(folder / "images.npy"), np.arange(n))
     feature_tables.write_features(folder / "extracted.parquet", found, backbone.dimensions, stage="extract", params={})
 
@@ -195,23 +186,18 @@ def rows_of(step: str, found: dict[int, dict[str, float]]) -> list[dict[str, Any
     rows = []
     for before, n in [(sizes[0], sizes[0]), *pairwise(sizes)]:
         taken, previous = found[n], found[before]
-        rows.append(
-            record(
-                f"scale_{step}",
-                taken["seconds"],
-                previous["seconds"] * n / before,
-                unit="s",
-                n=1,
-                data=str(n),
-                cpu_seconds=round(taken["cpu_seconds"], 2),
-                cpu_ratio=round(taken["cpu_seconds"] / (previous["cpu_seconds"] * n / before), 3),
-                peak_mb=round(taken["peak"] / 1e6, 1),
-                own_peak_mb=round(taken["own_peak"] / 1e6, 1),
-                threads=int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
-                load_before=round(taken["load"], 2),
-                shared_machine=taken["load"] > SHARED_LOAD,
-            )
-        )
+        more: dict[str, Any] = {
+            "data": str(n),
+            "cpu_seconds": round(taken["cpu_seconds"], 2),
+            "cpu_ratio": round(taken["cpu_seconds"] / (previous["cpu_seconds"] * n / before), 3),
+            "peak_mb": round(taken["peak"] / 1e6, 1),
+            "own_peak_mb": round(taken["own_peak"] / 1e6, 1),
+            "threads": int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
+            "load_before": round(taken["load"], 2),
+            "shared_machine": taken["load"] > SHARED_LOAD,
+        }
+        in_proportion = previous["seconds"] * n / before
+        rows.append(record(f"scale_{step}", taken["seconds"], in_proportion, unit="s", n=1, **more))
     return rows
 
 

@@ -26,6 +26,7 @@ from mela.runtime.device import Precision, choose_dtype, keep_freed_memory
 from mela.training.embeddings import pretrain
 from mela.training.loop import Schedule, Training
 from mela.training.targets import Targets
+from studies.lab import plain
 from studies.speed.measure import Timing, compete, record, write_rows
 
 BATCH, LABELS = 64, 64
@@ -54,27 +55,13 @@ class Setting:
 
     def backbone(self) -> Backbone:
         """Of 64 channels, on the device."""
-        backbone = build_backbone(
-            name=self.network,
-            channels=self.channels,
-            size=self.size,
-            width=64,
-            drop_rate=0.1,
-            drop_block=2,
-            mean=[0.5] * self.channels,
-            std=[0.3] * self.channels,
-            seed=0,
-        )
-        return backbone.to(self.device)
+        return build_backbone(**plain(self.network, size=self.size, channels=self.channels), seed=0).to(self.device)
 
 
+GREY, COLOUR = Augmentation(crop_padding=2, flip=False, jitter=0), Augmentation(crop_padding=4, flip=True, jitter=0.4)
 SETTINGS = {
-    "train_conv4_28": Setting(
-        size=28, channels=1, augmentation=Augmentation(crop_padding=2, flip=False, jitter=0), steps=60
-    ),
-    "train_conv4_32": Setting(
-        size=32, channels=3, augmentation=Augmentation(crop_padding=4, flip=True, jitter=0.4), steps=40
-    ),
+    "train_conv4_28": Setting(size=28, channels=1, augmentation=GREY, steps=60),
+    "train_conv4_32": Setting(size=32, channels=3, augmentation=COLOUR, steps=40),
 }
 
 
@@ -155,27 +142,20 @@ def reference(setting: Setting, workers: int) -> Callable[[], Any]:
 
 def row_of(name: str, setting: Setting, n: int, *, compiled: bool = False) -> dict[str, Any]:
     """Images per second: ours, and the reference with the number of workers that suits it best."""
-    contenders: dict[str, tuple[Any, ...]] = {
-        "auto": (ours, setting, "auto", compiled),
-        "float32": (ours, setting, "float32"),
-        **{str(workers): (reference, setting, workers) for workers in setting.workers},
-    }
-    taken = compete(contenders, n=n)
+    others = {str(workers): (reference, setting, workers) for workers in setting.workers}
+    own = {"auto": (ours, setting, "auto", compiled), "float32": (ours, setting, "float32")}
+    taken = compete(own | others, n=n)
     rates = {key: _per_second(timing, setting.steps * BATCH) for key, timing in taken.items()}
-    best = max(map(str, setting.workers), key=lambda workers: rates[workers].median)
-    return record(
-        name,
-        rates["auto"],
-        rates[best],
-        unit="images/s",
-        n=n,
-        precision=str(choose_dtype("auto", torch.device(setting.device))).removeprefix("torch."),
-        compiled=compiled,
-        float32=round(rates["float32"].median, 1),
-        reference_by_workers={str(workers): round(rates[str(workers)].median, 1) for workers in setting.workers},
-        batch=BATCH,
-        threads=torch.get_num_threads(),
-    )
+    best = max(others, key=lambda workers: rates[workers].median)
+    medians = {key: round(rate.median, 1) for key, rate in rates.items()}
+    more: dict[str, Any] = {
+        "precision": str(choose_dtype("auto", torch.device(setting.device))).removeprefix("torch."),
+        "compiled": compiled,
+        "float32": medians["float32"],
+        "reference_by_workers": {workers: medians[workers] for workers in others},
+    }
+    size = {"batch": BATCH, "threads": torch.get_num_threads()}
+    return record(name, rates["auto"], rates[best], unit="images/s", n=n, **more, **size)
 
 
 def _per_second(timing: Timing, images: int) -> Timing:

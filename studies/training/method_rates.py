@@ -16,7 +16,7 @@ from mela.runtime.device import choose_device
 from mela.runtime.seeding import seeded
 from mela.training.learner_files import load_learned
 from mela.training.loop import Schedule
-from studies.lab import lengthened
+from studies.lab import lengthened, plain
 from studies.training import trials
 from studies.training.trials import SEED, Trial, means
 from studies.training.variants import VARIANTS
@@ -38,9 +38,7 @@ class Head(NamedTuple):
 @cache
 def own_head(name: str) -> Head:
     """Return what a method has where a trial says nothing else: FRN's scale is gamma, its regularizer exp(alpha)."""
-    backbone = build_backbone(
-        name="conv4", channels=1, size=28, width=1, drop_rate=0, drop_block=1, mean=[0], std=[1], seed=0
-    )
+    backbone = build_backbone(**plain("conv4", size=28, channels=1, width=1), seed=0)
     learner = untrained(name, backbone).requires_grad_(requires_grad=False)
     scale = getattr(learner, SCALES.get(name, "scale"), None)
     regularizer = getattr(learner, REGULARIZERS[name]).exp() if name in REGULARIZERS else learner.regularizer

@@ -1,6 +1,7 @@
 """Accuracy against the number of training tasks: how uneven tasks are drawn, and the study from end to end."""
 
 import shutil
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import typer
 
 from benchmark.places import preset
 from mela.params import EmbedParams, MethodsParams
+from studies.grid import program
 from studies.labels import task_numbers
-from studies.labels.task_numbers import SHOTS, WAYS, Point, table, uneven_tasks
+from studies.labels.task_numbers import DATA, KINDS, NUMBERS, SHOTS, WAYS, Point, summary, uneven_tasks
 from tests.helpers.project import ROOT, TINY, change
 
 CLASSES = {f"c{number}": np.arange(30) + 30 * number for number in range(10)}
@@ -55,7 +57,12 @@ def test_trainings_have_the_same_steps_whatever_the_number_of_tasks(
 def test_the_table_is_that_of_the_results() -> None:
     """What is in the repository."""
     known = pd.read_csv(ROOT / "studies/results/task_numbers.csv")
-    found = table(ROOT / "studies/results/task_numbers").reset_index(drop=True)
+    folder = ROOT / "studies/results/task_numbers"
+    found = pd.DataFrame(
+        {"data": data, "kind": kind, "training_tasks": number} | row
+        for data, kind, number in product(DATA, KINDS, NUMBERS)
+        for row in summary(folder / data, kind, number)
+    )
     pd.testing.assert_frame_equal(known, found, check_dtype=False, rtol=1e-4)
 
 
@@ -86,16 +93,18 @@ def test_the_study_from_end_to_end(
     training = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 8, "tasks.test": 9}
     change(tiny, TINY | training)
     monkeypatch.setattr(task_numbers, "preset", lambda data: tiny)
-    monkeypatch.setattr(task_numbers, "NUMBERS", [8, 20])
+    monkeypatch.setattr(task_numbers, "NUMBERS", (8, 20))
+    monkeypatch.setattr(task_numbers, "FIGURES", tmp_path)
     monkeypatch.setattr(task_numbers, "DATA", {"glyphs": {"images_per_class": 30}})
     out, figure = tmp_path / "rows.csv", tmp_path / "task-numbers-glyphs.png"
     places: dict[str, Any] = {"folder": tmp_path / "study", "results": tmp_path / "results", "out": out}
-    places |= {"figures": tmp_path, "data": ["glyphs"], "seeds": 1}
-    task_numbers.main(kinds=["uneven"], numbers=[20], **places)
+    places |= {"data": ["glyphs"], "seeds": 1}
+    run = program("labels.task_numbers")
+    run(kind=["uneven"], training_tasks=[20], **places)
     first = capsys.readouterr().out
     assert "uneven, 8 tasks" not in first
     assert first.count("glyphs, uneven, 20 tasks, seed 0: ") == 5
-    task_numbers.main(kinds=["uneven"], **places)
+    run(kind=["uneven"], **places)
     told = first + capsys.readouterr().out
     assert told.count("glyphs, uneven, 8 tasks, seed 0: ") == told.count("glyphs, uneven, 20 tasks, seed 0: ") == 5
     rows = pd.read_csv(out)
@@ -107,16 +116,19 @@ def test_the_study_from_end_to_end(
     assert rows.groupby("training_tasks")["all_images"].first().is_monotonic_increasing
     assert figure.read_bytes().startswith(b"\x89PNG")
     known = [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*.parquet"))]
-    task_numbers.main(kinds=["uneven"], **places)
+    run(kind=["uneven"], **places)
     assert not capsys.readouterr().out
     assert [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*.parquet"))] == known
-    pd.testing.assert_frame_equal(table(places["results"]).reset_index(drop=True), rows, check_dtype=False, rtol=1e-4)
+    run(kind=["uneven"], again=True, **places)
+    assert "uneven" not in capsys.readouterr().out.replace("kind=uneven", ""), "only the rows are made again"
+    order = ["training_tasks", "system", "setting"]
+    pd.testing.assert_frame_equal(*(table.sort_values(order, ignore_index=True) for table in (pd.read_csv(out), rows)))
     where: dict[str, Any] = {"params": tiny, "folder": places["folder"] / "glyphs", "results": tmp_path}
     even, uneven = (Point(**where, kind=kind, number=20, seed=0).drawn("test", 9) for kind in task_numbers.KINDS)
     pd.testing.assert_frame_equal(even, uneven)
     with pytest.raises(typer.BadParameter, match=r"expected even or uneven, got 'unevn'"):
-        task_numbers.main(kinds=["unevn"], **places)
+        run(kind=["unevn"], **places)
     with pytest.raises(typer.BadParameter, match=r"--data: expected glyphs, got 'imagenet'"):
-        task_numbers.main(**places | {"data": ["imagenet"]})
-    with pytest.raises(typer.BadParameter, match=r"--number: expected 8 or 20, got 9"):
-        task_numbers.main(numbers=[9], **places)
+        run(**places | {"data": ["imagenet"]})
+    with pytest.raises(typer.BadParameter, match=r"--training_tasks: expected 8 or 20, got 9"):
+        run(training_tasks=[9], **places)
