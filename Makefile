@@ -40,10 +40,10 @@ check: setup     ## format, lint, security, types, and that dvc.lock belongs to 
 	dvc repro --allow-missing --dry | grep 'up to date'
 
 bench: setup     ## measure speed against references in the same run: studies/results/bench.json
-	python -m studies.speed.labeler
-	python -m studies.speed.train_steps
-	python -m studies.speed.heads
-	python -m studies.speed.pipeline
+	python -m studies speed.labeler
+	python -m studies speed.train_steps
+	python -m studies speed.heads
+	python -m studies speed.pipeline
 
 benchmark: setup ## train and measure all systems on the same tasks: hours; benchmark/params.yaml says which
 	@python -m benchmark.matrix

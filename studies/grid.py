@@ -38,6 +38,14 @@ from mela.params import read_yaml
 Row = dict[str, Any]
 FOLDER = Path(__file__).parent
 FILES = {".".join(path.relative_to(FOLDER).with_suffix("").parts): path for path in sorted(FOLDER.glob("*/*.yaml"))}
+# programs that are no grids, each the `main` of its module
+OTHERS = {
+    "labels": ("q_sweep", "tables"),
+    "robustness": ("fuzz", "kills"),
+    "speed": ("frozen", "gpu", "heads", "labeler", "pipeline", "scale", "train_steps"),
+    "training": ("chosen_rates",),
+}
+NAMES = sorted([*FILES, *(f"{folder}.{name}" for folder, names in OTHERS.items() for name in names)])
 
 
 def text(value: Any) -> str:
@@ -109,6 +117,12 @@ def _read(out: Path, cell: Row) -> pd.DataFrame:
     if out.exists():
         return pd.read_csv(out, dtype=str, keep_default_na=False)
     return pd.DataFrame(columns=[*cell], dtype=str)
+
+
+def command(name: str) -> Callable[..., None]:
+    """Return the command of a study, whether it is a grid or not."""
+    found: Callable[..., None] = program(name) if name in FILES else _found(f"studies.{name}:main")
+    return found
 
 
 def program(name: str) -> Callable[..., None]:

@@ -1,6 +1,6 @@
 """What q does to clusters, accuracy and tasks clustered: pruning, guarded or not, beside merging.
 
-``python -m studies.labels.q_sweep --q 3.5 --q 4.5 ...`` after ``dvc repro extract`` (or a whole run) sweeps q on the
+``python -m studies labels.q_sweep --q 3.5 --q 4.5 ...`` after ``dvc repro extract`` (or a whole run) sweeps q on the
 data of the last run and writes q_sweep.csv and q_sweep.png into studies/results. Where the data has no true classes the
 accuracy is left out. With ``--grid`` it draws docs/images/q-grid.png from what ``python -m studies labels.grid`` made.
 The same through the pipeline, few-shot accuracy included: ``dvc exp run --queue -S 'labeler.q=3.5,4.5,5.5,6.5' -S
@@ -135,7 +135,3 @@ def main(
         parts, true = {"": rows}, {"": None if truth is None else truth.nunique()}
     with replacing(picture) as temporary:
         figure_of(parts, true).savefig(temporary, format="png")
-
-
-if __name__ == "__main__":
-    typer.run(main)

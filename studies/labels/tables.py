@@ -1,6 +1,6 @@
 """The markdown tables of docs/method/labels.md, from the results of studies.
 
-``python -m studies.labels.tables`` prints merging beside pruning, with ``--uneven`` for classes of unequal frequency,
+``python -m studies labels.tables`` prints merging beside pruning, with ``--uneven`` for classes of unequal frequency,
 and with ``--mixed`` the tasks of mixed levels.
 """
 
@@ -97,7 +97,3 @@ def main(
     """Print the table of merging beside the best and the worst q, or of mixed levels."""
     for line in mixed_lines() if mixed else lines(seeds, UNEVEN if uneven else EVEN):
         typer.echo(line)
-
-
-if __name__ == "__main__":
-    typer.run(main)

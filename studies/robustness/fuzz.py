@@ -256,7 +256,7 @@ def main(
             some = count // 10 if name in ("labeler", "params.yaml") else count
             command = ["--child", name, "--first", str(first), "--count", str(some)]
             ended = subprocess.run(
-                [sys.executable, "-m", "studies.robustness.fuzz", *command], capture_output=True, text=True
+                [sys.executable, "-m", "studies", "robustness.fuzz", *command], capture_output=True, text=True
             )
             if ended.returncode:
                 new = [(first, f"ended with {ended.returncode}: {ended.stderr[-300:]}")]
@@ -269,7 +269,3 @@ def main(
             store.write_json(RESULT, {"minutes": minutes, "runs": dict(done), "finds": finds})
         first += count
     print({"runs": sum(done.values()), "finds": len(finds)})
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -213,7 +213,3 @@ def main(
         raise MelaError(f"{left[0].name}: expected no temporary file in the end, found it")
     if tracebacks:
         raise MelaError(f"expected lines from stages that were killed, got {text[text.index('Traceback') :][:2000]}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

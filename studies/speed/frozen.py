@@ -1,6 +1,6 @@
 """How much time it saves to keep the features of a frozen network while a head on it learns.
 
-``python -m studies.speed.frozen`` adds a row to studies/results/bench.json: pre-training and Proposition 1 with
+``python -m studies speed.frozen`` adds a row to studies/results/bench.json: pre-training and Proposition 1 with
 features that are kept, and with the network run on the images of each batch. Both take turns, and the images are noise.
 """
 
@@ -73,7 +73,3 @@ def main(
 ) -> None:
     """Add to studies/results/bench.json."""
     write_rows([row(network, size, images, epochs, n)])
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,6 +1,6 @@
 """Everything that needs a GPU, in one go of under ten minutes.
 
-``python -m studies.speed.gpu --root FOLDER_OF_CIFAR100`` runs it.
+``python -m studies speed.gpu --root FOLDER_OF_CIFAR100`` runs it.
 Training of ResNet-12 at 32 pixels against the reference way, its share of the rate at which the GPU multiplies large
 matrices of bfloat16, and the whole preset cifar_fs with the paper's epochs, stage by stage. Rows are written as soon
 as they are known. Without a GPU it says so and ends.
@@ -89,7 +89,7 @@ def main(
 ) -> None:
     """Add to studies/results/bench.json."""
     if not torch.cuda.is_available():
-        print("studies.speed.gpu: no GPU on this machine, nothing measured", file=sys.stderr)
+        print("speed.gpu: no GPU on this machine, nothing measured", file=sys.stderr)
         raise typer.Exit(1)
     gpu = {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
     rows = [row | gpu for row in training_rows(RESNET12, n)]
@@ -100,7 +100,3 @@ def main(
     changes = {"runtime.compile": more["compiled"]}
     taken = run_preset(root, preset=Path("presets/cifar_fs.yaml"), changes=changes, project=Path())
     write_rows([record("pipeline_cifar_fs_gpu", sum(taken.values()), LIMIT_S, unit="s", n=1, stages=taken, **more)])
-
-
-if __name__ == "__main__":
-    typer.run(main)

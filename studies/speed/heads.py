@@ -1,6 +1,6 @@
 """The meta-test of all tasks at once against scikit-learn's loop, on the features of the last run.
 
-``python -m studies.speed.heads`` after ``dvc repro evaluate`` (or a whole run); with ``--cell cifar_fs/0`` on a cell of
+``python -m studies speed.heads`` after ``dvc repro evaluate`` (or a whole run); with ``--cell cifar_fs/0`` on a cell of
 ``python -m studies labels.grid``, with its 1,000 test tasks and strong embedding. Time is that of everything after the
 features: first shots, heads and predictions. scikit-learn has one thread, since these problems are too small for more.
 All tasks need to be of one shape.
@@ -111,7 +111,3 @@ def main(
     episodes, augmentation = Episodes(tasks), Augmentation(**augment.model_dump())
     lookups = feature_lookups(model, images, episodes, copies=COPIES, augmentation=augmentation, seed=0)
     write_rows([compare(data, episodes, *lookups, setting, n) for setting in SETTINGS])
-
-
-if __name__ == "__main__":
-    typer.run(main)

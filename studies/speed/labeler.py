@@ -101,7 +101,3 @@ def main() -> None:
     """Write studies/results/bench.json."""
     rows = [*growth(), *passes(np.float64), *passes(np.float32)]
     write_rows(rows)
-
-
-if __name__ == "__main__":
-    main()

@@ -162,7 +162,3 @@ def main(n: Annotated[int, typer.Option(min=3, help="rounds")] = 3) -> None:
     """Add to studies/results/bench.json."""
     rows = [start_row(n), *(experiment_row(changes, affected, n) for changes, affected in EXPERIMENTS.items())]
     write_rows(rows)
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,6 +1,6 @@
 """Time and memory of the steps of the pipeline as images and tasks grow: studies/results/bench.json, rows ``scale_*``.
 
-``python -m studies.speed.scale``, with OMP_NUM_THREADS=1 for one thread. Images and features are made on the fly; tasks
+``python -m studies speed.scale``, with OMP_NUM_THREADS=1 for one thread. Images and features are made on the fly; tasks
 have 5 classes of 5 + 15 images. Each step runs in a process of its own. `reference` is the time of the previous size in
 proportion to the size, so that a ratio of 1 is linear growth (for the first size its own time). What is measured stays
 in the folder: after a run that was cut off, the next one goes on.
@@ -214,7 +214,3 @@ def main(
         kind, sizes = ("tasks", tasks) if step in TASK_STEPS else ("images", images)
         found = {n: once(step, folder / f"{kind}-{n}", n) for n in sorted([DECODED] if step == "decode" else sizes)}
         write_rows(rows_of(step, found))
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -166,7 +166,3 @@ def main(n: Annotated[int, typer.Option(help="rounds")] = 5) -> None:
     """Add to studies/results/bench.json."""
     for name, setting in SETTINGS.items():
         write_rows([row_of(name, setting, n)])
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,6 +1,6 @@
 """Each method's best learning rate on each data set, by validation tasks and within the same grid for all methods.
 
-``python -m studies.training.chosen_rates`` reads studies/results/method_rates.csv and says which rate is best and which
+``python -m studies training.chosen_rates`` reads studies/results/method_rates.csv and says which rate is best and which
 rows are missing. With ``--run`` it measures these, one training after the other, and goes on where it stopped. With
 ``--write`` it puts the rates into benchmark/data/*.yaml.
 """
@@ -170,7 +170,3 @@ def _told(method: str, choice: Choice) -> str:
     if choice.rate is None:
         return f"not chosen yet, so {own:g}, its own" + (f" ({tried})" if tried else "")
     return f"{choice.rate:g}{', its own' if choice.rate == own else f' in place of {own:g}'} ({tried})"
-
-
-if __name__ == "__main__":
-    typer.run(main)

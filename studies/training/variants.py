@@ -1,12 +1,8 @@
-"""Methods with one thing changed, by validation tasks.
-
-``python -m studies.training.variants`` is ``python -m studies training.variants``.
-"""
+"""Methods with one thing changed: the variants of ``python -m studies training.variants``, and their measure."""
 
 from collections.abc import Callable
 from functools import partial
 
-import typer
 from torch import Tensor
 
 from benchmark.stages.common import own_schedule
@@ -18,7 +14,6 @@ from mela.models.backbones import Backbone
 from mela.params import EvaluateParams, MethodsParams
 from mela.runtime.device import choose_device
 from mela.runtime.seeding import seeded
-from studies.grid import program
 from studies.training.trials import SEED, Trial, means
 
 
@@ -65,9 +60,3 @@ def measure(*, data: str, variant: str) -> dict[str, float]:
         learner = VARIANTS[variant](trial.untrained()).to(choose_device("auto"))
     trial.learn(learner, tasks, settings, own_schedule(settings, learner))
     return means(own_rule(learner, trial.images, trial.tasks("val"), trial.block(EvaluateParams).shots))
-
-
-main = program("training.variants")
-
-if __name__ == "__main__":
-    typer.run(main)

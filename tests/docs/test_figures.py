@@ -358,7 +358,7 @@ def improvements() -> Iterator[str]:
         f"which is {ahead(true, again, 'cifar_fs', 5)} above that from MeLa's. A generation starts from the weights "
         "that its teacher started from and sees the same batches; on validation tasks of the glyphs, where "
         "distillation gives little, that makes no difference "
-        "(`python -m studies.training.distill_seeds`): five teachers have "
+        "(`python -m studies training.distill_seeds`): five teachers have "
         f"{teachers} on average, their students {same}, and students with a seed of their own {other}."
     )
     glyphs = [points("merged-mixup", "merged-rfs", "glyphs", shot, sure=shot == 5) for shot in (1, 5)]
@@ -508,7 +508,7 @@ def as_published() -> Iterator[str]:
         f"[falls to {both(ridge)} with λ = 1](methods.md#regularizer), and has {both(own)} with its own λ = 50. The "
         f"machine has {both(machine)} without a ridge on the diagonal of its Gram matrix, {as_it_is} with the ridge of "
         f"1 that Lee et al. have and that it has here, and {with_50} with a ridge of 50 "
-        "(`python -m studies.training.variants`)"
+        "(`python -m studies training.variants`)"
     )
     gain, loss = soft["5_shot"] - machine["5_shot"], machine["1_shot"] - soft["1_shot"]
     softer = (("10", "0.003"), ("30", "0.001"))
@@ -553,7 +553,7 @@ def as_published() -> Iterator[str]:
     ]
     yield (
         f"With such statistics ANIL has {joint[0]} in place of {joint[1]} on validation tasks of Omniglot, and "
-        f"{joint[2]} in place of {joint[3]} on those of the glyphs (`python -m studies.training.variants`; "
+        f"{joint[2]} in place of {joint[3]} on those of the glyphs (`python -m studies training.variants`; "
         "one seed), so that is "
         "a part of it; the rest probably is training, which is on 1.9 million tasks with Finn et al., and on 7,640 "
         "here."

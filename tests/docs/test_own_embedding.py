@@ -66,7 +66,7 @@ def test_the_time_that_kept_features_save_is_what_was_measured() -> None:
     (row,) = (row for row in rows if row["name"] == "pretrain_head")
     said = (
         f"on {row['images']} images of {row['size']} pixels for {row['epochs']} epochs took {row['ours']:.1f} s in "
-        f"place of {row['reference']:.1f} s, on {row['threads']} thread (`python -m studies.speed.frozen`; "
+        f"place of {row['reference']:.1f} s, on {row['threads']} thread (`python -m studies speed.frozen`; "
         f"{row['network']}, medians of {row['n']} rounds, in which both took turns)"
     )
     assert said in " ".join(TEXT.split())

@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 
 from mela.cli.main import app
 from mela.params import BLOCKS
-from studies.grid import program
+from studies.grid import command as study
 from tests.helpers.docs import (
     BENCHMARK,
     CHECKED,
@@ -138,12 +138,9 @@ def _dvc(command: str, arguments: list[str]) -> None:
 
 
 def _bench(command: str, arguments: list[str]) -> None:
-    module, single = shlex.split(command)[2], typer.Typer()
-    if module == "studies":
-        name, *arguments = arguments
-        single.command()(program(name))
-    else:
-        single.command()(import_module(module).main)
+    name, *arguments = arguments
+    single = typer.Typer()
+    single.command()(study(name))
     typer.main.get_command(single).make_context("bench", arguments)
 
 
@@ -218,7 +215,7 @@ def test_what_is_not_run_would_be_understood(command: str) -> None:
         "dvc exp run -S pretrain.labels=others",
         "dvc exp run --queue -S labeler.q=4.5,x",
         "python -m studies.nothing",
-        "python -m studies.labels.tables --nothing",
+        "python -m studies labels.tables --nothing",
         "python -m studies labels.nothing",
         "python -m studies labels.weights --nothing 1",
         "python -m studies labels.grid --seeds few",

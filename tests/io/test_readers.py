@@ -114,6 +114,6 @@ def test_a_find_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert fuzz.attempt(lambda: fail(KeyError("a"))) == "KeyError: 'a'"
     assert fuzz.attempt(lambda: fail(MelaError("a\r\nb"))) is None
     assert str(MelaError("a\r\nb")) == "a\\r\\nb"
-    ended = python("-m", "studies.robustness.fuzz", "--child", "metrics.json", "--count", "3")
+    ended = python("-m", "studies", "robustness.fuzz", "--child", "metrics.json", "--count", "3")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == []

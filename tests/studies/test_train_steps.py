@@ -80,4 +80,4 @@ def test_without_a_gpu_the_gpu_part_says_so(
     with pytest.raises(gpu.typer.Exit) as caught:
         gpu.main()
     assert caught.value.exit_code == 1
-    assert capsys.readouterr().err == "studies.speed.gpu: no GPU on this machine, nothing measured\n"
+    assert capsys.readouterr().err == "speed.gpu: no GPU on this machine, nothing measured\n"
