@@ -34,25 +34,7 @@ SCHEDULE = {"learning_rate": 0.05, "momentum": 0.9, "weight_decay": 5e-4, "decay
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How the cells of a data set are made.
-
-    Attributes
-    ----------
-    preset : str
-        Where the image size, the model and the augmentation come from.
-    data : mapping
-        What differs from the preset's data block.
-    shots, queries : int
-        Of the training tasks.
-    tasks : int
-        Tasks drawn with replacement; without it, all that the images allow.
-    weak : int
-        Steps after which the embedding is weak.
-    epochs, steps, milestones
-        Of the training that follows.
-    n_clusters : int
-        J of pruning.
-    """
+    """How the cells of a data set are made; studies/recipes.yaml says what each key is."""
 
     preset: str
     shots: int

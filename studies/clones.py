@@ -1,8 +1,12 @@
-"""The environment of commands in a clone."""
+"""Clones of the project: the environment of their commands, and changes of their parameters."""
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
 
 
 def for_clone(**more: str) -> dict[str, str]:
@@ -15,3 +19,14 @@ def for_clone(**more: str) -> dict[str, str]:
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))}
     return kept | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"} | more
+
+
+def change(params: Path, changes: Mapping[str, Any]) -> None:
+    """Set dotted keys of a params file."""
+    yaml = YAML()
+    document = yaml.load(params.read_text(encoding="utf-8"))
+    for key, value in changes.items():
+        block, name = key.split(".")
+        document[block][name] = value
+    with params.open("w", encoding="utf-8") as file:
+        yaml.dump(document, file)

@@ -104,7 +104,7 @@ def complete(
             )
         store.write_csv(out, table)
         for row in rows:
-            typer.echo(" ".join(f"{name}={value}" for name, value in row.items()))
+            typer.echo(" ".join(f"{name}={text(value)}" for name, value in row.items()))
 
 
 def _of(table: pd.DataFrame, cell: Row) -> "pd.Series[bool]":

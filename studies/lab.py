@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 
 from mela.data.augmentation import NONE, Augmentation
 from mela.data.episodes import Episodes
@@ -20,7 +21,7 @@ from mela.labeling.labeler import LearnLabeler
 from mela.learners.base import Learner
 from mela.models.backbones import Backbone, build_backbone
 from mela.models.features import extract_features
-from mela.models.files import configure
+from mela.models.files import configure, load_model, save_model
 from mela.params import (
     AugmentParams,
     Block,
@@ -167,8 +168,18 @@ class Lab:
             seed=self.seed,
             augmentation=Augmentation(**self.block(AugmentParams).model_dump()),
             compute=self.compute,
-            on_epoch=lambda epoch: print(self.folder.name, stage, self.seed, epoch, flush=True),
+            on_epoch=lambda epoch: print(
+                f"{self.folder.name}, seed {self.seed}: {stage}: epoch {epoch.epoch}: loss {epoch.loss:.4f}", flush=True
+            ),
         )
+
+    def kept(self, path: Path, tasks: Episodes, train: Callable[[Backbone], Backbone]) -> Backbone:
+        """Return the embedding in a file, which is trained on tasks where it is not there yet."""
+        if not path.exists():
+            ids = tasks.image_ids()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_model(path, train(self.backbone(ids)), self.configuration(ids))
+        return load_model(path, torch.device("cpu"), self.images)
 
     def embed(self, backbone: Backbone, tasks: Episodes, settings: EmbedParams, **changes: Any) -> Backbone:
         """Train an embedding on tasks, in place, and return it; `changes` are those of the schedule."""

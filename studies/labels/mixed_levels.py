@@ -7,19 +7,17 @@ image: "maple" may meet "trout" or "fish", but not "trees". So one image is "map
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from mela.data.episodes import Episodes
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.task_classes import manifest_samples
 from mela.models.backbones import Backbone
-from mela.models.files import load_model, save_model
 from mela.training.targets import Targets, soft_targets
 from studies.cells import Cell
 from studies.lab import cached, inferred, wide
@@ -130,15 +128,10 @@ class Experiment:
 
     def initial(self) -> Backbone:
         """Return the embedding meta-learned from the training tasks."""
-        path, recipe = self.folder / "initial.safetensors", self.cell.recipe
-        if not path.exists():
-            episodes = Episodes(self.tasks)
-            backbone = self.cell.backbone(episodes.image_ids())
-            how: dict[str, Any] = {"epochs": recipe.epochs, "steps": recipe.steps, "milestones": recipe.milestones}
-            self.cell.train(backbone, episodes, **how)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            save_model(path, backbone, self.cell.configuration(episodes.image_ids()))
-        return load_model(path, torch.device("cpu"), self.cell.images)
+        tasks, recipe = Episodes(self.tasks), self.cell.recipe
+        how: dict[str, Any] = {"epochs": recipe.epochs, "steps": recipe.steps, "milestones": recipe.milestones}
+        train = partial(self.cell.train, tasks=tasks, **how)
+        return self.cell.kept(self.folder / "initial.safetensors", tasks, train)
 
     @cached_property
     def targets(self) -> dict[str, Targets | None]:

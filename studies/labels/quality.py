@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.cluster import pair_confusion_matrix
 
 from mela.evaluation.label_scores import majority_accuracy
 from mela.labeling.centroids import Centroids, norms
@@ -98,11 +99,8 @@ def means_by_samples(table: pd.DataFrame) -> None:
 
 def true_pairs(clusters: Ints, truth: Ints) -> tuple[float, float]:
     """Return the pair precision, and the index of Fowlkes and Mallows."""
-    table = np.zeros((clusters.max() + 1, truth.max() + 1))
-    np.add.at(table, (clusters, truth), 1)
-    both = (table * (table - 1)).sum()
-    found, right = (float((sums * (sums - 1)).sum()) for sums in (table.sum(axis=1), table.sum(axis=0)))
-    return float(both / found), float(both / np.sqrt(found * right))
+    (_, wrong), (missed, both) = pair_confusion_matrix(truth, clusters).astype(np.float64)
+    return float(both / (both + wrong)), float(both / np.sqrt((both + wrong) * (both + missed)))
 
 
 def passes(*, data: str, seed: int, embedding: str, q: float, folder: Path) -> list[dict[str, Any]]:

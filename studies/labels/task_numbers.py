@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import torch
 import typer
 from matplotlib.figure import Figure
 
@@ -34,7 +33,6 @@ from mela.labeling.task_classes import manifest_samples
 from mela.learners.base import Learner
 from mela.methods import find_method
 from mela.models.backbones import Backbone
-from mela.models.files import load_model, save_model
 from mela.params import (
     DataParams,
     EmbedParams,
@@ -143,11 +141,8 @@ class Point(Lab):
     def initial(self) -> Backbone:
         """Return the initial embedding; read where it is known."""
         path = self.folder / f"{self.kind}-{self.number}-seed{self.seed}.safetensors"
-        if not path.exists():
-            ids = self.tasks.image_ids()
-            backbone = self.embed(self.backbone(ids), self.tasks, self.stretched(self.block(EmbedParams)))
-            save_model(path, backbone, self.configuration(ids))
-        return load_model(path, torch.device("cpu"), self.images)
+        settings = self.stretched(self.block(EmbedParams))
+        return self.kept(path, self.tasks, lambda backbone: self.embed(backbone, self.tasks, settings))
 
     def inferred_labels(self) -> Targets:
         """Return labels by merging; how many and how good they are is kept."""

@@ -20,10 +20,8 @@ def measure(*, data: str, seed: int, tasks: str, embedding: str, folder: Path) -
     found = LearnLabeler(random_state=seed, soft=True).fit_tasks(samples)
     used = np.flatnonzero(found.class_labels_ >= 0)
     labels, truth = found.class_labels_[used], true[used]
-    table = np.zeros((labels.max() + 1, truth.max() + 1), dtype=np.int64)
-    np.add.at(table, (labels, truth), 1)
     weights = np.asarray(found.class_weights_[used, labels]).ravel()
-    right = table.argmax(axis=1)[labels] == truth
+    right = pd.crosstab(labels, truth).idxmax(axis=1)[labels].to_numpy() == truth
     auc = None if right.all() else roc_auc_score(~right, -weights)
     rows = pd.DataFrame({"weight": weights, "right": right, "low": np.array(BOUNDS)[np.digitize(weights, BOUNDS) - 1]})
     groups = rows.groupby("low")

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,6 +43,7 @@ ROOT = Path(__file__).parents[2]
 RESULT = Path("studies/results/fuzz.json")
 MEMORY = 2**33
 SIZE = 16
+LABELER = "labeler"
 
 Target = tuple[Callable[[Path], Any], Callable[[Path], Any]]
 """What writes a good file, and what reads it."""
@@ -224,17 +226,14 @@ def label_odd_tasks(seed: int) -> None:
 
 def batch(name: str, first: int, count: int) -> list[tuple[int, str]]:
     """Finds of some seeds."""
-    finds = []
     with TemporaryDirectory() as folder:
-        for seed in range(first, first + count):
-            found = (
-                attempt(lambda seed=seed: label_odd_tasks(seed))  # type: ignore[misc]
-                if name == "labeler"
-                else read_damaged(name, seed, Path(folder))
+
+        def find(seed: int) -> str | None:
+            return (
+                attempt(partial(label_odd_tasks, seed)) if name == LABELER else read_damaged(name, seed, Path(folder))
             )
-            if found:
-                finds.append((seed, found[:300]))
-    return finds
+
+        return [(seed, found[:300]) for seed in range(first, first + count) if (found := find(seed))]
 
 
 def main(
@@ -252,17 +251,14 @@ def main(
         return
     end, done, finds = time.monotonic() + 60 * minutes, Counter[str](), []
     while time.monotonic() < end:
-        for name in [*TARGETS, "labeler"]:
-            some = count // 10 if name in ("labeler", "params.yaml") else count
+        for name in [*TARGETS, LABELER]:
+            some = count // 10 if name in (LABELER, "params.yaml") else count
             command = ["--child", name, "--first", str(first), "--count", str(some)]
             ended = subprocess.run(
                 [sys.executable, "-m", "studies", "robustness.fuzz", *command], capture_output=True, text=True
             )
-            if ended.returncode:
-                new = [(first, f"ended with {ended.returncode}: {ended.stderr[-300:]}")]
-            else:
-                new = json.loads(ended.stdout)
-            for seed, text in new:
+            crash = [(first, f"ended with {ended.returncode}: {ended.stderr[-300:]}")]
+            for seed, text in crash if ended.returncode else json.loads(ended.stdout):
                 finds.append({"target": name, "seed": seed, "found": text})
                 print(name, seed, text, flush=True)
             done[name] += some

@@ -24,7 +24,7 @@ from ruamel.yaml import YAML
 
 from mela.errors import MelaError
 from mela.io import store
-from studies.clones import for_clone
+from studies.clones import change, for_clone
 
 ROOT = Path(__file__).parents[2]
 RESULT = Path("studies/results/kills.json")
@@ -36,12 +36,7 @@ OF_DVC = {".dvc/tmp/rwlock": "Unable to read RWLock-file", "dvc.lock": "dvc.lock
 def clone(folder: Path, seconds: float) -> None:
     """What is committed, without outputs, and with checkpoints `seconds` apart."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
-    yaml = YAML()
-    params = yaml.load((folder / "params.yaml").read_text(encoding="utf-8"))
-    params["runtime"]["checkpoint_seconds"] = seconds
-    params["report"]["usage"] = False
-    with (folder / "params.yaml").open("w", encoding="utf-8") as file:
-        yaml.dump(params, file)
+    change(folder / "params.yaml", {"runtime.checkpoint_seconds": seconds, "report.usage": False})
     forget(folder)
 
 

@@ -7,6 +7,7 @@ as they are known. Without a GPU it says so and ends.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -17,9 +18,9 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from ruamel.yaml import YAML
 from torch.utils.flop_counter import FlopCounterMode
 
+from studies.clones import change
 from studies.speed.measure import record, write_rows
 from studies.speed.train_steps import BATCH, COLOUR, LABELS, Setting, plain_network, row_of
 
@@ -64,14 +65,9 @@ def training_rows(setting: Setting, n: int) -> list[dict[str, Any]]:
 
 def run_preset(root: Path, *, preset: Path, changes: dict[str, Any], project: Path) -> dict[str, float]:
     """Seconds of each stage of a preset, run in a folder of its own without DVC."""
-    yaml = YAML()
     with TemporaryDirectory() as folder:
-        document = yaml.load(preset)
-        document["data"]["root"] = str(root.resolve())
-        for key, value in changes.items():
-            block, name = key.split(".")
-            document[block][name] = value
-        yaml.dump(document, Path(folder) / "params.yaml")
+        shutil.copy(preset, folder / Path("params.yaml"))
+        change(folder / Path("params.yaml"), {"data.root": str(root.resolve())} | changes)
         environment = os.environ | {"PYTHONPATH": str(project.resolve())}
         taken = {}
         for stage in STAGES:

@@ -95,19 +95,13 @@ def main(
     """Add to studies/results/bench.json."""
     if cell is None:
         data, images, augment = "pipeline", store.open_images(paths.IMAGES), AugmentParams.read()
-        model, tasks = (
-            load_model(paths.FINAL, torch.device("cpu"), images),
-            store.read_table(paths.TEST, schemas.MANIFEST),
-        )
+        model = load_model(paths.FINAL, torch.device("cpu"), images)
+        tasks = store.read_table(paths.TEST, schemas.MANIFEST)
     else:
         data, _, seed = cell.partition("/")
         found = Cell.of(folder, data, int(seed))
-        images, augment, model, tasks = (
-            found.images,
-            found.block(AugmentParams),
-            found.load("strong"),
-            found.tasks("test"),
-        )
+        images, augment = found.images, found.block(AugmentParams)
+        model, tasks = found.load("strong"), found.tasks("test")
     episodes, augmentation = Episodes(tasks), Augmentation(**augment.model_dump())
     lookups = feature_lookups(model, images, episodes, copies=COPIES, augmentation=augmentation, seed=0)
     write_rows([compare(data, episodes, *lookups, setting, n) for setting in SETTINGS])

@@ -3,7 +3,6 @@
 import ctypes
 import gc
 import json
-import os
 import platform
 import threading
 import time
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from mela.io import store
+from mela.reporting.environment import hardware
 
 RESULTS = Path("studies/results/bench.json")
 
@@ -107,7 +107,7 @@ def record(
         "n": n,
         **ranges,
         **more,
-        "hardware": f"{_processor()}, {os.cpu_count()} cores",
+        "hardware": hardware(),
         "versions": {"python": platform.python_version()} | versions,
     }
 
@@ -120,12 +120,6 @@ def write_rows(rows: list[dict[str, Any]], path: Path = RESULTS) -> None:
     new = {(row["name"], row.get("data")) for row in rows}
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     store.write_json(path, [row for row in known if (row["name"], row.get("data")) not in new] + rows)
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or "unknown processor"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -84,9 +84,8 @@ def choose(accuracies: Mapping[float, tuple[float, float]]) -> Choice:
 
 def measured(table: pd.DataFrame, data: str, method: str) -> dict[float, tuple[float, float]]:
     """Return the accuracies of a method that was trained from nothing by Adam with its own head, by rate."""
-    own = {"data": data, "method": method, "start": NOTHING, "longer": 1, "optimizer": "adam"} | own_head(
-        method
-    )._asdict()
+    own = {"data": data, "method": method, "start": NOTHING, "longer": 1, "optimizer": "adam"}
+    own |= own_head(method)._asdict()
     rows = table[(table[[*own]] == pd.Series(own)).all(axis=1)]
     return {float(f"{row.rate:.3g}"): (row[-2], row[-1]) for row in rows[["rate", "1_shot", "5_shot"]].itertuples()}
 

@@ -1,11 +1,9 @@
 """The project's folders, the parameters of a tiny run, and how its stages are run in this process."""
 
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from ruamel.yaml import YAML
+from studies.clones import change as change
 
 ROOT = Path(__file__).parents[2]
 TINY = {
@@ -59,17 +57,6 @@ STAGE_NAMES = [
     "map",
     "report",
 ]
-
-
-def change(params: Path, changes: Mapping[str, Any]) -> None:
-    """Set dotted keys of a params file."""
-    yaml = YAML()
-    document = yaml.load(params.read_text(encoding="utf-8"))
-    for key, value in changes.items():
-        block, name = key.split(".")
-        document[block][name] = value
-    with params.open("w", encoding="utf-8") as file:
-        yaml.dump(document, file)
 
 
 def run_stages(*names: str) -> None:
