@@ -44,7 +44,8 @@ from stages.definitions.files import OF_BENCHMARK
 from stages.definitions.reaching import Code
 from studies.clones import for_clone
 from studies.grid import program
-from studies.training import trials, variants
+from studies.training import trials
+from studies.training.variants import VARIANTS
 from tests.helpers.calls import Calls
 from tests.helpers.cells import MATRIX, STAGES, filled
 from tests.helpers.copies import ask, copy_project
@@ -443,21 +444,21 @@ def test_variants_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch:
     monkeypatch.chdir(ran)
     out, rates = Path("variants.csv"), Path("rates_of_methods.csv")
     with without_test_tasks():
-        variants.main(data=["tiny"], out=out)
+        program("training.variants")(data=["tiny"], out=out)
         rates_of = program("training.method_rates")
         for name in ("anil", "metaoptnet_svm"):
             rate = find_method(name).learner.learning_rate
             rates_of(data=["tiny"], method=[name], rate=[f"adam:{rate}"], out=rates)
     table = pd.read_csv(out)
     assert table.columns.tolist() == ["data", "variant", "1_shot", "5_shot"]
-    assert table["variant"].tolist() == sorted(variants.VARIANTS)
+    assert table["variant"].tolist() == sorted(VARIANTS)
     assert table[["1_shot", "5_shot"]].stack().between(20, 100).all()
     found = table.set_index("variant")[["1_shot", "5_shot"]]
     own = pd.read_csv(rates).set_index("method")[["1_shot", "5_shot"]]
     pd.testing.assert_frame_equal(found.loc[own.index], own, check_names=False, check_dtype=False)
     assert len(found.drop_duplicates()) == len(found)
     with pytest.raises(typer.BadParameter, match=r"--variant: expected metaoptnet_svm or .*, got 'anill'"):
-        variants.main(data=["tiny"], variant=["anill"], out=out)
+        program("training.variants")(data=["tiny"], variant=["anill"], out=out)
 
 
 def test_the_tables_are_those_of_the_results() -> None:
