@@ -92,18 +92,13 @@ def _read_tasks(path: Path) -> None:
 
 
 IMAGES = np.zeros((2, SIZE, SIZE, 1), dtype=np.uint8)
-IDS = {"image_id": np.arange(60)}
+LABELS = {"image_id": np.arange(60), "label": np.arange(60) % 5}
+CURVE = {"epoch": [1, 2], "loss": 0.5, "accuracy": 9.5, "learning_rate": 0.1}
 TARGETS: dict[str, Target] = {
     "params.yaml": (lambda path: path.write_bytes((ROOT / "presets/glyphs.yaml").read_bytes()), check_document),
     "features.parquet": (_features, feature_tables.read_features),
-    "labels.parquet": (
-        _table(schemas.LABELS, **IDS, label=np.arange(60) % 5),
-        lambda path: read_targets(path, soft=False),
-    ),
-    "soft.parquet": (
-        _table(schemas.SOFT_LABELS, **IDS, label=np.arange(60) % 5, weight=1.0),
-        lambda path: read_targets(path, soft=True),
-    ),
+    "labels.parquet": (_table(schemas.LABELS, **LABELS), partial(read_targets, soft=False)),
+    "soft.parquet": (_table(schemas.SOFT_LABELS, **LABELS, weight=1.0), partial(read_targets, soft=True)),
     "images.npy": (lambda path: np.save(path, IMAGES), lambda path: store.open_images(path).sum()),
     "model.safetensors": (_model, lambda path: load_model(path, torch.device("cpu"), IMAGES)),
     "checkpoint.safetensors": (
@@ -112,10 +107,8 @@ TARGETS: dict[str, Target] = {
     ),
     "metrics.json": (lambda path: store.write_json(path, {"a": [1, 2.5, None]}), store.read_json),
     "curve.csv": (
-        lambda path: store.write_csv(
-            path, pd.DataFrame({"epoch": [1, 2], "loss": 0.5, "accuracy": 9.5, "learning_rate": 0.1})
-        ),
-        lambda path: store.read_csv(path, schemas.CURVE),
+        lambda path: store.write_csv(path, pd.DataFrame(CURVE)),
+        partial(store.read_csv, schema=schemas.CURVE),
     ),
     "split.csv": (
         lambda path: path.write_text("split,class\ntrain,a\nval,b\ntest,c\n"),

@@ -63,9 +63,8 @@ def choose(accuracies: Mapping[float, tuple[float, float]]) -> Choice:
         1-shot and 5-shot accuracy by rate.
     """
     if missing := [rate for rate in GRID if rate not in accuracies]:
-        return Choice(
-            rate=None, accuracies={rate: accuracies[rate] for rate in GRID if rate in accuracies}, missing=missing
-        )
+        known = {rate: accuracies[rate] for rate in GRID if rate in accuracies}
+        return Choice(rate=None, accuracies=known, missing=missing)
 
     def quality(place: int) -> float:
         mean = float(np.mean(accuracies[LADDER[place]]))
