@@ -6,8 +6,8 @@ import numpy as np
 
 from mela.data.sampling import given_split
 from mela.io import feature_tables, schemas, store
-from mela.io.names import TASK_NAMES
-from mela.io.tables import read_assignments, read_manifest
+from mela.io.checked_tables import read_assignments, read_manifest
+from mela.io.name_tables import TASK_NAMES
 from mela.io.text_tables import write_text_csv
 from mela.labeling.task_classes import manifest_samples
 from mela.labeling.user_tables import features_that_are_given

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from stages.code_hashes.files import OF_BENCHMARK, PIPELINE
 from stages.common.run import run
-from stages.definitions.files import OF_BENCHMARK, PIPELINE
 
 
 def main(benchmark: bool = False) -> None:

@@ -10,8 +10,8 @@ from mela.evaluation.accuracy import evaluate_model, require_unseen, summarize
 from mela.evaluation.calibration import QueryLogits, calibrations
 from mela.evaluation.temperatures import write_temperatures
 from mela.io import atomic, store
+from mela.io.checked_tables import read_manifest
 from mela.io.schemas import ACCURACIES
-from mela.io.tables import read_manifest
 from mela.models.files import load_model
 from mela.params import PARAMS, AugmentParams, EvaluateParams, PretrainParams, RuntimeParams
 from mela.runtime.console import log

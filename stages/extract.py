@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from mela.data.episodes import Episodes
 from mela.io import feature_tables, store
-from mela.io.tables import read_manifest
+from mela.io.checked_tables import read_manifest
 from mela.labeling.user_tables import given_features
 from mela.models.features import feature_batches
 from mela.models.files import load_model

@@ -9,11 +9,11 @@ from mela.io.atomic import replacing, together
 from mela.params import PARAMS, DataParams, TaskParams
 from mela.runtime.console import log
 from mela.runtime.progress import watched
+from mela.sources.data_warnings import remarks
+from mela.sources.duplicate_images import recorded, refuse_contradictions
 from mela.sources.open import open_source
 from mela.sources.packing import pack_images, shuffled_ids
-from mela.sources.pixels import recorded, refuse_contradictions
-from mela.sources.remarks import remarks
-from mela.sources.repeats import between_splits
+from mela.sources.split_overlaps import between_splits
 from stages.common import paths
 from stages.common.run import run
 

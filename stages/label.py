@@ -7,8 +7,8 @@ import pandas as pd
 
 from mela.io import feature_tables, schemas, store
 from mela.io.atomic import together
-from mela.io.tables import read_manifest
-from mela.labeling import report
+from mela.io.checked_tables import read_manifest
+from mela.labeling import diagnostics
 from mela.labeling.task_classes import manifest_samples
 from mela.params import PARAMS, LabelerParams
 from mela.runtime.console import log
@@ -49,11 +49,11 @@ def main(
     weights = image_weights(flat, labeler.class_weights_, image_ids, samples.classes)
     by_image = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
     by_weight = weights_table(flat.image_ids, weights)
-    by_task = report.assignments_table(flat, labeler)
+    by_task = diagnostics.assignments_table(flat, labeler)
     largest = 100 * float(weights.max(axis=1).toarray().mean())
-    result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | report.label_metrics(labeler)
-    result |= report.merged_counts(labeler.class_labels_)
-    result |= {"remark": line} if (line := report.remark(labeler)) else {}
+    result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | diagnostics.label_metrics(labeler)
+    result |= diagnostics.merged_counts(labeler.class_labels_)
+    result |= {"remark": line} if (line := diagnostics.remark(labeler)) else {}
     with together():
         # labels do not say what they were made from, so that the same ones by other parameters train nothing again
         store.write_table(labels, by_image, schemas.LABELS, stage="label", params={})
@@ -64,12 +64,12 @@ def main(
         save_labeler(fitted, labeler, flat.order)
         store.write_array(centroids, labeler.cluster_centers_[flat.order].astype(np.float32))
         store.write_json(metrics, result)
-        store.write_csv(passes, report.passes_table(labeler))
-        store.write_csv(merges, report.merges_table(labeler))
-        store.write_csv(sizes, report.sizes_table(labeler))
+        store.write_csv(passes, diagnostics.passes_table(labeler))
+        store.write_csv(merges, diagnostics.merges_table(labeler))
+        store.write_csv(sizes, diagnostics.sizes_table(labeler))
         own = by_task.query("clustered")["cluster"].to_numpy()
-        store.write_csv(clusters, report.clusters_table(flat, weights, own))
-    for told in filter(None, (line, report.single_tasks(labeler))):
+        store.write_csv(clusters, diagnostics.clusters_table(flat, weights, own))
+    for told in filter(None, (line, diagnostics.single_tasks(labeler))):
         log.info(f"label: {told}")
     log.info("label: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(**result))
 

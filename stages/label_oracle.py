@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mela.io import schemas, store
-from mela.io.tables import read_manifest, read_truth
+from mela.io.checked_tables import read_manifest, read_truth
 from mela.params import PARAMS
 from mela.runtime.console import log
 from stages.common import paths

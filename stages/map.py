@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mela.io import store
-from mela.io.tables import read_labels
+from mela.io.checked_tables import read_labels
 from mela.models.features import extract_features
 from mela.models.files import load_model
 from mela.params import PARAMS, ReportParams, RuntimeParams

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mela.io import schemas, store
 from mela.io.atomic import together
-from mela.io.names import IMAGE_NAMES, TASK_NAMES, names_of_labels, no_names
+from mela.io.name_tables import IMAGE_NAMES, TASK_NAMES, names_of_labels, no_names
 from mela.params import PARAMS, DataParams, TaskParams
 from mela.runtime.console import log
 from mela.sources.open import open_source

@@ -6,7 +6,7 @@ from pathlib import Path
 from mela.data.episodes import Episodes
 from mela.io import store
 from mela.io.atomic import together
-from mela.io.tables import read_manifest
+from mela.io.checked_tables import read_manifest
 from mela.models.backbones import build_backbone
 from mela.models.files import configure, save_model
 from mela.models.timm_backbones import start_from

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from mela.io import schemas, store
 from mela.io.atomic import together
-from mela.io.names import IMAGE_NAMES
-from mela.io.tables import read_labels
+from mela.io.checked_tables import read_labels
+from mela.io.name_tables import IMAGE_NAMES
 from mela.io.text_tables import read_text_csv
 from mela.params import PARAMS, DataParams, LabelerParams, ReportParams, parameters_text
 from mela.reporting.metrics import Evaluation, LabelMetrics, PretrainMetrics, Scores, read_metrics

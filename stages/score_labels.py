@@ -6,7 +6,7 @@ from typing import Any
 from mela.evaluation.label_scores import score_clusters, score_images, score_tasks
 from mela.io import store
 from mela.io.atomic import together
-from mela.io.tables import read_assignments, read_labels, read_manifest, read_truth, require_known
+from mela.io.checked_tables import read_assignments, read_labels, read_manifest, read_truth, require_known
 from mela.io.text_tables import write_text_csv
 from mela.params import PARAMS
 from mela.runtime.console import log

@@ -15,7 +15,7 @@ from mela.evaluation.heads import HEADS
 from mela.evaluation.rules import own_rule, with_head
 from mela.io import schemas, store
 from mela.io.atomic import together
-from mela.io.tables import read_manifest
+from mela.io.checked_tables import read_manifest
 from mela.learners.base import Learner
 from mela.params import AugmentParams, EvaluateParams, RuntimeParams
 from mela.runtime.console import log

@@ -8,7 +8,7 @@ import typer
 
 from mela.data.episodes import Episodes
 from mela.io import schemas, store
-from mela.io.tables import read_manifest
+from mela.io.checked_tables import read_manifest
 from stages.common.run import run
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmark.stages.common import own_schedule, prepared
+from benchmark.stages.method_training import own_schedule, prepared
 from mela.io import schemas, store
 from mela.methods import find_method
 from mela.models.backbones import build_backbone

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmark.stages.common import prepared
+from benchmark.stages.method_training import prepared
 from mela.errors import MelaError
 from mela.io import store
 from mela.learners.base import LabelLearner, Student

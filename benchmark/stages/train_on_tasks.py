@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from benchmark.stages.common import own_schedule, prepared
+from benchmark.stages.method_training import own_schedule, prepared
 from mela.data.episodes import Episodes
 from mela.io import store
-from mela.io.tables import read_manifest
+from mela.io.checked_tables import read_manifest
 from mela.methods import find_method
 from mela.models.backbones import build_backbone
 from mela.models.files import configure

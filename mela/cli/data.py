@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from mela.io.outputs import require_apart
+from mela.io.overwriting import require_apart
 from mela.runtime.console import is_terminal, log
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def check(
     from mela.sources.check.inspect import inspect
     from mela.sources.check.layout import find_layout
     from mela.sources.check.suggest import changed_lines, fill_preset, is_of_benchmark, read_preset, suggest
-    from mela.sources.words import count_of
+    from mela.sources.plurals import count_of
 
     source = find_preset(preset)
     text, settings = read_preset(source), DataParams.read(source)
@@ -152,7 +152,7 @@ def put_back(
     """
     from mela.sources.check import aside as files
     from mela.sources.image_files import require_folder
-    from mela.sources.words import count_of
+    from mela.sources.plurals import count_of
 
     require_folder(path, "path")
     moved, problems = files.put_back(path, aside)

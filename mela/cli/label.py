@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from mela.errors import MelaError
-from mela.io.outputs import require_apart
+from mela.io.overwriting import require_apart
 from mela.runtime.console import log
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def label(
 
     from mela.io.atomic import together
     from mela.labeling import user_tables
+    from mela.labeling.diagnostics import label_metrics, remark, single_tasks
     from mela.labeling.image_labels import label_images
     from mela.labeling.labeler import LearnLabeler
-    from mela.labeling.report import label_metrics, remark, single_tasks
     from mela.reporting.summary import share
 
     image_ids, vectors = user_tables.read_features(features)

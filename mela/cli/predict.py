@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mela.errors import MelaError
-from mela.io.outputs import require_apart
+from mela.io.overwriting import require_apart
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def predict(
     import pandas as pd
 
     from mela.inference.classifier import FewShotClassifier
-    from mela.inference.user_images import readable_blocks
+    from mela.inference.input_images import readable_blocks
     from mela.io.text_tables import write_text_csv
 
     left_out: list[str] = []
@@ -150,9 +150,9 @@ def query_images(query: Path, leave_out: LeaveOut, left_out: list[str]) -> list[
 
 def _images_below(root: Path, leave_out: LeaveOut, left_out: list[str], *, empty_folders: bool) -> dict[str, list[str]]:
     """Return the names of the images in every folder below one that has images; others are an error or left out."""
-    from mela.io.problems import AboutFile, refuse
+    from mela.io.reading_errors import AboutFile, refuse
+    from mela.sources.folder_tree import check_files
     from mela.sources.image_files import walk_images
-    from mela.sources.tree import check_files
 
     def report(problem: str) -> None:
         if isinstance(problem, AboutFile):

@@ -18,8 +18,8 @@ from mela.errors import MelaError
 from mela.evaluation.heads import l2_normalize
 from mela.evaluation.logistic import Heads, fit_heads
 from mela.inference.embedding import Embedding, Features, Floats
-from mela.inference.user_images import Pictures, list_pictures
-from mela.labeling.given_names import require_names
+from mela.inference.input_images import Pictures, list_pictures
+from mela.labeling.name_checks import require_names
 
 FINAL = "models/final.safetensors"
 AUTO, LOGISTIC = "auto", "logistic"
@@ -85,7 +85,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Wherever images are asked for they are uint8 arrays (n, h, w) or (n, h, w, c), or a list of arrays, PIL images and
-    paths. They may have any size and are brought to the model's; see `mela.inference.user_images.packed_blocks`.
+    paths. They may have any size and are brought to the model's; see `mela.inference.input_images.packed_blocks`.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from torch import Tensor
 from mela.data.images import to_unit
 from mela.errors import MelaError, UnsolvableError
 from mela.evaluation.temperatures import Temperatures, read_temperatures
-from mela.inference.user_images import Pictures, packed_blocks
+from mela.inference.input_images import Pictures, packed_blocks
 from mela.learners.base import Learner
 from mela.models.backbones import Backbone
 from mela.models.features import extract_features, feature_batches

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from mela.errors import MelaError, one_line
 from mela.evaluation.temperatures import read_entry
-from mela.io.names import LISTING
+from mela.io.name_tables import LISTING
 from mela.io.store import read_json
 from mela.io.text_tables import read_text_csv
 from mela.params import read_document
@@ -38,7 +38,7 @@ class Provenance:
     evaluation, label, scores : mapping
         Metrics of ``evaluate``, ``label`` and ``score_labels``; empty where there are none.
     listing : DataFrame or None
-        All labels as people wrote them (`mela.io.names.LISTING`); None where nobody did.
+        All labels as people wrote them (`mela.io.name_tables.LISTING`); None where nobody did.
     """
 
     embedding: Embedding

@@ -1,5 +1,7 @@
 from .atomic import replacing as replacing
 from .atomic import together as together
+from .checked_tables import read_labels as read_labels
+from .checked_tables import read_manifest as read_manifest
 from .feature_tables import read_features as read_features
 from .feature_tables import write_features as write_features
 from .store import open_images as open_images
@@ -9,7 +11,5 @@ from .store import read_table as read_table
 from .store import write_csv as write_csv
 from .store import write_json as write_json
 from .store import write_table as write_table
-from .tables import read_labels as read_labels
-from .tables import read_manifest as read_manifest
 from .text_tables import read_text_csv as read_text_csv
 from .text_tables import write_text_csv as write_text_csv

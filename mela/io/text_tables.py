@@ -20,7 +20,7 @@ import pyarrow as pa
 from mela.errors import MelaError
 from mela.io import store
 from mela.io.atomic import replacing
-from mela.io.problems import Report, refuse, stop_at
+from mela.io.reading_errors import Report, refuse, stop_at
 
 TEXT_SUFFIXES = (".csv", ".tsv")
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}

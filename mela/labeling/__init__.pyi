@@ -3,9 +3,9 @@ from .labeler import LearnLabeler as LearnLabeler
 from .labeler_files import load_labeler as load_labeler
 from .labeler_files import save_labeler as save_labeler
 from .merging import merge_classes as merge_classes
-from .newcomers import place_labels as place_labels
 from .pruning import prune_clusters as prune_clusters
 from .task_classes import TaskSamples as TaskSamples
 from .task_classes import class_means as class_means
 from .task_classes import group_samples as group_samples
 from .task_classes import manifest_samples as manifest_samples
+from .unseen_tasks import place_labels as place_labels

@@ -7,10 +7,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from mela.errors import MelaError
-from mela.io.names import KEYS, LISTING, with_names
+from mela.io.name_tables import KEYS, LISTING, with_names
 from mela.labeling.labeler import LearnLabeler
-from mela.labeling.newcomers import place
 from mela.labeling.task_classes import TaskSamples, class_means, manifest_samples
+from mela.labeling.unseen_tasks import place
 
 DROPPED = "left out: two labels of this task reached one class"
 ALONE = "not merged with any other label"
@@ -40,7 +40,7 @@ def listing(
     held_out : mapping of str to DataFrame
         Manifests of other splits, whose labels are assigned to the clusters.
     names : DataFrame
-        What people wrote, with columns as `mela.io.names.TASK_NAMES`; perhaps no rows.
+        What people wrote, with columns as `mela.io.name_tables.TASK_NAMES`; perhaps no rows.
     image_ids : int64 (n,)
     features : float32 (n, m)
         Of images of the manifests. A task is not assigned where one of its images has none.
@@ -48,8 +48,8 @@ def listing(
     Returns
     -------
     DataFrame
-        Columns as `mela.io.names.LISTING`. Certainty is in percent, and missing where a label was merged with no other
-        one. A label that was assigned to none of the clusters has the certainty of that.
+        Columns as `mela.io.name_tables.LISTING`. Certainty is in percent, and missing where a label was merged with no
+        other one. A label that was assigned to none of the clusters has the certainty of that.
 
     Raises
     ------

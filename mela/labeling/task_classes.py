@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from mela.errors import MelaError
-from mela.labeling.given_names import require_names
+from mela.labeling.name_checks import require_names
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

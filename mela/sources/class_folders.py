@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from mela.io.problems import Report, refuse
+from mela.io.reading_errors import Report, refuse
 from mela.io.text_tables import read_text
-from mela.sources.fractions import split_by_fractions
+from mela.sources.folder_tree import check_files
 from mela.sources.image_files import load_by_source, open_below, require_folder, walk_images
+from mela.sources.random_splits import split_by_fractions
 from mela.sources.source import ImageSource
 from mela.sources.split_tables import parse_split_table
-from mela.sources.tree import check_files
 
 
 def folder(

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from mela.errors import MelaError, raise_if_machine, told
-from mela.io.problems import AboutFile, Report, refuse
+from mela.io.reading_errors import AboutFile, Report, refuse
 from mela.sources.image_kinds import (
     ARCHIVE_SUFFIXES,
     is_image,
@@ -60,7 +60,7 @@ def walk_images(
     """Yield every folder below `root` that holds images, and the sorted names of those images.
 
     Files that are no images, and whatever starts with a dot, are passed over, and so is what is neither file nor
-    folder; `mela.sources.tree.check_files` reports the latter.
+    folder; `mela.sources.folder_tree.check_files` reports the latter.
 
     Parameters
     ----------

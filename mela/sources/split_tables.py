@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from mela.io.problems import Report, refuse
+from mela.io.reading_errors import Report, refuse
 from mela.io.schemas import SPLITS
 from mela.io.text_tables import as_known, parse_csv
 

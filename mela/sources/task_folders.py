@@ -13,14 +13,14 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from mela.errors import MelaError
-from mela.io.problems import Report, refuse
+from mela.io.reading_errors import Report, refuse
 from mela.io.schemas import SPLITS
-from mela.sources.fractions import keyed_rank, split_by_fractions
+from mela.sources.folder_tree import check_files
 from mela.sources.image_files import load_by_source, open_below, require_folder
-from mela.sources.pins import PINS, read_pins
+from mela.sources.pinned_splits import PINS, read_pins
+from mela.sources.random_splits import keyed_rank, split_by_fractions
 from mela.sources.source import REST, ImageSource
 from mela.sources.task_rows import check_tasks, is_rest, list_folders, read_table
-from mela.sources.tree import check_files
 
 
 def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequence[float], seed: int) -> ImageSource:
@@ -41,8 +41,8 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
         others become query. Which, depends on the seed and the names within the task only.
     split_fractions : sequence of float, length 3
         Where splits are not given: the shares of train, val and test, by which the tasks are split. A task's split
-        follows from its name (see `mela.sources.fractions.split_by_fractions`). Tasks that share images, even by way of
-        other tasks, stay together, by one of their names, which does not depend on those of the others; if that
+        follows from its name (see `mela.sources.random_splits.split_by_fractions`). Tasks that share images, even by
+        way of other tasks, stay together, by one of their names, which does not depend on those of the others; if that
         connects all of them, all are train.
     seed : int
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mela.errors import MelaError
-from mela.io.problems import Report, refuse
+from mela.io.reading_errors import Report, refuse
 from mela.io.schemas import ROLES, SPLITS
 from mela.io.text_tables import TEXT_SUFFIXES, parse_csv, read_text, require_columns
 from mela.sources.image_files import walk_images
 from mela.sources.image_kinds import HEIF_SUFFIXES, is_image, is_image_name, suffixes, why_unused
-from mela.sources.words import count_of
+from mela.sources.plurals import count_of
 
 REQUIRED = ("task_id", "local_label", "path")
 OPTIONAL = ("role", "split")

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mela.errors import MelaError
 from mela.io import schemas, store
-from mela.io.tables import read_labels
+from mela.io.checked_tables import read_labels
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -61,7 +61,7 @@ def read_targets(path: Path, *, soft: bool) -> Targets:
     Raises
     ------
     MelaError
-        See `mela.io.tables.read_labels` and `soft_targets`.
+        See `mela.io.checked_tables.read_labels` and `soft_targets`.
     """
     if soft:
         return soft_targets(store.read_table(path, schemas.SOFT_LABELS), str(path))

@@ -13,10 +13,10 @@ from sklearn.metrics.cluster import pair_confusion_matrix
 
 from mela.evaluation.label_scores import majority_accuracy
 from mela.labeling.centroids import Centroids, norms
+from mela.labeling.diagnostics import label_metrics
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.pair_quality import pair_quality
 from mela.labeling.pruning import run_pass
-from mela.labeling.report import label_metrics
 from mela.labeling.task_classes import TaskSamples, class_means
 from studies.cells import Cell
 

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from benchmark.comparison import read_results, summarize_systems
 from benchmark.places import preset
 from benchmark.report.charts import mark, scale
-from benchmark.stages.common import own_schedule
+from benchmark.stages.method_training import own_schedule
 from benchmark.systems import title
 from mela.data.episodes import Episodes
 from mela.data.sampling import draw_split

@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchmark import places
 from mela.data.episodes import Episodes
-from mela.io.tables import read_manifest
+from mela.io.checked_tables import read_manifest
 from mela.learners.base import LabelLearner, Student
 from mela.methods import find_method
 from mela.models.backbones import Backbone

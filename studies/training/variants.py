@@ -5,7 +5,7 @@ from functools import partial
 
 from torch import Tensor
 
-from benchmark.stages.common import own_schedule
+from benchmark.stages.method_training import own_schedule
 from mela.evaluation.rules import own_rule
 from mela.learners.base import Learner
 from mela.methods.anil import ANIL

@@ -29,8 +29,8 @@ from mela.params import (
     check_document,
 )
 from mela.reporting.published import SYSTEMS
-from stages.definitions.files import OF_BENCHMARK
-from stages.definitions.reaching import Code
+from stages.code_hashes.files import OF_BENCHMARK
+from stages.code_hashes.reaching import Code
 from tests.helpers.cells import CODE, HERE, MATRIX, STAGES, YAML_FILES, filled
 from tests.helpers.pipeline import imported_modules
 from tests.helpers.project import ROOT

@@ -39,9 +39,9 @@ from mela.methods import find_method
 from mela.methods.moco import MoCo
 from mela.params import MethodsParams
 from stages import code as stage_of_code
+from stages.code_hashes.files import OF_BENCHMARK
+from stages.code_hashes.reaching import Code
 from stages.common.checkpoints import checkpoint as stages_checkpoint
-from stages.definitions.files import OF_BENCHMARK
-from stages.definitions.reaching import Code
 from studies.clones import for_clone
 from studies.grid import program
 from studies.training import trials
@@ -276,7 +276,7 @@ def test_a_data_set_may_have_a_learning_rate_of_its_own(ran: Path, monkeypatch: 
         kept.append(blocks)
         return stages_checkpoint(name, blocks, *more)
 
-    monkeypatch.setattr("benchmark.stages.common.checkpoint", checkpoint)
+    monkeypatch.setattr("benchmark.stages.method_training.checkpoint", checkpoint)
 
     def train(method: str, out: str, start: str | None = None) -> tuple[bytes, list[float]]:
         tasks.main(

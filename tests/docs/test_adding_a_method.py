@@ -46,7 +46,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def experiments() -> list[dict[str, str]]:
     """What the commands of the page set."""
     found = [command for block in blocks(PAGE) if block.language == "sh" for command in commands(block)]
-    assert found.pop(0) == "python -m pytest tests/stages/definitions/test_pipeline_definition.py"
+    assert found.pop(0) == "python -m pytest tests/stages/code_hashes/test_pipeline_definition.py"
     assert all(command.startswith("dvc exp run ") for command in found)
     return [dict(re.findall(r"-S ([\w.]+)=(\S+)", command)) for command in found]
 
@@ -64,7 +64,7 @@ def test_the_page_speaks_of_these_blocks_only() -> None:
 def definition(folder: Path) -> Any:
     """Return the tests of the pipeline's definition as the copy has them."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("helpers/project", "helpers/pipeline", "stages/definitions/test_pipeline_definition"):
+        for name in ("helpers/project", "helpers/pipeline", "stages/code_hashes/test_pipeline_definition"):
             path = folder / f"tests/{name}.py"
             spec = spec_from_file_location(f"tests.{name.replace('/', '.')}", path)
             assert spec is not None

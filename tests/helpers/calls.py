@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from types import CodeType, FrameType
 
-from stages.definitions.reaching import PACKAGES
+from stages.code_hashes.reaching import PACKAGES
 from tests.helpers.project import ROOT
 
 

@@ -66,8 +66,8 @@ BENCHMARK = [
 PAIRS = {"python -m benchmark.report.pairs merged-rfs-feat oracle-rfs-feat"}
 # commands that tests/benchmark/test_matrix.py runs
 MATRIX = {"python -m benchmark.matrix"}
-# commands that tests/stages/definitions/test_relock.py runs
-RELOCK = ["python -m stages.definitions.relock main --moved mela.runtime.console=mela.runtime.messages"]
+# commands that tests/stages/code_hashes/test_relock.py runs
+RELOCK = ["python -m stages.code_hashes.relock main --moved mela.runtime.console=mela.runtime.messages"]
 # commands that nothing runs, and why; tests/docs/test_pages.py checks that they would be understood
 INSTALLS = "installs packages, or takes minutes and is what runs the tests itself"
 SHELL = "changes the shell that it is typed into"
@@ -114,7 +114,7 @@ NOT_RUN = {
     "python -m studies labels.weights": BENCH,
     "torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 "
     "-m stages.pretrain": MACHINES,
-    "python -m pytest tests/stages/definitions/test_pipeline_definition.py": ITSELF,
+    "python -m pytest tests/stages/code_hashes/test_pipeline_definition.py": ITSELF,
     "python -m pytest tests/benchmark/test_benchmark_definition.py tests/methods/test_task_methods.py": ITSELF,
 }
 

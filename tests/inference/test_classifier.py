@@ -24,7 +24,7 @@ from mela.data.episodes import Episodes
 from mela.errors import MelaError
 from mela.evaluation.heads import l2_normalize
 from mela.evaluation.temperatures import write_temperatures
-from mela.inference import user_images as pictures
+from mela.inference import input_images as pictures
 from mela.io import feature_tables, schemas, store
 from mela.models.features import extract_features
 from mela.sources.image_files import open_image

@@ -21,7 +21,7 @@ from mela.errors import MelaError
 from mela.evaluation.rules import own_rule
 from mela.inference import embedding as picture_model
 from mela.inference import export as exporting
-from mela.inference import user_images as pictures
+from mela.inference import input_images as pictures
 from mela.methods import find_method, method_names
 from mela.models.backbones import build_backbone
 from mela.models.files import save_model

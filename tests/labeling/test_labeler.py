@@ -17,11 +17,11 @@ from sklearn.utils.estimator_checks import check_estimator
 from mela.evaluation.label_scores import majority_accuracy
 from mela.labeling import labeler as module
 from mela.labeling.assignment import assign_tasks
+from mela.labeling.diagnostics import THIN
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.merging import left_out
 from mela.labeling.pair_quality import pair_quality
 from mela.labeling.pruning import prune_clusters
-from mela.labeling.report import THIN
 from mela.labeling.task_classes import class_means, group_samples
 
 

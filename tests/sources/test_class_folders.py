@@ -10,9 +10,9 @@ from PIL import Image
 from mela.errors import MelaError
 from mela.params import PARAMS, DataParams
 from mela.sources.class_folders import folder
-from mela.sources.fractions import split_by_fractions
 from mela.sources.image_files import list_images, open_image
 from mela.sources.open import open_source
+from mela.sources.random_splits import split_by_fractions
 from tests.helpers.project import change
 
 FRACTIONS = (0.5, 0.25, 0.25)

@@ -12,8 +12,8 @@ from PIL import Image
 
 from mela.io import schemas, store
 from mela.sources import image_kinds as kinds
+from mela.sources.folder_tree import Unused, unused_files, unused_in_words
 from mela.sources.image_files import open_image
-from mela.sources.tree import Unused, unused_files, unused_in_words
 from stages.common import paths
 from tests.helpers.folders import check, noise, socket_at, told_by_the_stage, truncated, without_rights
 

@@ -16,7 +16,7 @@ from mela.labeling.user_tables import read_tasks
 from mela.params import DataParams
 from mela.sources.check.layout import find_layout
 from mela.sources.open import open_source
-from mela.sources.pins import read_pins
+from mela.sources.pinned_splits import read_pins
 from mela.sources.split_tables import parse_split_table
 from tests.helpers.folders import check, people, table_of, told_by_the_stage
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from mela.errors import MelaError
-from mela.sources.fractions import split_by_fractions
+from mela.sources.random_splits import split_by_fractions
 from mela.sources.source import ImageSource
 from mela.sources.task_folders import _draw_splits, natural_key, task_number, task_numbers, tasks
 

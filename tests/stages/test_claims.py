@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from mela.cli import main as cli
 from mela.inference.provenance import provenance
 from mela.io import store
-from mela.io.names import IMAGE_NAMES, LISTING
+from mela.io.name_tables import IMAGE_NAMES, LISTING
 from mela.io.text_tables import read_text_csv
 from stages.common import paths
 from tests.helpers.people import PEOPLE, draw_people

@@ -8,7 +8,7 @@ import pytest
 
 from mela.errors import MelaError
 from mela.io import feature_tables, schemas, store
-from mela.io.names import IMAGE_NAMES, LISTING, TASK_NAMES, names_of_labels, with_names
+from mela.io.name_tables import IMAGE_NAMES, LISTING, TASK_NAMES, names_of_labels, with_names
 from mela.io.text_tables import read_text_csv
 from mela.labeling.label_listing import ALONE, NONE, UNKNOWN
 from stages.common import paths

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from mela.io import schemas
-from mela.io.names import LISTING
+from mela.io.name_tables import LISTING
 from mela.params import DataParams, ReportParams
 from mela.reporting import figures
 from mela.reporting.environment import commit, hardware, versions
@@ -54,7 +54,7 @@ class Run:
     passes, merges, sizes, clusters, purities, points, embed_curve, pretrain_curve : DataFrame
         Plot points that the stages wrote; purities has no rows where there is no truth.
     listing : DataFrame
-        All labels of all people (`mela.io.names.LISTING`).
+        All labels of all people (`mela.io.name_tables.LISTING`).
     labels, weights : DataFrame
         Columns image_id and label, and image_id, label and weight.
     files : DataFrame

@@ -47,7 +47,7 @@ def names_of_classes(listing: pd.DataFrame) -> dict[int, Names]:
     Parameters
     ----------
     listing : DataFrame
-        Columns as `mela.io.names.LISTING`.
+        Columns as `mela.io.name_tables.LISTING`.
     """
     found = {}
     for cluster, rows in listing[listing["clustered"]].groupby("cluster"):

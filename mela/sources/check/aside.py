@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mela.errors import MelaError, told
-from mela.io.problems import AboutFile, Report, refuse
+from mela.io.reading_errors import AboutFile, Report, refuse
 from mela.sources.check.lists import read_list, require_inside, write_list
-from mela.sources.tree import SPECIAL
+from mela.sources.folder_tree import SPECIAL
 
 LIST = "moved.csv"
 

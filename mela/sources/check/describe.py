@@ -7,8 +7,8 @@ from mela.io.schemas import SPLITS
 from mela.sources.check.error_kinds import lines
 from mela.sources.check.inspect import Classes, Findings, Tasks
 from mela.sources.check.pictures import Pictures
-from mela.sources.tree import unused_in_words
-from mela.sources.words import count_of
+from mela.sources.folder_tree import unused_in_words
+from mela.sources.plurals import count_of
 
 SUPPORTS = (1, 5, 10)
 USUAL_MODES = frozenset({"1", "L", "RGB"})

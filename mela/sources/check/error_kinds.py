@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from mela.errors import plain
-from mela.io.problems import AboutFile
+from mela.io.reading_errors import AboutFile
 
 # what is quoted, as repr quotes it, and numbers: all in which errors of one kind differ
 QUOTED = r"""(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|(?<!\w)"(?:[^"\\]|\\.)*"(?!\w)"""

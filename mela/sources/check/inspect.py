@@ -13,18 +13,18 @@ import pandas as pd
 
 from mela.data.sampling import pool_problems
 from mela.errors import MelaError, plain, told
-from mela.io.problems import AboutFile
+from mela.io.reading_errors import AboutFile
 from mela.io.schemas import ROLES, SPLITS
 from mela.sources.check.layout import Layout
 from mela.sources.check.pictures import Look, Pictures, Progress, look_at
 from mela.sources.class_folders import folder
-from mela.sources.pins import moves
-from mela.sources.pixels import contradictions
-from mela.sources.repeats import Repeats
+from mela.sources.duplicate_images import contradictions
+from mela.sources.folder_tree import Unused, unused_files
+from mela.sources.pinned_splits import moves
+from mela.sources.plurals import images_are
+from mela.sources.split_overlaps import Repeats
 from mela.sources.task_folders import natural_key, read_tasks, source_of
 from mela.sources.task_rows import UNKNOWN, is_rest, labels_that_are_rest
-from mela.sources.tree import Unused, unused_files
-from mela.sources.words import images_are
 
 LEAST_WAYS = 2
 LEAST_IMAGES = 2

@@ -10,9 +10,9 @@ import numpy as np
 from PIL import Image
 
 from mela.errors import MelaError, told
-from mela.io.problems import AboutFile
+from mela.io.reading_errors import AboutFile
+from mela.sources.duplicate_images import digest
 from mela.sources.image_files import Header, open_image, read_header
-from mela.sources.pixels import digest
 
 GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L"})
 Progress = Callable[[Sequence[str]], Iterable[str]]

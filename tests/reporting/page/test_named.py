@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mela.io import schemas, store
-from mela.io.names import IMAGE_NAMES, LISTING
+from mela.io.name_tables import IMAGE_NAMES, LISTING
 from mela.io.text_tables import read_text_csv
 from mela.reporting.page.named import Written, held_out_counts, names_of_classes, readable
 from stages.common import paths

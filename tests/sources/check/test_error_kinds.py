@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from mela.io.problems import AboutFile
+from mela.io.reading_errors import AboutFile
 from mela.sources.check.error_kinds import in_kinds, lines
 
 

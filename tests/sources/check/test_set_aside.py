@@ -12,7 +12,7 @@ from PIL import Image
 
 from mela.cli import data
 from mela.errors import MelaError
-from mela.io.problems import AboutFile
+from mela.io.reading_errors import AboutFile
 from mela.sources.check.aside import _move, put_back, set_aside
 from mela.sources.check.lists import read_list, write_list
 from tests.helpers.folders import check, noise, socket_at, told_by_the_stage, truncated

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.definitions.reaching import Code
+from stages.code_hashes.reaching import Code
 from tests.helpers.calls import Calls
 from tests.helpers.project import ROOT, STAGE_NAMES
 

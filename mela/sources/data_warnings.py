@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from mela.sources.pins import keep_splits, moves
+from mela.sources.folder_tree import unused_files, unused_in_words
+from mela.sources.pinned_splits import keep_splits, moves
 from mela.sources.source import REST, ImageSource
 from mela.sources.task_rows import labels_that_are_rest
-from mela.sources.tree import unused_files, unused_in_words
 
 
 def remarks(source: ImageSource, root: str, table: str | None) -> Iterator[str]:

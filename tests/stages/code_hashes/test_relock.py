@@ -107,7 +107,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).mkdir(parents=True)
         for path in (path for module in ("__init__", *modules) for path in (ROOT / name).glob(f"{module}.py*")):
             shutil.copy(path, folder / name)
-    shutil.copytree(ROOT / "stages/definitions", folder / "stages/definitions")
+    shutil.copytree(ROOT / "stages/code_hashes", folder / "stages/code_hashes")
     write(folder / "mela/numbers.py", NUMBERS)
     for name, function in (("one", "double"), ("two", "square")):
         write(folder / f"stages/{name}.py", STAGE.format(name=name, function=function))
@@ -131,7 +131,7 @@ def project(made: Path, tmp_path: Path) -> Project:
 
 
 def relock(project: Project, *arguments: str, succeeds: bool = True) -> str:
-    return project.run("python", "-m", "stages.definitions.relock", *arguments, succeeds=succeeds)
+    return project.run("python", "-m", "stages.code_hashes.relock", *arguments, succeeds=succeeds)
 
 
 def due(project: Project) -> list[str]:
@@ -171,7 +171,7 @@ def test_what_has_moved_is_carried_over(project: Project, command: str) -> None:
     )
     assert due(project) == ["one", "two"]
     words = shlex.split(command)
-    assert words[:3] == ["python", "-m", "stages.definitions.relock"]
+    assert words[:3] == ["python", "-m", "stages.code_hashes.relock"]
     assert "dvc.lock: 2 of 2 stages carried over" in relock(project, *words[3:])
     assert due(project) == []
     carried = (project.folder / "dvc.lock").read_bytes()

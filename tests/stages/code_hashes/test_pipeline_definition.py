@@ -11,8 +11,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from mela.params import BLOCKS
-from stages.definitions.files import PIPELINE
-from stages.definitions.reaching import Code
+from stages.code_hashes.files import PIPELINE
+from stages.code_hashes.reaching import Code
 from tests.helpers.pipeline import CODE, STAGES, imported_modules, listed
 from tests.helpers.project import ROOT
 

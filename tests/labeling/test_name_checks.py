@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from mela.errors import MelaError
-from mela.labeling.given_names import require_names
 from mela.labeling.labeler import LearnLabeler
+from mela.labeling.name_checks import require_names
 
 X = np.random.default_rng(0).normal(size=(8, 3))
 TASKS = [0, 0, 0, 0, 1, 1, 1, 1]

@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 
 from mela.errors import MelaError
-from stages.definitions.reaching import Code, scripts
+from stages.code_hashes.reaching import Code, scripts
 
 PACKAGES = ("lib", "jobs")
 FILES = {

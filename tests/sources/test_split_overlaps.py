@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from mela.sources.repeats import between_splits
+from mela.sources.split_overlaps import between_splits
 
 
 @pytest.mark.parametrize("block", [1, 3, 1024])
 def test_repeats_between_splits_are_found(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against all pairs; repeats within a split do not count."""
-    monkeypatch.setattr("mela.sources.repeats.BLOCK", block)
+    monkeypatch.setattr("mela.sources.split_overlaps.BLOCK", block)
     rng = np.random.default_rng(0)
     kinds = rng.integers(0, 12, 30)
     pictures = rng.integers(0, 256, (12, 4, 4, 1), dtype=np.uint8)

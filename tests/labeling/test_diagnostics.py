@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from mela.labeling.image_labels import ImageLabels
-from mela.labeling.labeler import LearnLabeler
-from mela.labeling.report import (
+from mela.labeling.diagnostics import (
     THIN,
     clusters_table,
     label_metrics,
@@ -16,6 +14,8 @@ from mela.labeling.report import (
     remark,
     sizes_table,
 )
+from mela.labeling.image_labels import ImageLabels
+from mela.labeling.labeler import LearnLabeler
 
 
 def tasks(seed: int, *, n_classes: int = 10, n_tasks: int = 60, distance: float = 3.0) -> tuple[np.ndarray, ...]:

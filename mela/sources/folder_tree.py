@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mela.io.problems import AboutFile, Report, refuse
+from mela.io.reading_errors import AboutFile, Report, refuse
 from mela.sources.image_files import name_problem, permission_problem, walk_images
-from mela.sources.pins import PINS
+from mela.sources.pinned_splits import PINS
 
 SPECIAL = {
     stat.S_IFIFO: "the named pipe (FIFO)",

@@ -6,8 +6,8 @@ from pathlib import Path
 from mela.errors import MelaError
 from mela.io.atomic import together
 from mela.io.store import write_json
+from stages.code_hashes.reaching import Code, scripts
 from stages.common import paths
-from stages.definitions.reaching import Code, scripts
 
 Start = tuple[str, str | None]
 # no stage depends on how its file of hashes is written

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from mela.errors import MelaError
-from mela.io.problems import Report, refuse
+from mela.io.reading_errors import Report, refuse
 from mela.io.schemas import SPLITS
 from mela.io.store import read_json, write_json
 from mela.io.text_tables import as_known, parse_csv, read_text

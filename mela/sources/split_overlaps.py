@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from mela.sources.words import images_are
+from mela.sources.plurals import images_are
 
 BLOCK = 1024
 

@@ -8,7 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from mela.io.schemas import SPLITS
-from mela.sources.fractions import split_by_fractions
+from mela.sources.random_splits import split_by_fractions
 
 FRACTIONS = st.sampled_from(
     [

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 from PIL import Image
 
-from mela.io.problems import refuse
+from mela.io.reading_errors import refuse
 from mela.sources.source import ImageSource
 
 

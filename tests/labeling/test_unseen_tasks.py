@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from mela.labeling import newcomers
+from mela.labeling import unseen_tasks
+from mela.labeling.diagnostics import assignments_table
 from mela.labeling.image_labels import label_images
 from mela.labeling.label_listing import listing
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.memberships import Memberships
-from mela.labeling.newcomers import NONE, Placed, place, place_labels
-from mela.labeling.report import assignments_table
 from mela.labeling.size_prior import log_number
 from mela.labeling.task_classes import TaskSamples, group_samples
+from mela.labeling.unseen_tasks import NONE, Placed, place, place_labels
 
 
 @pytest.mark.parametrize("gamma", [0.3, 40.0])
@@ -48,7 +48,7 @@ def test_the_odds_of_no_cluster_by_hand(gamma: float) -> None:
 @settings(deadline=None, max_examples=60)
 def test_labels_of_a_task_go_where_they_are_jointly_most_probable(seed: int, ways: int, k: int) -> None:
     odds = np.random.default_rng(seed).normal(size=(ways, k + 1)) * 5
-    clusters, certainty = newcomers._place_task(odds)
+    clusters, certainty = unseen_tasks._place_task(odds)
     choices = [
         choice
         for choice in product(range(k + 1), repeat=ways)
@@ -127,7 +127,7 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     samples, _ = draw(rng, centers, np.arange(12), 50)
 
     def placed(block: int) -> Placed:
-        monkeypatch.setattr(newcomers, "BLOCK", block)
+        monkeypatch.setattr(unseen_tasks, "BLOCK", block)
         return place(labeler, samples)
 
     whole = placed(10_000)
