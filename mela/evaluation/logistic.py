@@ -17,6 +17,9 @@ where R (K, n) is the predicted less the true probabilities, times :math:`\sqrt{
 per class rather than m, and costs one product with G. F is convex, strictly but for a number added to all b; Newton's
 method with conjugate gradients and a line search minimises it (Nocedal and Wright, "Numerical Optimization", 2006,
 algorithm 7.1), all tasks in step, each at rest once it is solved.
+
+scikit-learn's LogisticRegression finds the same minimum one task at a time, which takes 2 to 4 s for each model that is
+tested, against less than 0.1 s here (docs/results/benchmarks.md).
 """
 
 from dataclasses import dataclass

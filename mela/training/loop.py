@@ -1,4 +1,8 @@
-"""Gradient descent with step decays: the loop that all trainings share."""
+"""Gradient descent with step decays: the loop that all trainings share.
+
+The loop is the project's own, since a training that was cut off goes on within an epoch and ends with the same bits,
+for which all that is drawn at random has to be known in one place.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from studies.clones import for_clone
+from tests.helpers.dvc import Project
 from tests.helpers.people import draw
 from tests.helpers.project import ROOT, change
 
@@ -52,19 +53,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: str, folder: Path, *, succeeds: bool = True) -> str:
-    environment = for_clone(
-        OMP_NUM_THREADS="1",
-        PYTHONPATH=str(folder),
-        GIT_AUTHOR_NAME="test",
-        GIT_AUTHOR_EMAIL="test@example.org",
-        GIT_COMMITTER_NAME="test",
-        GIT_COMMITTER_EMAIL="test@example.org",
-        COLUMNS="200",
-    )
     ended = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env=environment,
+        env=Project(folder).environment() | {"PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         timeout=SECONDS,

@@ -26,7 +26,7 @@ SECONDS = 120
 
 @cache
 def server() -> Path:
-    """Return the folder of the server, with its socket and the program `python` that asks it."""
+    """Return the folder of the server, with its socket and the programs `python`, `dvc` and `mela`, which ask it."""
     folder = Path(tempfile.mkdtemp(prefix="forks"))
     words = [sys.executable, fork_server.__file__, f"{folder}/socket"]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, env=for_clone(), start_new_session=True)
@@ -39,8 +39,10 @@ def server() -> Path:
         f"{folder}/socket",
         json.dumps(fork_client.early(os.environ)),
     ]
-    (folder / "python").write_text(f'#!/bin/sh\nexec {shlex.join(asking)} "$@"\n', encoding="utf-8")
-    (folder / "python").chmod(0o755)
+    programs = {"python": shlex.join(asking)} | {name: f"{folder}/python -m {name}" for name in ("dvc", "mela")}
+    for name, command in programs.items():
+        (folder / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+        (folder / name).chmod(0o755)
     while not (folder / "socket").exists():
         assert process.poll() is None, "the server of forks has ended; what it said stands above"
         time.sleep(0.02)
@@ -48,7 +50,7 @@ def server() -> Path:
 
 
 def with_forks(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables with which the program `python` is a fork of the server."""
+    """Return variables with which the programs `python`, `dvc` and `mela` are forks of the server."""
     return {**environment, "PATH": f"{server()}{os.pathsep}{environment['PATH']}"}
 
 
