@@ -75,7 +75,9 @@ def main(path: str, started_with: str, *words: str) -> None:
         signal.signal(number, lambda received, _: child.send_signal(signal.Signals(received)))
     status = child.wait()
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        # nobody can catch SIGKILL
+        with suppress(OSError):
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     sys.exit(status)
 

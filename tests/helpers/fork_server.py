@@ -3,6 +3,8 @@
 Started as a script with the path of its socket; it ends with its standard input, which whoever started it holds open.
 """
 
+import atexit
+import gc
 import json
 import os
 import runpy
@@ -10,6 +12,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 import types
 from contextlib import suppress
 from importlib import import_module
@@ -65,15 +68,35 @@ def _answer(connection: socket.socket) -> list[str]:
     return words
 
 
+def run(how: str, what: str, *arguments: str) -> None:
+    """Run a module or code as Python does, but end without freeing memory, which would copy all of it first."""
+    # what Python has there at this time
+    sys.argv = [how, *arguments]
+    status: object = None
+    try:
+        if how == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            main = sys.modules["__main__"] = types.ModuleType("__main__")
+            exec(what, main.__dict__)
+    except SystemExit as end:
+        status = end.code
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    if not isinstance(status, (int, type(None))):
+        print(status, file=sys.stderr)
+        status = 1
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(int(status or 0))
+
+
 if __name__ == "__main__":
     del sys.path[0]
     for name in PACKAGES.split():
         import_module(name)
-    how, what, *arguments = asked(sys.argv[1])
-    # what Python has there at this time
-    sys.argv = [how, *arguments]
-    if how == "-m":
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
-    else:
-        main = sys.modules["__main__"] = types.ModuleType("__main__")
-        exec(what, main.__dict__)
+    gc.collect()
+    gc.freeze()
+    run(*asked(sys.argv[1]))
