@@ -50,9 +50,10 @@ benchmark: setup ## train and measure all systems on the same tasks: hours; benc
 	cells=$$(python -m benchmark.due) || exit $$?; test -z "$$cells" || dvc --cd benchmark repro --keep-going $$cells; \
 	ended=$$?; python -m benchmark.due --mark > /dev/null && python -m benchmark.report.tables && exit $$ended
 
-tables: setup    ## write the tables of systems from what is measured: docs/results/systems.md
+tables: setup    ## write the tables of systems from what is measured, and the pages of docs/_templates
 	@python -m benchmark.due --mark > /dev/null
 	@python -m benchmark.report.tables
+	@python -m docs._tools.pages
 
 docs: setup      ## build the documentation's site: site/index.html
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict

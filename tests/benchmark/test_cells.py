@@ -491,26 +491,6 @@ def test_marks_are_those_of_what_is_due(tmp_path: Path) -> None:
     assert made.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8"), "run `make tables`"
 
 
-def test_the_readme_has_rows_of_the_page() -> None:
-    text = (
-        (ROOT / "README.md").read_text(encoding="utf-8").partition("### Beside other methods")[2].partition("\n## ")[0]
-    )
-    page = (
-        (ROOT / "docs/results/systems.md")
-        .read_text(encoding="utf-8")
-        .partition("## At a glance")[2]
-        .partition("\n## ")[0]
-    )
-    rows = set(page.splitlines())
-    shown = [
-        line.replace("**MeLa (merged)**", "MeLa (merged)")
-        for line in text.splitlines()
-        if line.startswith("| ") and "±" in line
-    ]
-    assert len(shown) > 5
-    assert set(shown) <= rows
-
-
 def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other shots for one system, fewer tasks for more shots, and no MeLa to compare with."""
     monkeypatch.chdir(tmp_path)
