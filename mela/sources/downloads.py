@@ -91,8 +91,8 @@ def _continue(url: str, part: Path) -> None:
     try:
         response = OPENER.open(request, timeout=SECONDS)
     except HTTPError as error:
+        error.close()
         if error.code == 416:  # nothing is left to fetch, or the server has another file
-            error.close()
             if begun and error.headers.get("Content-Range", "").rpartition("/")[2] == str(begun):
                 return
             part.unlink()
