@@ -18,8 +18,8 @@ from mela.sources.plurals import count_of
 
 REQUIRED = ("task_id", "local_label", "path")
 OPTIONAL = ("role", "split")
-# no path of a file holds it
-UNKNOWN = "\0"
+# no path of a file holds NUL, and NumPy drops one at the end of text
+UNKNOWN = "\0:"
 
 
 def read_table(table: Path, root: Path, *, report: Report = refuse) -> pd.DataFrame:
