@@ -100,7 +100,9 @@ def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:
     kept = max(1, int((values > edge).sum()))
     sums = values[:kept] + 1 - y1
     spikes = (sums + np.sqrt(np.maximum(sums**2 - 4 * values[:kept], 0))) / 2
-    return Space(components=vectors[:, :kept], center=center, between=np.maximum(spikes - 1, 1e-3))
+    # NumPy before 2.3 multiplies by reversed columns in another order than by the same array read from a file
+    components = np.ascontiguousarray(vectors[:, :kept])
+    return Space(components=components, center=center, between=np.maximum(spikes - 1, 1e-3))
 
 
 def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
