@@ -202,7 +202,8 @@ class _Problem:
         step, step_bias = np.zeros_like(a), np.zeros_like(bias)
         size = self.squared(gradient, for_weights, for_bias)
         goal, active = size * np.clip(size, *FORCING), running
-        for _ in range(self.targets[0].size):
+        # as many steps as unknowns would do in exact arithmetic; rounding asks for more where C is large
+        for _ in range(4 * self.targets[0].size):
             change = a_gram * inverse_root
             change += bias
             change -= np.einsum("tkn,tkn->tn", shares, change)[:, None]
