@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable
 from html.parser import HTMLParser
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -326,6 +327,8 @@ def test_a_broken_link_would_be_noticed() -> None:
 
 
 def test_the_commands_page_is_what_the_program_says(tmp_path: Path) -> None:
+    if f"typer=={version('typer')}" not in (ROOT / "requirements.txt").read_text().split():
+        pytest.skip("the page is written with the Typer of requirements.txt; others name arguments differently")
     make = ["typer", "mela.cli.main", "utils", "docs", "--name", "mela", "--title", "Commands", "--output"]
     made = tmp_path / "commands.md"
     subprocess.run([sys.executable, "-m", *make, str(made)], cwd=ROOT, check=True, capture_output=True)
