@@ -1,9 +1,10 @@
-"""The workflow for a hosted CI: what it may do, that its commands exist, and that they work in a clone."""
+"""The workflows for a hosted CI: what they may do, that their commands exist, and that they work in a clone."""
 
 import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,23 +17,27 @@ from tests.helpers.project import ROOT
 
 pytestmark = pytest.mark.slow
 
-TEXT = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
-WORKFLOW: dict[str, Any] = YAML(typ="safe").load(TEXT)
-JOBS = WORKFLOW["jobs"]
+TEXTS = [(ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8") for name in ("ci", "tests")]
+WORKFLOWS: list[dict[str, Any]] = [YAML(typ="safe").load(text) for text in TEXTS]
+JOBS = WORKFLOWS[0]["jobs"] | WORKFLOWS[1]["jobs"]
 STEPS = [step for job in JOBS.values() for step in job["steps"]]
 COMMANDS = [step["run"] for step in STEPS if "run" in step]
 
 
 def test_what_starts_it_gives_no_rights_to_strangers() -> None:
-    assert WORKFLOW["on"] == {"push": {"branches": ["main"]}, "pull_request": None}
-    assert WORKFLOW["permissions"] == {}
+    own, tests = WORKFLOWS
+    assert own["on"] == {"push": {"branches": ["main"]}, "pull_request": None}
+    assert tests["on"] == own["on"] | {"schedule": [{"cron": "0 5 * * 1"}]}
+    assert own["permissions"] == tests["permissions"] == {}
     assert {name: job["permissions"] for name, job in JOBS.items()} == {
         "check": {"contents": "read"},
         "figures": {"contents": "read"},
         "comment": {"pull-requests": "write"},
+        "tests": {"contents": "read"},
     }
-    assert "secrets" not in TEXT.replace("import secrets; print(secrets.token_hex())", "")
-    assert re.findall(r"\$\{\{ github\.token \}\}", TEXT) == ["${{ github.token }}"]
+    text = "".join(TEXTS)
+    assert "secrets" not in text.replace("import secrets; print(secrets.token_hex())", "")
+    assert re.findall(r"\$\{\{ github\.token \}\}", text) == ["${{ github.token }}"]
 
 
 def test_whoever_may_write_runs_nothing_of_a_pull_request() -> None:
@@ -66,8 +71,19 @@ def test_commands_are_bash_and_exist(command: str) -> None:
 
 
 def test_the_commands_are_those_that_are_meant() -> None:
-    assert [command.split()[0] for command in COMMANDS] == [".ci/run", "make", "source", "gh"]
+    firsts = [[step["run"].split()[0] for step in job["steps"] if "run" in step] for job in JOBS.values()]
+    assert firsts == [[".ci/run"], ["make", "source"], ["gh"], ["make", "python", "source", "source"]]
     assert JOBS["figures"]["if"] == "github.event_name == 'pull_request'"
+
+
+def test_every_python_and_both_ends_of_the_ranges_have_a_job() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    matrix = JOBS["tests"]["strategy"]["matrix"]
+    pythons = [kind.rpartition(" ")[2] for kind in project["classifiers"] if "Python :: 3." in kind]
+    assert matrix["python"] == pythons == ["3.11", "3.12", "3.13", "3.14"]
+    assert project["requires-python"] == f">={pythons[0]}"
+    ends = [(end["versions"], end["python"]) for end in matrix["include"]]
+    assert ends == [("pinned", "3.14"), ("lowest-direct", "3.11"), ("highest", "3.14")]
 
 
 class Runner:
