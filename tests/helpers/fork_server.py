@@ -96,7 +96,9 @@ def run(how: str, what: str, *arguments: str) -> None:
 if __name__ == "__main__":
     del sys.path[0]
     for name in PACKAGES.split():
-        import_module(name)
+        # where extras are not installed, what needs them does without the head start
+        with suppress(ImportError):
+            import_module(name)
     gc.collect()
     gc.freeze()
     run(*asked(sys.argv[1]))
