@@ -19,7 +19,7 @@ from mela.evaluation.heads import l2_normalize
 from mela.evaluation.logistic import Heads, fit_heads
 from mela.inference.embedding import Embedding, Features, Floats
 from mela.inference.input_images import Pictures, list_pictures
-from mela.labeling.name_checks import require_names
+from mela.labeling.name_checks import require_names, require_one_type
 
 FINAL = "models/final.safetensors"
 AUTO, LOGISTIC = "auto", "logistic"
@@ -166,7 +166,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         pictures = list_pictures(X, "support images")
-        _require_one_type(y)
+        require_one_type(y, "labels")
         y = column_or_1d(y)
         if len(y) != len(pictures):
             raise MelaError(f"labels: expected one per support image ({len(pictures)}), got {len(y)}")
@@ -313,12 +313,6 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
-
-
-def _require_one_type(y: Any) -> None:
-    """Raise MelaError for missing labels and mixed types in a list, of which numpy would make text: 'nan', '1'."""
-    if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
-        require_names(np.fromiter(y, dtype=object, count=len(y)), "labels")
 
 
 def _joined(blocks: Iterator[Features]) -> Features:

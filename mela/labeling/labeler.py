@@ -17,6 +17,7 @@ from mela.labeling.centroids import nearest
 from mela.labeling.clusters import weighted_sums
 from mela.labeling.memberships import Memberships
 from mela.labeling.merging import Merged, left_out, merge_classes
+from mela.labeling.name_checks import require_one_type
 from mela.labeling.pair_quality import pair_quality
 from mela.labeling.pruning import Pass, Pruned, prune_clusters
 from mela.labeling.size_prior import evenness
@@ -355,6 +356,8 @@ class LearnLabeler(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if value is None:
                 what = "the local label" if name == "y" else "the task"
                 raise MelaError(f"{name}: expected {what} of each sample, got None; y and groups are both required")
+        require_one_type(groups, "tasks")
+        require_one_type(y, "local labels")
         y, groups = column_or_1d(y), column_or_1d(groups)
         if not len(X) == len(y) == len(groups):
             raise MelaError(f"X, y, groups: expected the same length, got {len(X)}, {len(y)}, {len(groups)}")

@@ -39,3 +39,9 @@ def require_names(values: npt.NDArray[Any], name: str) -> None:
             f"{name}: expected values of one type that can be sorted, got {first.__name__} at position 0 and "
             f"{type(values[row]).__name__} at position {row}; convert all of them to text"
         ) from None
+
+
+def require_one_type(values: Any, name: str) -> None:
+    """Raise MelaError for missing names and mixed types in a list, of which NumPy would make text: 'nan', '1'."""
+    if isinstance(values, list | tuple) and any(isinstance(value, str) for value in values):
+        require_names(np.fromiter(values, dtype=object, count=len(values)), name)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mela.errors import MelaError, one_line, raise_if_machine
-from mela.io.text_tables import parse_csv, read_text, require_columns
+from mela.io.text_tables import TEXT_SUFFIXES, parse_csv, read_text, require_columns
 from mela.labeling.task_classes import TaskSamples, group_samples
 
 Features = npt.NDArray[np.float32] | npt.NDArray[np.float64]
@@ -147,7 +147,7 @@ def read_tasks(path: Path) -> pd.DataFrame:
     Parameters
     ----------
     path : Path
-        CSV or Parquet with the columns ``task_id``, ``image_id`` and ``local_label``, text or integers; others are
+        CSV, TSV or Parquet with the columns ``task_id``, ``image_id`` and ``local_label``, text or integers; others are
         ignored. A CSV column all of whose cells are integers is one of integers.
 
     Returns
@@ -162,7 +162,7 @@ def read_tasks(path: Path) -> pd.DataFrame:
         One line that names the file and, where there is one, the row.
     """
     suffix = path.suffix.lower()
-    if suffix == ".csv":
+    if suffix in TEXT_SUFFIXES:
         text = parse_csv(read_text(path, str(path)), where=str(path), required=COLUMNS)
         places = [f"{path}, line {line}" for line in text.lines]
         for name in COLUMNS:
@@ -175,7 +175,7 @@ def read_tasks(path: Path) -> pd.DataFrame:
         places = [f"{path}, row {row}" for row in range(1, table.num_rows + 1)]
         columns = {name: _names(table.column(name), name, places.__getitem__) for name in COLUMNS}
     else:
-        raise MelaError(f"{path}: expected tasks in a file .csv or .parquet, got {path.suffix!r}; convert it")
+        raise MelaError(f"{path}: expected tasks in a file .csv, .tsv or .parquet, got {path.suffix!r}; convert it")
     if not places:
         raise MelaError(f"{path}: expected one row per task and image, got an empty table; add rows")
     rows = pd.DataFrame({**columns, "place": places})

@@ -160,11 +160,17 @@ def shuffled() -> None:
 )
 def test_all_forms_of_features_give_the_same(folder: Path, write: Callable[[], None]) -> None:
     write()
-    for features, tasks, out in [("features.npy", "tasks.csv", "a"), ("other.parquet", "tasks.parquet", "b")]:
+    pd.read_csv("tasks.csv").to_csv("tasks.tsv", sep="\t", index=False)
+    forms = [
+        ("features.npy", "tasks.csv", "a"),
+        ("other.parquet", "tasks.parquet", "b"),
+        ("features.npy", "tasks.tsv", "c"),
+    ]
+    for features, tasks, out in forms:
         done = mela(features, tasks, "--out", f"{out}.csv")
         assert done.returncode == 0, done.stderr
     pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv").sort_values("image_id", ignore_index=True))
-    assert Path("a_tasks.csv").read_bytes() == Path("b_tasks.csv").read_bytes()
+    assert Path("a_tasks.csv").read_bytes() == Path("b_tasks.csv").read_bytes() == Path("c_tasks.csv").read_bytes()
 
 
 def test_ids_and_labels_keep_their_kind(folder: Path) -> None:

@@ -25,6 +25,7 @@ CASES = {
     "None": (["a", None, "b", "b"] * 2, missing("local labels", "None", 1, 2)),
     "None among numbers": ([0, 0, 1, 1, 0, 0, 1, None], missing("local labels", "None", 7, 1)),
     "NaN": ([0.0, 0.0, 1.0, np.nan, 0.0, 0.0, 1.0, 1.0], missing("local labels", "nan", 3, 1)),
+    "NaN in a list of text": (["a", float("nan"), "b", "b"] * 2, missing("local labels", "nan", 1, 2)),
     "NaN among text": (np.array([*LABELS[:7], np.nan], dtype=object), missing("local labels", "nan", 7, 1)),
     "a nullable column": (pd.Series([0, 0, 1, None] * 2, dtype="Int64"), missing("local labels", "nan", 3, 2)),
     "a date that is none": (
@@ -34,6 +35,10 @@ CASES = {
     "text and numbers": (
         np.array([1, "a", 2, "b"] * 2, dtype=object),
         "local labels: expected values of one type .*, got int at position 0 and str at position 1; convert .*",
+    ),
+    "numbers in a list of text": (
+        ["a", 1, "b", 2] * 2,
+        "local labels: expected values of one type .*, got str at position 0 and int at position 1; convert .*",
     ),
     "what cannot be sorted": (
         np.array([1j, {}, 2, 3] * 2, dtype=object),
