@@ -15,7 +15,7 @@ from pathlib import Path
 
 # variables that Python and packages read while they start or are imported, which is over in a fork
 EARLY = ("COVERAGE_", "CUDA_", "LD_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON")
-NEITHER = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+NEITHER = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHON_EXEC"}
 
 
 class Forked:
@@ -26,7 +26,7 @@ class Forked:
     path : str
         The server's socket.
     words : sequence of str
-        What follows ``python``: ``-m`` and a module or ``-c`` and code, and arguments.
+        What follows ``python``: ``-m`` and a module or ``-c`` and code, perhaps after ``-u``, and arguments.
     folder : str
         Its current directory.
     environment : mapping of str to str
@@ -68,7 +68,8 @@ def early(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def main(path: str, started_with: str, *words: str) -> None:
-    if words[:1] not in (("-m",), ("-c",)) or early(os.environ) != json.loads(started_with):
+    how = words[1:2] if words[:1] == ("-u",) else words[:1]
+    if how not in (("-m",), ("-c",)) or early(os.environ) != json.loads(started_with):
         os.execv(sys.executable, [sys.executable, *words])
     child = Forked(path, words, str(Path.cwd()), os.environ, [0, 1, 2])
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):

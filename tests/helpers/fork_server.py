@@ -70,6 +70,10 @@ def _answer(connection: socket.socket) -> list[str]:
 
 def run(how: str, what: str, *arguments: str) -> None:
     """Run a module or code as Python does, but end without freeing memory, which would copy all of it first."""
+    if how == "-u":
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(write_through=True)  # type: ignore[union-attr]
+        how, what, *arguments = what, *arguments
     # what Python has there at this time
     sys.argv = [how, *arguments]
     status: object = None

@@ -50,8 +50,9 @@ def server() -> Path:
 
 
 def with_forks(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables with which the programs `python`, `dvc` and `mela` are forks of the server."""
-    return {**environment, "PATH": f"{server()}{os.pathsep}{environment['PATH']}"}
+    """Return variables with which the programs `python`, `dvc` and `mela`, and what torchrun starts, are forks."""
+    path = f"{server()}{os.pathsep}{environment['PATH']}"
+    return {**environment, "PATH": path, "PYTHON_EXEC": str(server() / "python")}
 
 
 def settle(folder: Path) -> dict[str, str]:
