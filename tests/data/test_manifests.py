@@ -103,12 +103,7 @@ def test_tasks_without_images(split: str, changes: dict[str, object], got: str) 
 
 
 def test_given_tasks_stay_as_they_are() -> None:
-    expected = {
-        "task_id": [7, 7],
-        "image_id": [10, 12],
-        "local_label": [0, 1],
-        "role": ["support", "query"],
-    }
+    expected = {"task_id": [7, 7], "image_id": [10, 12], "local_label": [0, 1], "role": ["support", "query"]}
     pd.testing.assert_frame_equal(given_split(given_tasks(), "train"), pd.DataFrame(expected))
     assert given_split(given_tasks(), "val")["image_id"].tolist() == [11, 13]
 

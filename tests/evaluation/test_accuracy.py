@@ -78,13 +78,7 @@ def test_every_task_and_setting_equals_a_plain_loop(solver: Solver) -> None:
     tasks = episodes([([5, 5, 5], 4), ([1, 3, 6], 4), ([5, 5], 7)], first_id=10)
     table, copy, another = features(0), features(1), features(2)
     found = evaluate_tasks(
-        lookup(table),
-        tasks,
-        shots=[1, 5],
-        C=2.0,
-        max_iter=500,
-        solver=solver,
-        copies=lookup(copy, another),
+        lookup(table), tasks, shots=[1, 5], C=2.0, max_iter=500, solver=solver, copies=lookup(copy, another)
     )
 
     expected = []
@@ -128,11 +122,7 @@ def test_perfect_features_score_100_percent() -> None:
     table = np.zeros((N_IMAGES, 8), dtype=np.float32)
     table[tasks[0].image_ids, tasks[0].labels] = 1
     found = evaluate_tasks(lookup(table), tasks, shots=[1, 2], C=1.0, max_iter=100)
-    assert found.to_dict("list") == {
-        "task_id": [0, 0],
-        "setting": ["1_shot", "2_shot"],
-        "accuracy": [100.0, 100.0],
-    }
+    assert found.to_dict("list") == {"task_id": [0, 0], "setting": ["1_shot", "2_shot"], "accuracy": [100.0, 100.0]}
 
 
 @pytest.fixture

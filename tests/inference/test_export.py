@@ -194,13 +194,7 @@ def test_both_formats_with_a_card_each(copied: Path, run: Callable[..., str]) ->
         for package in ("mela", "torch", *packages):
             assert f"{package} {version(package)}" in card
         assert str(copied) not in card
-        ended = subprocess.run(
-            [*ALONE, code_of(card)],
-            cwd="out",
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        ended = subprocess.run([*ALONE, code_of(card)], cwd="out", capture_output=True, text=True, check=True)
         assert ended.stdout == "(8, 8)\n"
 
 

@@ -108,10 +108,7 @@ def signed(change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]) -> 
 
 
 CASES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "no description": (
-        lambda folder: (folder / DESCRIPTION).unlink(),
-        r"labeler\.json: no such file; run `dvc repro`",
-    ),
+    "no description": (lambda folder: (folder / DESCRIPTION).unlink(), r"labeler\.json: no such file; run `dvc repro`"),
     "no arrays": (lambda folder: (folder / ARRAYS).unlink(), r"arrays\.safetensors: no such file; run `dvc repro`"),
     "not JSON": (lambda folder: (folder / DESCRIPTION).write_text("{"), r"labeler\.json: expected JSON, got"),
     "another format": (

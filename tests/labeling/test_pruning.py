@@ -427,10 +427,7 @@ def test_rotating_the_features_leaves_the_partition(seed: int) -> None:
     classes = as_classes(random_tasks(seed, n_tasks=60, n_classes=10, noise=0.3, ways=(3,)))
     rotation = ortho_group.rvs(6, random_state=seed)
     turned = ClassMeans(
-        task_ids=classes.task_ids,
-        starts=classes.starts,
-        means=classes.means @ rotation + 5,
-        sizes=classes.sizes,
+        task_ids=classes.task_ids, starts=classes.starts, means=classes.means @ rotation + 5, sizes=classes.sizes
     )
     found = learn_labels(classes, n_clusters=20, q=3, seed=seed)
     moved = learn_labels(turned, n_clusters=20, q=3, seed=seed)

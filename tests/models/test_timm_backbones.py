@@ -229,10 +229,7 @@ def without(name: str) -> dict[str, Tensor]:
 
 BAD: dict[str, tuple[Callable[[], dict[str, Tensor] | bytes], str]] = {
     "missing": (lambda: without("conv1.0.weight"), "conv1.0.weight is missing; "),
-    "renamed": (
-        lambda: without("conv1.0.weight") | {"other": torch.ones(1)},
-        r"is missing \(and 1 more\); correct",
-    ),
+    "renamed": (lambda: without("conv1.0.weight") | {"other": torch.ones(1)}, r"is missing \(and 1 more\); correct"),
     "more": (lambda: state() | {"layer9.weight": torch.ones(2)}, "layer9.weight is not known; "),
     "shape": (lambda: state() | {"bn1.bias": torch.ones(3)}, r"bn1.bias has shape \(3,\) in place of \(\d+,\); "),
     "another": (lambda: state("test_vit"), r"is missing \(and \d+ more\); correct model.backbone or the file$"),
@@ -340,10 +337,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 @pytest.mark.parametrize("command", [None, ("predict", "--support", "s", "--query", "s/a/0.png"), ("export",)])
 def test_a_model_without_the_package(
-    command: tuple[str, ...] | None,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It would not help to train the model again."""
     monkeypatch.chdir(tmp_path)

@@ -135,13 +135,7 @@ def embedding(checkpoint: Checkpoint | None) -> Trained:
 def classifier(checkpoint: Checkpoint | None) -> Trained:
     model = backbone()
     targets = Targets(image_ids=np.arange(40), labels=np.arange(40) % 4)
-    last, curve = pretrain(
-        model,
-        IMAGES,
-        targets,
-        training("pretrain", checkpoint),
-        batch_size=12,
-    )
+    last, curve = pretrain(model, IMAGES, targets, training("pretrain", checkpoint), batch_size=12)
     return model.state_dict() | {"last": last.weight}, curve
 
 
@@ -154,11 +148,7 @@ def method_on_tasks(checkpoint: Checkpoint | None, embedding_rate: float = 1.0) 
         learner = FEAT(backbone())
     chosen = replace(SCHEDULE, optimizer="adam", learning_rate=0.003, embedding_rate=embedding_rate)
     curve = train_on_tasks(
-        learner,
-        IMAGES,
-        tasks,
-        replace(training("methods", checkpoint), schedule=chosen),
-        tasks_per_epoch=None,
+        learner, IMAGES, tasks, replace(training("methods", checkpoint), schedule=chosen), tasks_per_epoch=None
     )
     return learner.state_dict(), curve
 

@@ -100,11 +100,7 @@ def test_a_step_has_a_task_for_every_part_and_process(size: int, accumulate: int
     message = rf"^embed.tasks_per_step: expected {needed} tasks or more .* got {smallest}; raise it"
     with pytest.raises(MelaError, match=message):
         train(
-            backbone(),
-            tasks,
-            tasks_per_step=few,
-            accumulate=accumulate,
-            compute=Compute(team=Team(rank=0, size=size)),
+            backbone(), tasks, tasks_per_step=few, accumulate=accumulate, compute=Compute(team=Team(rank=0, size=size))
         )
 
 

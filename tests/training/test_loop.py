@@ -186,9 +186,7 @@ def test_epochs_are_announced(capsys: pytest.CaptureFixture[str]) -> None:
     told: list[Epoch] = []
     show = log_epoch("embed", 7)
     curve = fit(
-        model,
-        epoch_of(model),
-        replace(training(), on_epoch=lambda epoch: (told.append(epoch), show(epoch))[1]),
+        model, epoch_of(model), replace(training(), on_epoch=lambda epoch: (told.append(epoch), show(epoch))[1])
     )
     assert told == curve
     lines = capsys.readouterr().out.splitlines()
@@ -262,9 +260,7 @@ def test_an_embedding_learns_at_a_share_of_the_rate(optimizer: str, *, new: bool
     model.zero_grad()
     changes = {"epochs": 1, "milestones": [1], "weight_decay": 0.0, "optimizer": optimizer, "embedding_rate": 0.1}
     curve = fit(
-        model,
-        lambda: iter([[(F.cross_entropy(model(X), Y), torch.tensor(0.5))]]),
-        training("tuning", **changes),
+        model, lambda: iter([[(F.cross_entropy(model(X), Y), torch.tensor(0.5))]]), training("tuning", **changes)
     )
     rates = {"backbone.weight": 0.02, "new.weight": 0.2}
     for name, value in model.named_parameters():

@@ -263,11 +263,7 @@ def test_fewer_than_two_labels(labels: list[int], found: int) -> None:
     images, _ = stripes(9)
     with pytest.raises(MelaError, match=rf"expected at least 2 global labels to tell apart, got {found}$"):
         pretrain(
-            backbone(),
-            images,
-            hard(np.arange(len(labels)), np.array(labels, dtype=np.int64)),
-            TRAINING,
-            batch_size=4,
+            backbone(), images, hard(np.arange(len(labels)), np.array(labels, dtype=np.int64)), TRAINING, batch_size=4
         )
 
 
