@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,14 @@ CPU = torch.device("cpu")
 IMAGES = np.random.default_rng(0).integers(256, size=(30, 16, 16, 3)).astype(np.uint8)
 
 
-def trained(configuration: dict[str, Any]) -> Backbone:
+def configured(**changes: Any) -> dict[str, Any]:
+    return configure(parameters(**changes), IMAGES, np.arange(30))
+
+
+CONFIGURATION = configured()
+
+
+def trained(configuration: dict[str, Any] = CONFIGURATION) -> Backbone:
     """With running statistics and step counters away from their start."""
     backbone = build_backbone(**configuration, seed=3)
     for _ in range(2):
@@ -30,7 +38,7 @@ def trained(configuration: dict[str, Any]) -> Backbone:
 
 @pytest.mark.parametrize("name", ["conv4", "resnet12"])
 def test_round_trip_is_exact(name: str, tmp_path: Path) -> None:
-    configuration = configure(parameters(backbone=name), IMAGES, np.arange(30))
+    configuration = configured(backbone=name)
     backbone = trained(configuration)
     path = tmp_path / "models" / "psi.safetensors"
 
@@ -38,10 +46,7 @@ def test_round_trip_is_exact(name: str, tmp_path: Path) -> None:
     loaded = load_model(path, CPU, IMAGES)
 
     assert not loaded.training
-    assert loaded.state_dict().keys() == backbone.state_dict().keys()
-    for key, value in backbone.state_dict().items():
-        assert loaded.state_dict()[key].dtype == value.dtype
-        assert torch.equal(loaded.state_dict()[key], value), key
+    torch.testing.assert_close(loaded.state_dict(), backbone.state_dict(), rtol=0, atol=0)
     if name == "resnet12":
         assert loaded.state_dict()["body.3.drop.step"] == 2
     batch = torch.rand(4, 3, 16, 16)
@@ -50,10 +55,9 @@ def test_round_trip_is_exact(name: str, tmp_path: Path) -> None:
 
 
 def test_same_model_same_bytes(tmp_path: Path) -> None:
-    configuration = configure(parameters(), IMAGES, np.arange(30))
-    backbone = trained(configuration)
+    backbone = trained()
     for number in range(8):
-        save_model(tmp_path / str(number), backbone, dict(reversed(configuration.items())))
+        save_model(tmp_path / str(number), backbone, dict(reversed(CONFIGURATION.items())))
     assert len({file.read_bytes() for file in tmp_path.iterdir()}) == 1
 
 
@@ -75,131 +79,96 @@ def test_a_constant_channel_is_not_divided_by_zero() -> None:
 
 
 def test_given_statistics_are_kept() -> None:
-    configuration = configure(parameters(mean=[0.1, 0.2, 0.3], std=[0.4, 0.5, 0.6]), IMAGES, np.arange(30))
-    assert configuration["mean"] == [0.1, 0.2, 0.3]
-    assert configuration["std"] == [0.4, 0.5, 0.6]
+    given = {"mean": [0.1, 0.2, 0.3], "std": [0.4, 0.5, 0.6]}
+    assert given.items() <= configured(**given).items()
 
 
 @pytest.mark.parametrize(("mean", "std"), [([0.1], [0.2]), ([0.1] * 3, [0.2]), ([0.1] * 4, [0.2] * 3)])
 def test_statistics_of_other_channels(mean: list[float], std: list[float]) -> None:
-    with pytest.raises(
-        MelaError, match=rf"^model.mean, model.std: expected 3 numbers each.* got {len(mean)} and {len(std)};"
-    ):
-        configure(parameters(mean=mean, std=std), IMAGES, np.arange(30))
+    message = rf"^model.mean, model.std: expected 3 numbers each.* got {len(mean)} and {len(std)};"
+    with pytest.raises(MelaError, match=message):
+        configured(mean=mean, std=std)
 
 
-def write_parquet(path: Path) -> None:
-    pd.DataFrame({"image_id": [1]}).to_parquet(path)
+def write_truncated(path: Path, end: int) -> None:
+    save_model(path, trained(), CONFIGURATION)
+    path.write_bytes(path.read_bytes()[:end])
 
 
-def write_truncated(path: Path) -> None:
-    configuration = configure(parameters(), IMAGES, np.arange(30))
-    save_model(path, trained(configuration), configuration)
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def write_truncated_header(path: Path) -> None:
-    write_truncated(path)
-    path.write_bytes(path.read_bytes()[:50])
-
-
-def write_tensors(path: Path, tensors: dict[str, torch.Tensor], kind: str = KIND) -> None:
-    header = {"kind": kind, "configuration": configure(parameters(), IMAGES, np.arange(30))}
+def write(path: Path, tensors: dict[str, torch.Tensor], **header: Any) -> None:
     contiguous = {name: value.contiguous() for name, value in tensors.items()}
     save_file(contiguous, path, metadata={"mela": json.dumps(header)})
 
 
-def tensors_of_a_model() -> dict[str, torch.Tensor]:
-    return dict(trained(configure(parameters(), IMAGES, np.arange(30))).state_dict())
+def write_tensors(path: Path, tensors: dict[str, torch.Tensor], kind: str = KIND) -> None:
+    write(path, tensors, kind=kind, configuration=CONFIGURATION)
 
 
-def write_other_kind(path: Path) -> None:
-    write_tensors(path, tensors_of_a_model(), "mela.classifier/1")
+def tensors() -> dict[str, torch.Tensor]:
+    return dict(trained().state_dict())
 
 
-def write_no_header(path: Path) -> None:
-    save_file({"mean": torch.zeros(1)}, path)
+def all_but(name: str) -> dict[str, torch.Tensor]:
+    return {key: value for key, value in tensors().items() if key != name}
 
 
-def write_header(path: Path, header: dict[str, Any]) -> None:
-    save_file({"mean": torch.zeros(1)}, path, metadata={"mela": json.dumps({"kind": KIND} | header)})
+ONE = {"mean": torch.zeros(1)}
+HALF = {"size": 16, "channels": 3}
+NO_FILE, NO_TENSORS, NO_FIT = "no such file", "expected a safetensors file", "tensors do not fit its configuration: .*"
+NO_KIND, NO_CONFIGURATION = f"expected a model of kind {KIND}, found ", "expected a backbone's configuration, got "
+CASES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "no file": (lambda path: None, NO_FILE),
+    "a folder": (lambda path: path.mkdir(), NO_FILE),
+    "empty": (lambda path: path.write_bytes(b""), NO_TENSORS),
+    "text": (lambda path: path.write_text("psi\n" * 40), NO_TENSORS),
+    "a table": (lambda path: pd.DataFrame({"image_id": [1]}).to_parquet(path), NO_TENSORS),
+    "truncated": (lambda path: write_truncated(path, -100), NO_TENSORS),
+    "a truncated header": (lambda path: write_truncated(path, 50), NO_TENSORS),
+    "another kind": (lambda path: write_tensors(path, tensors(), "mela.classifier/1"), f"{NO_KIND}mela.classifier/1"),
+    "no header": (lambda path: save_file(ONE, path), f"{NO_KIND}None"),
+    "no configuration": (lambda path: write(path, ONE, kind=KIND), f"{NO_CONFIGURATION}'size'"),
+    "half of one": (lambda path: write(path, ONE, kind=KIND, configuration=HALF), f"{NO_CONFIGURATION}.*missing"),
+    "other shapes": (
+        lambda path: write_tensors(path, dict(trained(configured(width=4)).state_dict())),
+        f"{NO_FIT}size mismatch",
+    ),
+    "a tensor too few": (lambda path: write_tensors(path, all_but("body.3.drop.step")), f"{NO_FIT}Missing key"),
+    "one too many": (lambda path: write_tensors(path, tensors() | {"head": torch.zeros(1)}), f"{NO_FIT}Unexpected key"),
+}
 
 
-def write_no_configuration(path: Path) -> None:
-    write_header(path, {})
-
-
-def write_half_a_configuration(path: Path) -> None:
-    write_header(path, {"configuration": {"size": 16, "channels": 3}})
-
-
-def write_other_shapes(path: Path) -> None:
-    configuration = configure(parameters(width=4), IMAGES, np.arange(30))
-    write_tensors(path, dict(trained(configuration).state_dict()))
-
-
-def write_tensor_too_few(path: Path) -> None:
-    tensors = tensors_of_a_model()
-    del tensors["body.3.drop.step"]
-    write_tensors(path, tensors)
-
-
-def write_tensor_too_many(path: Path) -> None:
-    write_tensors(path, tensors_of_a_model() | {"head": torch.zeros(1)})
-
-
-@pytest.mark.parametrize(
-    ("write", "problem"),
-    [
-        (lambda path: None, "no such file"),
-        (lambda path: path.mkdir(), "no such file"),
-        (lambda path: path.write_bytes(b""), "expected a safetensors file"),
-        (lambda path: path.write_text("psi\n" * 40), "expected a safetensors file"),
-        (write_parquet, "expected a safetensors file"),
-        (write_truncated, "expected a safetensors file"),
-        (write_truncated_header, "expected a safetensors file"),
-        (write_other_kind, f"expected a model of kind {KIND}, found mela.classifier/1"),
-        (write_no_header, f"expected a model of kind {KIND}, found None"),
-        (write_no_configuration, "expected a backbone's configuration, got 'size'"),
-        (write_half_a_configuration, "expected a backbone's configuration, got .*missing"),
-        (write_other_shapes, "tensors do not fit its configuration: .*size mismatch"),
-        (write_tensor_too_few, "tensors do not fit its configuration: .*Missing key"),
-        (write_tensor_too_many, "tensors do not fit its configuration: .*Unexpected key"),
-    ],
-)
-def test_files_that_are_not_models(write, problem: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("case", CASES)
+def test_files_that_are_not_models(case: str, tmp_path: Path) -> None:
+    spoil, problem = CASES[case]
     path = tmp_path / "psi.safetensors"
-    write(path)
-    with pytest.raises(MelaError, match=problem) as caught:
+    spoil(path)
+    with pytest.raises(MelaError, match=rf"\A{path}: [^\n]*{problem}[^\n]*\Z"):
         load_model(path, CPU, IMAGES)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert "\n" not in str(caught.value)
 
 
-def test_a_model_for_other_images(tmp_path: Path) -> None:
-    path = tmp_path / "psi.safetensors"
-    configuration = configure(parameters(), IMAGES, np.arange(30))
-    save_model(path, trained(configuration), configuration)
-    with pytest.raises(
-        MelaError, match=r"expected images of \(16, 16, 1\), the packed ones, got a model for \(16, 16, 3\)"
-    ):
-        load_model(path, CPU, IMAGES[..., :1])
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    save_model(tmp_path / "psi.safetensors", trained(), CONFIGURATION)
+    return tmp_path / "psi.safetensors"
 
 
-def test_without_images_the_configuration_says_for_which_the_model_is(tmp_path: Path) -> None:
-    path = tmp_path / "psi.safetensors"
-    configuration = configure(parameters(), IMAGES, np.arange(30))
-    save_model(path, trained(configuration), configuration)
-    backbone, found = read_model(path, CPU)
-    assert found == configuration
+def test_a_model_for_other_images(saved: Path) -> None:
+    message = r"expected images of \(16, 16, 1\), the packed ones, got a model for \(16, 16, 3\)"
+    with pytest.raises(MelaError, match=message):
+        load_model(saved, CPU, IMAGES[..., :1])
+
+
+def test_without_images_the_configuration_says_for_which_the_model_is(saved: Path) -> None:
+    backbone, found = read_model(saved, CPU)
+    assert found == CONFIGURATION
     assert not backbone.training
-    assert torch.equal(backbone(torch.ones(1, 3, 16, 16)), load_model(path, CPU, IMAGES)(torch.ones(1, 3, 16, 16)))
+    assert torch.equal(backbone(torch.ones(1, 3, 16, 16)), load_model(saved, CPU, IMAGES)(torch.ones(1, 3, 16, 16)))
 
 
 @pytest.mark.parametrize("change", [{"size": 16.5}, {"size": 8}, {"size": 10**9}, {"channels": 2}])
 def test_without_images_a_model_has_to_be_for_usual_ones(change: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "psi.safetensors"
-    configuration = configure(parameters(backbone="conv4"), IMAGES, np.arange(30)) | change
+    configuration = configured(backbone="conv4") | change
     channels = configuration["channels"]
     statistics = {"channels": channels, "mean": [0.5] * channels, "std": [0.5] * channels}
     backbone = build_backbone(**configuration | statistics, seed=0)
