@@ -1,7 +1,8 @@
 """What somebody who writes a method of their own may get wrong, and is told of before anything is trained."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,74 +37,26 @@ class ToSupport(Learner):
         return -torch.cdist(query, support)
 
 
-class Turned(ProtoNet):
-    """Logits (t, ways, q)."""
-
-    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        return super().logits(support, labels, query, ways).mT
+def altered(name: str, base: type[Any], method: str, change: Callable[[Any], Any]) -> type[Any]:
+    """A class of this name in which a method of its base returns something else."""
+    return type(name, (base,), {method: lambda self, *arguments: change(getattr(base, method)(self, *arguments))})
 
 
-class Forgotten(Learner):
-    """Nothing is returned."""
-
-    def logits(self, *_: Any) -> Any:
-        return None
-
-
-class TurnedFRN(FRN):
-    """With losses of its own."""
-
-    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        return super().logits(support, labels, query, ways).mT
-
-
-class MeanLoss(ProtoNet):
-    """One loss for all tasks."""
-
-    def losses(self, *arguments: Any) -> tuple[Tensor, Tensor]:
-        losses, accuracies = super().losses(*arguments)
-        return losses.mean(), accuracies
-
-
-class LossAlone(ProtoNet):
-    """No accuracies."""
-
-    def losses(self, *arguments: Any) -> Any:
-        return super().losses(*arguments)[0]
-
-
-class Strange(ProtoNet):
-    """Logits that are no numbers."""
-
-    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        return super().logits(support, labels, query, ways) * torch.nan
+# logits (t, ways, q), also where the losses are of the method's own
+Turned = altered("Turned", ProtoNet, "logits", lambda logits: logits.mT)
+TurnedFRN = altered("TurnedFRN", FRN, "logits", lambda logits: logits.mT)
+Forgotten = altered("Forgotten", ProtoNet, "logits", lambda logits: None)
+Strange = altered("Strange", ProtoNet, "logits", lambda logits: logits * torch.nan)
+Detached = altered("Detached", ProtoNet, "logits", lambda logits: logits.detach())
+MeanLoss = altered("MeanLoss", ProtoNet, "losses", lambda found: (found[0].mean(), found[1]))
+LossAlone = altered("LossAlone", ProtoNet, "losses", lambda found: found[0])
+Swapped = altered("Swapped", ProtoNet, "losses", lambda found: found[::-1])
+OneFeature = altered("OneFeature", ProtoNet, "forward", lambda features: features[:1])
 
 
 def train(learner: Learner, steps: Schedule = STEPS) -> list[Epoch]:
     how = Training(stage="methods", schedule=steps, seed=0)
     return train_on_tasks(learner, IMAGES, TASKS, how, tasks_per_epoch=None, tasks_per_step=2)
-
-
-class Detached(ProtoNet):
-    """Losses from which nothing can be learned."""
-
-    def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        return super().logits(support, labels, query, ways).detach()
-
-
-class Swapped(ProtoNet):
-    """Accuracies, losses."""
-
-    def losses(self, *arguments: Any) -> tuple[Tensor, Tensor]:
-        losses, accuracies = super().losses(*arguments)
-        return accuracies, losses
-
-
-class OneFeature(ProtoNet):
-    """Features of the first image."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(images)[:1]
 
 
 @pytest.mark.parametrize(
@@ -126,8 +79,7 @@ def test_shapes_are_checked_before_the_first_step(kind: type[Learner], message: 
     before = {name: value.clone() for name, value in learner.named_parameters()}
     with pytest.raises(MelaError, match=message):
         train(learner)
-    for name, value in learner.named_parameters():
-        assert torch.equal(value, before[name]), name
+    torch.testing.assert_close(dict(learner.named_parameters()), before, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("kind", [ToSupport, Turned, Forgotten])
@@ -145,9 +97,8 @@ def test_logits_of_the_right_shape_stay_as_they_are() -> None:
 
 
 def test_no_accuracy_comes_of_logits_that_are_no_numbers() -> None:
-    with pytest.raises(
-        DivergedError, match=r"^task 0: expected finite logits, got NaN or infinity; train again, with a lower"
-    ):
+    message = r"^task 0: expected finite logits, got NaN or infinity; train again, with a lower"
+    with pytest.raises(DivergedError, match=message):
         own_rule(Strange(backbone()).eval(), IMAGES, TASKS, [2])
 
 
@@ -156,30 +107,13 @@ class LabelMean(LabelLearner):
 
     def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> Any:
         loss, logits = super().loss(run, images, targets, generator)
-        return self.changed(loss / len(images), logits)
-
-    def changed(self, loss: Tensor, logits: Tensor) -> Any:
-        return loss, logits
+        return loss / len(images), logits
 
 
-class LossOfEach(LabelMean):
-    def changed(self, loss: Tensor, logits: Tensor) -> Any:
-        return loss.expand(len(logits)), logits
-
-
-class TurnedLogits(LabelMean):
-    def changed(self, loss: Tensor, logits: Tensor) -> Any:
-        return loss, logits.T
-
-
-class LabelLossAlone(LabelMean):
-    def changed(self, loss: Tensor, logits: Tensor) -> Any:
-        return loss
-
-
-class DetachedLabels(LabelMean):
-    def changed(self, loss: Tensor, logits: Tensor) -> Any:
-        return loss.detach(), logits
+LossOfEach = altered("LossOfEach", LabelMean, "loss", lambda found: (found[0].expand(len(found[1])), found[1]))
+TurnedLogits = altered("TurnedLogits", LabelMean, "loss", lambda found: (found[0], found[1].T))
+LabelLossAlone = altered("LabelLossAlone", LabelMean, "loss", lambda found: found[0])
+DetachedLabels = altered("DetachedLabels", LabelMean, "loss", lambda found: (found[0].detach(), found[1]))
 
 
 @pytest.mark.parametrize(
@@ -216,27 +150,20 @@ def test_what_learns_from_images_is_checked() -> None:
     how = Training(stage="methods", schedule=STEPS, seed=0)
     learner = Alike(backbone(), 24)
     for right, message in [
-        (
-            None,
-            r"^Alike.loss: expected a loss, and whether each image is right, got a tensor of \(\); correct the method",
-        ),
-        (
-            torch.ones(3),
-            r"^Alike.loss: expected whether each image is right, a tensor of \(8,\), got a tensor of \(3,\)",
-        ),
-        (0.5, r"^Alike.loss: expected whether each image is right, a tensor of \(8,\), got float; correct the method$"),
+        (None, r"a loss, and whether each image is right, got a tensor of \(\); correct the method"),
+        (torch.ones(3), r"whether each image is right, a tensor of \(8,\), got a tensor of \(3,\)"),
+        (0.5, r"whether each image is right, a tensor of \(8,\), got float; correct the method$"),
     ]:
         learner.right = right
-        with pytest.raises(MelaError, match=message):
+        with pytest.raises(MelaError, match=f"^Alike.loss: expected {message}"):
             train_without_labels(learner, IMAGES, np.arange(24), how, batch_size=8)
     learner.right = torch.ones(8, dtype=torch.bool)
     assert train_without_labels(learner, IMAGES, np.arange(24), how, batch_size=8)[0].accuracy == 100
 
 
 def test_no_learning_rate_is_blamed_before_anything_is_learned() -> None:
-    with pytest.raises(
-        DivergedError, match=r"epoch 1, step 1: expected a finite loss, got nan; nothing has been learned yet, so corr"
-    ):
+    message = r"epoch 1, step 1: expected a finite loss, got nan; nothing has been learned yet, so corr"
+    with pytest.raises(DivergedError, match=message):
         train(Strange(backbone()))
     with pytest.raises(DivergedError, match=r"epoch 1, step \d: expected a finite loss, got \w+; lower methods.learni"):
         train(ProtoNet(backbone()), schedule(1, 1e30))
@@ -244,16 +171,11 @@ def test_no_learning_rate_is_blamed_before_anything_is_learned() -> None:
 
 def test_optimizers_that_do_not_exist() -> None:
     """Any other name would train as if it were SGD."""
-    steps = Schedule(epochs=1, learning_rate=0.1, momentum=0.9, weight_decay=0, milestones=[], decay=1)
-    assert isinstance(steps.optimizer_of(nn.Linear(1, 1)), torch.optim.SGD)
+    assert isinstance(STEPS.optimizer_of(nn.Linear(1, 1)), torch.optim.SGD)
     for name in ("adamw", "SGD"):
-        wrong = Schedule(
-            epochs=1, learning_rate=0.1, momentum=0, weight_decay=0, milestones=[], decay=1, optimizer=name
-        )  # type: ignore[arg-type]
-        with pytest.raises(
-            MelaError, match=rf"^optimizer of ProtoNet: expected sgd or adam \(which is AdamW\), got '{name}'; corr"
-        ):
-            train(ProtoNet(backbone()), wrong)
+        message = rf"^optimizer of ProtoNet: expected sgd or adam \(which is AdamW\), got '{name}'; corr"
+        with pytest.raises(MelaError, match=message):
+            train(ProtoNet(backbone()), replace(STEPS, optimizer=name))
 
 
 class Bare(Learner):
@@ -294,9 +216,8 @@ def test_what_a_method_says_of_itself(sees: Any, learner: Any, message: str) -> 
 @pytest.mark.parametrize("title", [None, "", " ", "a|b", "a\nb", 3])
 def test_titles_that_no_table_can_have(title: Any) -> None:
     for others in ({"title": title, "source": "Me, 2026"}, {"title": "mine", "source": title}):
-        with pytest.raises(
-            MelaError, match=r"^METHOD: (title|source): expected a line of text without \|, got .*; corr"
-        ):
+        message = r"^METHOD: (title|source): expected a line of text without \|, got .*; corr"
+        with pytest.raises(MelaError, match=message):
             Method(**others, sees="tasks", learner=ProtoNet)
 
 
