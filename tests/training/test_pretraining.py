@@ -204,8 +204,7 @@ def test_the_seed_alone_decides() -> None:
     assert losses != other_losses
     assert torch.equal(classifier.weight, same_classifier.weight)
     assert not torch.equal(classifier.weight, other_classifier.weight)
-    for name, value in first.state_dict().items():
-        assert torch.equal(value, again.state_dict()[name]), name
+    torch.testing.assert_close(first.state_dict(), again.state_dict(), rtol=0, atol=0)
 
 
 def test_whole_shares_are_labels() -> None:
@@ -299,8 +298,7 @@ def test_both_losses_use_the_model_in_evaluation_mode(name: str) -> None:
 
     both = both_losses(model, classifier, images, query_tasks(queries), hard(image_ids, labels[image_ids]))
 
-    for key, value in model.state_dict().items():
-        assert torch.equal(value, before[key]), key
+    torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
     model.eval()
     with torch.inference_mode():
         logits = classifier(model(torch.from_numpy(images).permute(0, 3, 1, 2) / 255)).double().numpy()
