@@ -8,12 +8,13 @@ from scipy import stats
 from torch import Tensor
 from torchvision.transforms.v2 import functional as reference
 
-from mela.data.augmentation import Augmentation, recolour
+from mela.data.augmentation import NONE, Augmentation, recolour
 
 ALL = Augmentation(crop_padding=4, flip=True, jitter=0.4)
 SIGNIFICANT = 1e-3
 CHANGES = (reference.adjust_brightness, reference.adjust_contrast, reference.adjust_saturation)
 CROP = Augmentation(crop_padding=2, flip=False, jitter=0)
+FLIP = Augmentation(crop_padding=0, flip=True, jitter=0)
 JITTER = Augmentation(crop_padding=0, flip=False, jitter=0.4)
 
 
@@ -29,9 +30,8 @@ def images(count: int, channels: int, height: int = 8, width: int = 8) -> Tensor
 def test_crops_are_torchvisions_windows_all_alike_likely(channels: int) -> None:
     image = images(1, channels, 5, 7)
     padded = reference.pad(image[0], [2, 2, 2, 2])
-    windows = torch.stack(
-        [reference.crop(padded, top, left, 5, 7) for top, left in itertools.product(range(5), repeat=2)]
-    )
+    corners = itertools.product(range(5), repeat=2)
+    windows = torch.stack([reference.crop(padded, top, left, 5, 7) for top, left in corners])
 
     crops = CROP(image.expand(2500, -1, -1, -1), seeded())
 
@@ -93,7 +93,7 @@ def test_one_channel_has_no_saturation() -> None:
 @pytest.mark.parametrize("channels", [1, 3])
 def test_flips_about_half(channels: int) -> None:
     image = images(1, channels)
-    batch = Augmentation(crop_padding=0, flip=True, jitter=0)(image.expand(1000, -1, -1, -1), seeded())
+    batch = FLIP(image.expand(1000, -1, -1, -1), seeded())
     flipped = (batch == reference.horizontal_flip(image)).all((1, 2, 3))
     kept = (batch == image).all((1, 2, 3))
     assert torch.equal(flipped, ~kept)
@@ -113,15 +113,7 @@ def test_shape_range_and_input_are_kept(channels: int) -> None:
     assert torch.equal(batch, before)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        Augmentation(crop_padding=2, flip=False, jitter=0),
-        Augmentation(crop_padding=0, flip=True, jitter=0),
-        Augmentation(crop_padding=0, flip=False, jitter=0.4),
-        ALL,
-    ],
-)
+@pytest.mark.parametrize("change", [CROP, FLIP, JITTER, ALL])
 def test_every_image_is_changed_on_its_own(change: Augmentation) -> None:
     image = images(1, 3)
     changed = change(image.expand(64, -1, -1, -1), seeded())
@@ -131,7 +123,7 @@ def test_every_image_is_changed_on_its_own(change: Augmentation) -> None:
 
 def test_nothing_switched_on_changes_nothing() -> None:
     batch = images(4, 3)
-    assert torch.equal(Augmentation(crop_padding=0, flip=False, jitter=0)(batch, seeded()), batch)
+    assert torch.equal(NONE(batch, seeded()), batch)
 
 
 def test_the_generator_alone_decides() -> None:
@@ -156,7 +148,7 @@ def test_a_part_is_changed_as_it_is_among_the_others(channels: int) -> None:
         assert torch.equal(changes[part](batch[part]), whole[part])
 
 
-@pytest.mark.parametrize("change", [ALL, CROP, JITTER, Augmentation(crop_padding=0, flip=False, jitter=0)])
+@pytest.mark.parametrize("change", [ALL, CROP, JITTER, NONE])
 def test_bytes_and_floats_are_changed_alike(change: Augmentation) -> None:
     batch = torch.randint(0, 256, (12, 3, 6, 9), generator=seeded()).to(torch.uint8)
     changed = change(batch, seeded())

@@ -38,9 +38,8 @@ def test_first_shots_of_each_class_and_all_queries(episodes: Episodes, shots: in
 @given(tasks())
 def test_groups_are_the_tasks(episodes: Episodes) -> None:
     groups = FlatTasks.of(episodes).groups()
-    assert sorted(np.concatenate([group.positions for group in groups]).tolist() if groups else []) == list(
-        range(len(episodes))
-    )
+    positions = [position for group in groups for position in group.positions.tolist()]
+    assert sorted(positions) == list(range(len(episodes)))
     shapes = [(group.ways, group.support.shape[1], group.query.shape[1]) for group in groups]
     assert len(set(shapes)) == len(shapes)
     for group in groups:

@@ -19,30 +19,23 @@ def task_params(**changes: object) -> TaskParams:
     return TaskParams.model_validate(values | changes)
 
 
-def images_of_splits() -> pd.DataFrame:
-    """Each split has four classes of six images; ids are scattered."""
+def part(split: str) -> pd.DataFrame:
+    """Four classes of six images, as each split has them; ids are scattered."""
     rows = [(split, f"{split}{label}") for split in SPLITS for label in range(4) for _ in range(6)]
     images = pd.DataFrame(rows, columns=["split", "class"])
     images["image_id"] = np.random.default_rng(0).permutation(len(images))
-    return images.sort_values("image_id")
+    return images[images["split"] == split].sort_values("image_id")
 
 
-def part(split: str) -> pd.DataFrame:
-    images = images_of_splits()
-    return images[images["split"] == split]
-
-
-def given_tasks() -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "split": ["train", "val", "train", "val"],
-            "task_id": [7, 2, 7, 2],
-            "image_id": [10, 11, 12, 13],
-            "local_label": [0, 1, 1, 0],
-            "role": ["support", "query", "query", "support"],
-            "extra": 0,
-        }
-    )
+GIVEN = pd.DataFrame(
+    [
+        ("train", 7, 10, 0, "support"),
+        ("val", 2, 11, 1, "query"),
+        ("train", 7, 12, 1, "query"),
+        ("val", 2, 13, 0, "support"),
+    ],
+    columns=["split", *COLUMNS],
+).assign(extra=0)
 
 
 def test_splits_share_no_image() -> None:
@@ -104,11 +97,11 @@ def test_tasks_without_images(split: str, changes: dict[str, object], got: str) 
 
 def test_given_tasks_stay_as_they_are() -> None:
     expected = {"task_id": [7, 7], "image_id": [10, 12], "local_label": [0, 1], "role": ["support", "query"]}
-    pd.testing.assert_frame_equal(given_split(given_tasks(), "train"), pd.DataFrame(expected))
-    assert given_split(given_tasks(), "val")["image_id"].tolist() == [11, 13]
+    pd.testing.assert_frame_equal(given_split(GIVEN, "train"), pd.DataFrame(expected))
+    assert given_split(GIVEN, "val")["image_id"].tolist() == [11, 13]
 
 
 def test_a_split_without_given_tasks_is_empty() -> None:
-    manifest = given_split(given_tasks(), "test")
+    manifest = given_split(GIVEN, "test")
     assert list(manifest.columns) == COLUMNS
     assert manifest.empty

@@ -1,6 +1,7 @@
 """Drawing tasks: their shape, what they share, and how many there can be."""
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -52,8 +53,9 @@ def most_tasks_by_trying(blocks: tuple[int, ...], ways: int) -> int:
     return best
 
 
-def blocks_of(classes: Classes, shape: dict[str, int]) -> tuple[int, ...]:
-    return tuple(sorted(len(images) // (shape["shots"] + shape["queries"]) for images in classes.values()))
+def most_tasks(classes: Classes, shape: dict[str, int]) -> int:
+    blocks = sorted(len(images) // (shape["shots"] + shape["queries"]) for images in classes.values())
+    return most_tasks_by_trying(tuple(blocks), shape["ways"])
 
 
 @pytest.mark.parametrize(("draw", "n_tasks"), [(draw_with_replacement, 6), (draw_without_replacement, None)])
@@ -142,8 +144,7 @@ def test_every_image_of_a_class_can_be_drawn(draw: Draw) -> None:
 @properties
 def test_without_replacement_no_image_returns(problem: tuple[Classes, dict[str, Any]], share: float) -> None:
     classes, shape = problem
-    most = most_tasks_by_trying(blocks_of(classes, shape), shape["ways"])
-    count = round(share * most)
+    count = round(share * most_tasks(classes, shape))
     tasks = draw_without_replacement(classes, n_tasks=count, split="train", **shape)
     assert tasks["task_id"].nunique() == count
     assert tasks["image_id"].is_unique
@@ -153,16 +154,16 @@ def test_without_replacement_no_image_returns(problem: tuple[Classes, dict[str, 
 @settings(deadline=None, max_examples=150)
 def test_without_replacement_reaches_the_largest_number_of_tasks(problem: tuple[Classes, dict[str, Any]]) -> None:
     classes, shape = problem
-    most = most_tasks_by_trying(blocks_of(classes, shape), shape["ways"])
+    most = most_tasks(classes, shape)
     tasks = draw_without_replacement(classes, n_tasks=None, split="train", **shape)
     assert tasks["task_id"].nunique() == most
     per_class = shape["shots"] + shape["queries"]
-    with pytest.raises(MelaError) as caught:
-        draw_without_replacement(classes, n_tasks=most + 1, split="train", **shape)
-    assert str(caught.value) == (
+    message = (
         f"tasks.train: expected at most {most} tasks without replacement ({len(classes)} classes, {shape['ways']} "
         f"ways, {per_class} images per class and task), got {most + 1}; lower it or set tasks.replacement: true"
     )
+    with pytest.raises(MelaError, match=f"^{re.escape(message)}$"):
+        draw_without_replacement(classes, n_tasks=most + 1, split="train", **shape)
 
 
 @given(sizes=st.lists(st.integers(1, 40), min_size=3, max_size=30), ways=st.integers(2, 3), seed=st.integers(0, 2**32))
