@@ -41,6 +41,11 @@ def referee(support: Features, labels: Ints, query: Features, C: float) -> npt.N
     return head.fit(support.astype(np.float64), labels).predict_proba(query.astype(np.float64))
 
 
+def assert_scikit_learns(support: Features, labels: Ints, query: Features, C: float = 1.0) -> None:
+    expected = np.stack([referee(*task, C=C) for task in zip(support, labels, query, strict=True)])
+    np.testing.assert_allclose(probabilities(support, labels, query, C), expected, rtol=0, atol=1e-6)
+
+
 def probabilities(support: Features, labels: Ints, query: Features, C: float) -> npt.NDArray[np.float64]:
     heads = fit_heads(support, labels, int(labels.max()) + 1, C=C, max_iter=100)
     assert heads.converged.all()
@@ -52,18 +57,13 @@ def probabilities(support: Features, labels: Ints, query: Features, C: float) ->
 @pytest.mark.parametrize("dimensions", [200, 12], ids=["wide", "more samples than features"])
 @pytest.mark.parametrize("shots", [(1, 1), (5, 5), (1, 1, 1, 1, 1), (5, 5, 5, 5, 5), (25,) * 5, (1, 2, 9), (7, 1)])
 def test_probabilities_are_scikit_learns(shots: tuple[int, ...], dimensions: int, dtype: Any) -> None:
-    support, labels, query = batch(shots=shots, dimensions=dimensions, dtype=dtype)
-    found = probabilities(support, labels, query, C=1.0)
-    expected = np.stack([referee(*task, C=1.0) for task in zip(support, labels, query, strict=True)])
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+    assert_scikit_learns(*batch(shots=shots, dimensions=dimensions, dtype=dtype))
 
 
 @pytest.mark.parametrize("C", [1e-6, 0.1, 20.0, 1e3])
 @pytest.mark.parametrize("dimensions", [40, 6])
 def test_other_regularisation(C: float, dimensions: int) -> None:
-    support, labels, query = batch(shots=(3, 3, 3, 3), dimensions=dimensions, dtype=np.float32)
-    expected = np.stack([referee(*task, C=C) for task in zip(support, labels, query, strict=True)])
-    np.testing.assert_allclose(probabilities(support, labels, query, C=C), expected, rtol=0, atol=1e-6)
+    assert_scikit_learns(*batch(shots=(3, 3, 3, 3), dimensions=dimensions, dtype=np.float32), C=C)
 
 
 @pytest.mark.parametrize("spread", [1e-2, 1e-4])
@@ -141,9 +141,7 @@ def test_features_that_say_little(case: str, dtype: Any) -> None:
         support, query = support[:, :, :1], query[:, :, :1]
     else:
         support, query = 100 * support, 100 * query
-    found = probabilities(support, labels, query, C=1.0)
-    expected = np.stack([referee(*task, C=1.0) for task in zip(support, labels, query, strict=True)])
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+    assert_scikit_learns(support, labels, query)
 
 
 def test_a_task_does_not_depend_on_the_others() -> None:
