@@ -17,7 +17,7 @@ from mela.labeling.labeler import LearnLabeler
 from mela.labeling.labeler_files import ARRAYS, DESCRIPTION, load_labeler, save_labeler
 from stages.common import paths
 from tests.helpers.labelers import tasks
-from tests.helpers.processes import python
+from tests.helpers.starts import modules_after
 
 LABELERS = {
     "merged": LearnLabeler(soft=True),
@@ -78,11 +78,8 @@ def test_the_same_again_is_the_same_bytes_and_no_pickle(tmp_path: Path) -> None:
     for file in (ARRAYS, DESCRIPTION):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
     assert {path.name for path in (tmp_path / "one").iterdir()} == {ARRAYS, DESCRIPTION}
-    code = (
-        "import sys, mela.labeling.labeler_files as f; f.load_labeler(sys.argv[1]); assert 'torch' not in sys.modules"
-    )
-    ended = python("-c", code, str(tmp_path / "one"))
-    assert ended.returncode == 0, ended.stderr
+    loading = f"from mela.labeling.labeler_files import load_labeler\nload_labeler({str(tmp_path / 'one')!r})"
+    assert "torch" not in modules_after(loading)
 
 
 def edited(**changes: Any) -> Callable[[Path], None]:
@@ -107,6 +104,7 @@ def signed(change: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]) -> 
     return sign
 
 
+PARTS = "expected the parts of a fitted labeler, got"
 CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "no description": (lambda folder: (folder / DESCRIPTION).unlink(), r"labeler\.json: no such file; run `dvc repro`"),
     "no arrays": (lambda folder: (folder / ARRAYS).unlink(), r"arrays\.safetensors: no such file; run `dvc repro`"),
@@ -123,20 +121,14 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "an array is missing": (
         signed(lambda arrays: {name: array for name, array in arrays.items() if name != "space.center"}),
-        r"expected the parts of a fitted labeler, got none called 'space\.center'; rerun the stage label",
+        rf"{PARTS} none called 'space\.center'; rerun the stage label",
     ),
     "an array of another shape": (
         signed(lambda arrays: arrays | {"memberships.sums": np.zeros((5, 2))}),
-        r"expected the parts of a fitted labeler, got memberships\.sums of the shape \(5, 2\) in place of \(6, ",
+        rf"{PARTS} memberships\.sums of the shape \(5, 2\) in place of \(6, ",
     ),
-    "a parameter of another kind": (
-        edited(parameters=[]),
-        "expected the parts of a fitted labeler, got .*; rerun the stage label",
-    ),
-    "no number": (
-        edited(class_size="many"),
-        "expected the parts of a fitted labeler, got could not convert string .*; rerun",
-    ),
+    "a parameter of another kind": (edited(parameters=[]), f"{PARTS} .*; rerun the stage label"),
+    "no number": (edited(class_size="many"), f"{PARTS} could not convert string .*; rerun"),
 }
 
 
@@ -145,10 +137,8 @@ def test_what_is_refused(case: str, tmp_path: Path) -> None:
     spoil, message = CASES[case]
     save_labeler(tmp_path, clone(LABELERS["merged"]).fit(*tasks(0)))
     spoil(tmp_path)
-    with pytest.raises(MelaError, match=message) as caught:
+    with pytest.raises(MelaError, match=rf"\A(?=.*{tmp_path})[^\n]*{message}[^\n]*\Z"):
         load_labeler(tmp_path)
-    assert "\n" not in str(caught.value)
-    assert str(tmp_path) in str(caught.value)
 
 
 def test_the_stage_saves_one_that_numbers_classes_as_its_labels_do(finished: Path) -> None:
