@@ -2,6 +2,7 @@
 
 import doctest
 import pickle
+import re
 from typing import Any, Self
 
 import numpy as np
@@ -63,14 +64,11 @@ def test_scikit_learns_checks(merge: bool, soft: bool) -> None:
         on_fail=None,
         expected_failed_checks={"check_clustering": "clusters samples without local labels and tasks"},
     )
-    by_status = {
-        status: {result["check_name"] for result in results if result["status"] == status}
-        for status in ("passed", "skipped", "xfail", "failed")
-    }
-    assert by_status["failed"] == set()
-    assert by_status["xfail"] == {"check_clustering"}
-    assert by_status["skipped"] <= {"check_array_api_input"}
-    assert len(by_status["passed"]) > 30
+    checks = pd.DataFrame(results).groupby("status")["check_name"].agg(set)
+    assert "failed" not in checks
+    assert checks["xfail"] == {"check_clustering"}
+    assert checks.get("skipped", set()) <= {"check_array_api_input"}
+    assert len(checks["passed"]) > 30
 
 
 def test_the_example_of_the_docstring() -> None:
@@ -205,9 +203,8 @@ def test_single_samples_have_certain_weights_and_no_probabilities() -> None:
     found = LearnLabeler(**PRUNING, soft=True).fit(X, y, groups)
     used = found.labels_ >= 0
     np.testing.assert_array_equal(found.soft_labels_.toarray()[used], np.eye(len(found.counts_))[found.labels_[used]])
-    with pytest.raises(
-        ValueError, match=r"^predict_proba: expected a fit with soft=True to some task classes of two or more"
-    ):
+    message = r"^predict_proba: expected a fit with soft=True to some task classes of two or more"
+    with pytest.raises(ValueError, match=message):
         found.predict_proba(X)
 
 
@@ -237,10 +234,7 @@ def test_pruning_is_that_of_prune_clusters(seed: int) -> None:
 
 def partition(labels: np.ndarray) -> list[int]:
     """Clusters numbered in the order in which they first occur, so that equal partitions are equal lists."""
-    numbers: dict[int, int] = {-1: -1}
-    for label in labels.tolist():
-        numbers.setdefault(label, len(numbers) - 1)
-    return [numbers[label] for label in labels.tolist()]
+    return [int(number) for number in pd.factorize(np.where(labels < 0, np.nan, labels))[0]]
 
 
 @pytest.mark.parametrize("settings_", [{}, PRUNING], ids=["merged", "pruned"])
@@ -255,9 +249,7 @@ def test_what_must_not_matter(settings_: dict[str, Any], seed: int, distance: fl
 
     order = rng.permutation(len(X))
     shuffled = LearnLabeler(**settings_).fit(X[order], y[order], groups[order])
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    assert partition(shuffled.labels_[back]) == wanted
+    assert partition(shuffled.labels_[np.argsort(order)]) == wanted
 
     turned = X @ ortho_group.rvs(8, random_state=seed % 2**32) + rng.normal(size=8)
     assert partition(LearnLabeler(**settings_).fit(turned, y, groups).labels_) == wanted
@@ -344,9 +336,8 @@ def test_quality_is_that_of_the_final_labels() -> None:
     own = left_out(points, sizes, labels)
     assert found.consistency_ == (own == labels)[used].mean()
     assert found.pair_quality_ == pair_quality(own, found.task_classes_.starts)
-    assert found.pair_quality_ != pair_quality(
-        left_out(points, sizes, found.merged_.assignments), found.task_classes_.starts
-    )
+    before = left_out(points, sizes, found.merged_.assignments)
+    assert found.pair_quality_ != pair_quality(before, found.task_classes_.starts)
 
 
 @pytest.mark.parametrize("settings", [{}, PRUNING], ids=["merged", "pruned"])
@@ -366,10 +357,7 @@ def test_tasks_of_one_class_and_of_one_sample_are_labelled(settings: dict[str, A
     used = found.labels_ >= 0
     assert majority_accuracy(found.labels_[used], truth[used]) > 0.97
     majority = {label: np.bincount(truth[found.labels_ == label]).argmax() for label in np.unique(found.labels_[used])}
-    assert (
-        np.mean([majority[label] == true for label, true in zip(found.labels_[single], truth[single], strict=True)])
-        > 0.9
-    )
+    assert np.mean([majority[label] for label in found.labels_[single]] == truth[single]) > 0.9
     np.testing.assert_array_equal(found.predict(X[single], y[single], groups[single]), found.labels_[single])
 
 
@@ -484,10 +472,8 @@ BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_named(name: str) -> None:
     settings, data, message = BAD[name]
-    with pytest.raises(ValueError, match=r".") as raised:
+    with pytest.raises(ValueError, match=rf"\A[^\n]*{re.escape(message)}[^\n]*\Z"):
         LearnLabeler(**settings).fit(*data)
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)
 
 
 def test_predict_names_a_task_of_more_classes_than_clusters() -> None:

@@ -1,6 +1,7 @@
 """Weights of clusters: against a plain loop, calibrated where the model holds, and at their edges."""
 
 from itertools import pairwise, permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,10 +78,17 @@ def test_equal_to_a_plain_loop(seed: int, block: int) -> None:
     kept = np.where(expected >= 1.001 * LEAST, expected, 0)
     clear = (np.abs(expected - LEAST) > 1e-6).all(axis=1) & (clusters >= 0)
     kept = kept[clear] / kept[clear].sum(axis=1, keepdims=True)
-    shown = found[clear]
-    np.testing.assert_allclose(shown[kept > 0], kept[kept > 0], rtol=2e-3)
-    sums = found.sum(axis=1)
-    np.testing.assert_allclose(sums, clusters >= 0, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[clear][kept > 0], kept[kept > 0], rtol=2e-3)
+    np.testing.assert_allclose(found.sum(axis=1), clusters >= 0, rtol=0, atol=1e-12)
+
+
+def weights_of(
+    points: np.ndarray, clusters: np.ndarray, k: int, between: np.ndarray, gamma: float, starts: Any
+) -> tuple[Memberships, np.ndarray]:
+    """A model of task classes of weight 1, and the weights of the clusters for each of them."""
+    alike = np.ones(len(points))
+    model = Memberships.of(points, alike, clusters, k, between, gamma)
+    return model, model.of_tasks(points, alike, clusters, np.asarray(starts), members=True).toarray()
 
 
 def test_weights_are_probabilities_where_the_model_holds() -> None:
@@ -90,9 +98,7 @@ def test_weights_are_probabilities_where_the_model_holds() -> None:
     centers = rng.normal(size=(8, 2)) * np.sqrt(between)
     truth = np.concatenate([rng.permutation(8)[:3] for _ in range(2000)])
     points = centers[truth] + rng.normal(size=(6000, 2))
-    starts = np.arange(0, 6001, 3)
-    model = Memberships.of(points, np.ones(6000), truth, 8, between, 1000.0)
-    found = model.of_tasks(points, np.ones(6000), truth, starts, members=True).toarray()
+    _, found = weights_of(points, truth, 8, between, 1000.0, np.arange(0, 6001, 3))
     right = np.zeros_like(found, dtype=bool)
     right[np.arange(6000), truth] = True
     assert 0.2 < found[right].mean() < 0.8, "the case should leave doubts"
@@ -108,9 +114,7 @@ def test_a_task_class_does_not_vouch_for_itself() -> None:
     """One far from its cluster, where another lies, keeps little weight there, though it makes up half of it."""
     points = np.array([[0.0], [9.0], [9.1], [8.9], [9.0], [0.1], [30.0], [29.0]])
     clusters = np.array([0, 0, 1, 1, 1, 1, 2, 2])
-    starts = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8])
-    model = Memberships.of(points, np.ones(8), clusters, 3, np.array([100.0]), 1.0)
-    found = model.of_tasks(points, np.ones(8), clusters, starts, members=True).toarray()
+    model, found = weights_of(points, clusters, 3, np.array([100.0]), 1.0, range(9))
     assert found[1, 1] > 0.99
     assert found[5, 0] > 0.9
     newcomer = model.of_tasks(points[1:2], np.ones(1), clusters[1:2], np.array([0, 1]), members=False).toarray()
@@ -118,10 +122,8 @@ def test_a_task_class_does_not_vouch_for_itself() -> None:
 
 
 def test_a_cluster_of_one_is_as_probable_as_a_new_class() -> None:
-    points, weights = np.array([[0.0], [0.1], [0.2], [5.0]]), np.ones(4)
-    clusters, starts, between = np.array([0, 0, 0, 1]), np.array([0, 1, 2, 3, 4]), np.array([9.0])
-    model = Memberships.of(points, weights, clusters, 2, between, GAMMA)
-    found = model.of_tasks(points, weights, clusters, starts, members=True).toarray()
+    points, clusters = np.array([[0.0], [0.1], [0.2], [5.0]]), np.array([0, 0, 0, 1])
+    model, found = weights_of(points, clusters, 2, np.array([9.0]), GAMMA, range(5))
     precision = 3 + 1 / 9
     old = (3 + GAMMA) * norm.pdf(5, 0.3 / precision, np.sqrt(1 + 1 / precision))
     new = model.novelty * norm.pdf(5, 0, np.sqrt(10))
@@ -131,10 +133,9 @@ def test_a_cluster_of_one_is_as_probable_as_a_new_class() -> None:
 def test_clusters_of_the_other_classes_of_a_task_are_impossible() -> None:
     points = np.array([[0.0], [0.1], [0.0], [4.0], [0.1], [4.2]])
     clusters = np.array([0, 1, 0, 1, 0, 1])
-    model = Memberships.of(points, np.ones(6), clusters, 3, np.array([4.0]), 1.0)
-    found = model.of_tasks(points, np.ones(6), clusters, np.array([0, 2, 4, 6]), members=True).toarray()
+    _, found = weights_of(points, clusters, 3, np.array([4.0]), 1.0, [0, 2, 4, 6])
     assert found[1, 0] == 0
-    alone = model.of_tasks(points, np.ones(6), clusters, np.array([0, 1, 2, 4, 6]), members=True).toarray()
+    _, alone = weights_of(points, clusters, 3, np.array([4.0]), 1.0, [0, 1, 2, 4, 6])
     assert alone[1, 0] > 0.5
 
 

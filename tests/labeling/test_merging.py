@@ -149,13 +149,12 @@ def test_left_out_against_centers_computed_without_the_task_class() -> None:
     clusters[:2] = [9, 10]
     wanted = []
     for row, point in enumerate(points):
-        distances = []
+        centers = np.full((11, len(point)), np.inf)
         for cluster in range(11):
             members = np.flatnonzero((clusters == cluster) & (np.arange(len(clusters)) != row))
-            sizes = classes.sizes[members]
-            center = (sizes @ points[members]) / sizes.sum() if len(members) else np.full(len(point), np.inf)
-            distances.append(((point - center) ** 2).sum())
-        wanted.append(int(np.argmin(distances)))
+            if len(members):
+                centers[cluster] = np.average(points[members], axis=0, weights=classes.sizes[members])
+        wanted.append(int(((point - centers) ** 2).sum(axis=1).argmin()))
     found = left_out(points, classes.sizes, clusters)
     assert found.tolist() == wanted
     assert (found[:2] != [9, 10]).all()
@@ -179,9 +178,8 @@ def test_meetings_are_expected_by_the_pairs_of_each_task() -> None:
 
 def test_single_samples_cannot_be_merged() -> None:
     features = np.random.default_rng(0).normal(size=(20, 3))
-    with pytest.raises(
-        MelaError, match=r"^labeler\.merge: expected task classes of two or more samples, .* each of 20;"
-    ):
+    message = r"^labeler\.merge: expected task classes of two or more samples, .* each of 20;"
+    with pytest.raises(MelaError, match=message):
         merged(features, np.arange(20), np.arange(0, 21, 4))
 
 

@@ -1,6 +1,7 @@
 """New tasks among fitted classes: against brute force and by hand, and where it is known which classes are new."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -72,6 +73,24 @@ def draw(
     return group_samples(X, np.arange(len(X)), groups, y), truth
 
 
+def fitted(
+    seed: int, n_classes: int, m: int, distance: float, *, known: int = 0, n_tasks: int = 60, **settings: Any
+) -> tuple[np.random.Generator, np.ndarray, LearnLabeler]:
+    """A labeler of tasks with the first `known` classes, or all, with a generator and centers to draw others from."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(n_classes, m)) * distance
+    train, _ = draw(rng, centers, np.arange(known or n_classes), n_tasks)
+    return rng, centers, LearnLabeler(**settings or {"soft": True}).fit_tasks(train)
+
+
+def as_arrays(samples: TaskSamples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, local labels and tasks, as `predict` takes them."""
+    return samples.features, samples.local_labels[samples.classes], samples.task_ids[samples.classes]
+
+
+PRUNED = {"n_clusters": 24, "merge": False}
+
+
 @pytest.mark.parametrize("n_tasks", [60, 600])
 def test_new_classes_are_none_of_the_known_ones(n_tasks: int) -> None:
     """Of 30 classes, 10 are in no task of the fit; after 600 tasks the fitted gamma alone would rule them out."""
@@ -94,18 +113,14 @@ def test_new_classes_are_none_of_the_known_ones(n_tasks: int) -> None:
 
 
 def test_without_new_classes_it_is_what_predict_says() -> None:
-    rng = np.random.default_rng(0)
-    centers = rng.normal(size=(20, 16)) * 1.5
-    labeler = LearnLabeler(soft=True).fit_tasks(draw(rng, centers, np.arange(20), 200)[0])
+    rng, centers, labeler = fitted(0, 20, 16, 1.5, n_tasks=200)
     samples, _ = draw(rng, centers, np.arange(20), 100)
-    X, y, groups = samples.features, samples.local_labels[samples.classes], samples.task_ids[samples.classes]
-    assert place(labeler, samples).clusters[samples.classes].tolist() == labeler.predict(X, y, groups).tolist()
+    found = place(labeler, samples).clusters[samples.classes]
+    assert found.tolist() == labeler.predict(*as_arrays(samples)).tolist()
 
 
 def test_labels_are_placed_by_their_samples() -> None:
-    rng = np.random.default_rng(4)
-    centers = rng.normal(size=(7, 6)) * 3
-    labeler = LearnLabeler(soft=True).fit_tasks(draw(rng, centers, np.arange(6), 60)[0])
+    rng, centers, labeler = fitted(4, 7, 6, 3, known=6)
     # the last class is new
     X = centers[[0, 1, 6, 2, 6]].repeat(3, axis=0) + rng.normal(size=(15, 6)) / 3
     y, groups = np.repeat(["pilz", "baum", "neu", "oak", "new"], 3), np.repeat(["anna", "ben"], [9, 6])
@@ -121,9 +136,7 @@ def test_labels_are_placed_by_their_samples() -> None:
 
 
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(1)
-    centers = rng.normal(size=(12, 6)) * 2
-    labeler = LearnLabeler(soft=True).fit_tasks(draw(rng, centers, np.arange(10), 60)[0])
+    rng, centers, labeler = fitted(1, 12, 6, 2, known=10)
     samples, _ = draw(rng, centers, np.arange(12), 50)
 
     def placed(block: int) -> Placed:
@@ -138,37 +151,27 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tasks_of_any_ways_are_placed() -> None:
     """One label alone, and more labels than there are clusters."""
-    rng = np.random.default_rng(2)
-    centers = rng.normal(size=(5, 6)) * 3
-    labeler = LearnLabeler(soft=True).fit_tasks(draw(rng, centers, np.arange(5), 60)[0])
+    rng, centers, labeler = fitted(2, 5, 6, 3)
     alone = draw(rng, centers, np.arange(5), 3, ways=1)[0]
     assert (place(labeler, alone).clusters >= 0).all()
     crowd = np.concatenate([centers, centers[:2] + 0.1]).repeat(5, axis=0)
-    samples = group_samples(
-        crowd + rng.normal(size=crowd.shape) / 5, np.arange(35), np.zeros(35), np.arange(7).repeat(5)
-    )
-    found = place(labeler, samples).clusters
-    used = found[found >= 0].tolist()
-    assert sorted(used) == list(range(5))
+    X = crowd + rng.normal(size=crowd.shape) / 5
+    found = place(labeler, group_samples(X, np.arange(35), np.zeros(35), np.arange(7).repeat(5))).clusters
+    assert sorted(found[found >= 0]) == list(range(5))
 
 
 def test_without_a_model_it_is_what_predict_says() -> None:
-    rng = np.random.default_rng(3)
-    centers = rng.normal(size=(6, 4)) * 4
-    labeler = LearnLabeler(n_clusters=24, merge=False).fit_tasks(draw(rng, centers, np.arange(6), 60)[0])
+    rng, centers, labeler = fitted(3, 6, 4, 4, **PRUNED)
     samples, _ = draw(rng, centers, np.arange(6), 20)
-    X, y, groups = samples.features, samples.local_labels[samples.classes], samples.task_ids[samples.classes]
     labeler.space_ = labeler.memberships_ = None
     found = place(labeler, samples)
-    assert found.clusters[samples.classes].tolist() == labeler.predict(X, y, groups).tolist()
+    assert found.clusters[samples.classes].tolist() == labeler.predict(*as_arrays(samples)).tolist()
     assert np.isnan(found.certainty).all()
 
 
 def test_clusters_of_a_persons_other_labels_are_taken() -> None:
     """A label that lies where another label of the same person has its cluster is something else."""
-    rng = np.random.default_rng(5)
-    centers = rng.normal(size=(6, 6)) * 3
-    labeler = LearnLabeler(soft=True).fit_tasks(draw(rng, centers, np.arange(6), 60)[0])
+    rng, centers, labeler = fitted(5, 6, 6, 3)
     samples, _ = draw(rng, centers, np.arange(6), 20, ways=1)
     free = place(labeler, samples)
     taken = {task: [cluster] for task, cluster in zip(samples.task_ids[::2], free.clusters[::2], strict=True)}
@@ -184,9 +187,7 @@ def test_clusters_of_a_persons_other_labels_are_taken() -> None:
 
 
 def test_without_a_model_one_wide_task_does_not_cost_the_others() -> None:
-    rng = np.random.default_rng(6)
-    centers = rng.normal(size=(6, 4)) * 4
-    labeler = LearnLabeler(n_clusters=24, merge=False).fit_tasks(draw(rng, centers, np.arange(6), 60)[0])
+    rng, centers, labeler = fitted(6, 6, 4, 4, **PRUNED)
     labeler.space_ = labeler.memberships_ = None
     ways = len(labeler.cluster_centers_) + 1
     X = np.concatenate([rng.normal(size=(ways, 4)), centers[:3]])

@@ -1,5 +1,7 @@
 """Labels as pre-training meets them."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,12 +51,12 @@ def test_no_rows_at_all() -> None:
     ],
 )
 def test_bad_weights_name_the_image(bad: list[tuple[int, int, float]], found: str) -> None:
-    with pytest.raises(MelaError) as caught:
-        soft_targets(rows((3, 0, 1.0), *bad, (8, 1, 1.0)), "soft.parquet")
-    assert str(caught.value) == (
+    message = (
         "soft.parquet: image 5: expected labels from 0, each once, with positive weights that sum to 1, got "
         f"{found}; rerun the stage label"
     )
+    with pytest.raises(MelaError, match=f"^{re.escape(message)}$"):
+        soft_targets(rows((3, 0, 1.0), *bad, (8, 1, 1.0)), "soft.parquet")
 
 
 def test_shares_may_leave_a_label_without_a_winner() -> None:
