@@ -31,6 +31,7 @@ from mela.evaluation.heads import fit_head, l2_normalize
 from mela.models.backbones import Backbone
 from mela.models.features import extract_features, feature_batches
 from tests.helpers.embedding import backbone as small_backbone
+from tests.helpers.embedding import state_of
 
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
 N_IMAGES = 60
@@ -196,7 +197,7 @@ def test_a_model_in_training_mode_is_evaluated_like_one_in_evaluation_mode() -> 
     model = backbone()
     expected = evaluate_model(model.eval(), images, tasks, **arguments)
     model.train()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
+    before = state_of(model)
     pd.testing.assert_frame_equal(evaluate_model(model, images, tasks, **arguments), expected)
     assert not any(module.training for module in model.modules())
     torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
@@ -220,7 +221,7 @@ def test_tasks_with_training_images_are_refused() -> None:
 def test_features_do_not_depend_on_the_batch() -> None:
     model, images = backbone(), pictures(520)
     model.train()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
+    before = state_of(model)
     together = extract_features(model, images, np.arange(520))
     assert together.shape == (520, 20)
     assert together.dtype == np.float32

@@ -62,8 +62,26 @@ def schedule(epochs: int, learning_rate: float = 0.05) -> Schedule:
     )
 
 
+def batch_of(images: npt.NDArray[np.uint8]) -> Tensor:
+    """What networks take in: channels first, from 0 to 1."""
+    return torch.from_numpy(images).permute(0, 3, 1, 2) / 255
+
+
+def state_of(network: torch.nn.Module) -> dict[str, Tensor]:
+    """A copy of what a network has learned, that training it does not change."""
+    return {name: value.clone() for name, value in network.state_dict().items()}
+
+
+def near_their_class(features: npt.NDArray[np.float32]) -> float:
+    """Share of images, but for the first two of each class, that are nearest to the mean of those two."""
+    classes, place = np.divmod(np.arange(len(features)), PER_CLASS)
+    means = features[place < 2].reshape(N_CLASSES, 2, -1).mean(1)
+    nearest = np.square(features[place >= 2][:, None] - means).sum(2).argmin(1)
+    return float((nearest == classes[place >= 2]).mean())
+
+
 def shown(task: Episode) -> Tensor:
-    return torch.from_numpy(IMAGES[task.image_ids]).permute(0, 3, 1, 2) / 255
+    return batch_of(IMAGES[task.image_ids])
 
 
 WAYS, SHOTS, QUERIES = 4, 3, 5

@@ -20,7 +20,7 @@ from mela.models.features import extract_features
 from mela.runtime.seeding import seeded
 from mela.training.loop import Training
 from mela.training.on_images import train_without_labels
-from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, backbone, schedule
+from tests.helpers.embedding import IMAGES, PER_CLASS, backbone, near_their_class, schedule, state_of
 
 LEARN_FROM_IMAGES = [name for name in method_names() if find_method(name).sees == "images"]
 IDS = np.arange(len(IMAGES))
@@ -81,13 +81,11 @@ def test_moco_keeps_the_newest() -> None:
 
 def test_moco_follows_with_weights_and_statistics() -> None:
     learner = MoCo(backbone(), 40).train()
-    start = {name: value.clone() for name, value in learner.follower.state_dict().items()}
+    start = state_of(learner.follower)
     learner.loss(learner, batch(), NONE, generator())
     for parameter in learner.parameters():
         parameter.data.add_(1)
-    leader = nn.Sequential(learner.backbone, learner.projection)
-    leaders = {name: value.clone() for name, value in leader.state_dict().items()}
-    between = {name: value.clone() for name, value in learner.follower.state_dict().items()}
+    leaders, between = state_of(nn.Sequential(learner.backbone, learner.projection)), state_of(learner.follower)
     learner._follow()
     moved = 0
     for name, value in learner.follower.state_dict().items():
@@ -215,18 +213,9 @@ def test_a_method_learns(name: str) -> None:
 
     def together() -> float:
         known = extract_features(learner.backbone, COLOURED, IDS)
-        known = known / np.linalg.norm(known, axis=1, keepdims=True)
-        first = IDS % PER_CLASS < 2
-        means = known[first].reshape(N_CLASSES, 2, -1).mean(1)
-        nearest = np.square(known[~first][:, None] - means).sum(2).argmin(1)
-        return float((nearest == IDS[~first] // PER_CLASS).mean())
+        return near_their_class(known / np.linalg.norm(known, axis=1, keepdims=True))
 
     before = together()
-    train_without_labels(
-        learner,
-        COLOURED,
-        IDS,
-        Training(stage="pretrain", schedule=schedule(30, learner.learning_rate), seed=0),
-        batch_size=12,
-    )
+    training = Training(stage="pretrain", schedule=schedule(30, learner.learning_rate), seed=0)
+    train_without_labels(learner, COLOURED, IDS, training, batch_size=12)
     assert together() > max(0.85, before + 0.2), before

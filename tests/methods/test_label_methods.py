@@ -27,7 +27,16 @@ from mela.training.learner_files import load_learned, save_learner
 from mela.training.loop import Training
 from mela.training.on_images import train_on_labels
 from mela.training.targets import Targets
-from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, backbone, configuration, schedule
+from tests.helpers.embedding import (
+    IMAGES,
+    N_CLASSES,
+    PER_CLASS,
+    backbone,
+    configuration,
+    near_their_class,
+    schedule,
+    state_of,
+)
 
 LEARN_FROM_LABELS = [name for name in method_names() if find_method(name).sees == "labels"]
 TARGETS = Targets(image_ids=np.arange(len(IMAGES)), labels=np.repeat(np.arange(N_CLASSES), PER_CLASS))
@@ -117,7 +126,7 @@ def test_a_student_learns_from_labels_and_teacher() -> None:
     found = (logits / TEMPERATURE).softmax(1)
     divergence = (wanted * (wanted / found).log()).sum() * TEMPERATURE**2
     torch.testing.assert_close(loss, (F.cross_entropy(logits, targets, reduction="sum") + divergence) / 2)
-    before = {name: value.clone() for name, value in teacher.state_dict().items()}
+    before = state_of(teacher)
     start = [value.clone() for value in student.parameters()]
     student.train()
     loss.backward()
@@ -125,7 +134,7 @@ def test_a_student_learns_from_labels_and_teacher() -> None:
     assert not teacher.training
     assert not any(torch.equal(value, old) for value, old in zip(student.parameters(), start, strict=True))
     assert not any(name.startswith("_teacher") for name in student.state_dict())
-    assert all(torch.equal(value, before[name]) for name, value in teacher.state_dict().items())
+    torch.testing.assert_close(teacher.state_dict(), before, rtol=0, atol=0)
 
 
 def test_a_student_without_a_teacher() -> None:
@@ -146,17 +155,10 @@ def test_a_method_learns(name: str, dtype: torch.dtype) -> None:
         train_on_labels(teacher, IMAGES, TARGETS, training, batch_size=12)
         learner.learn_from(teacher)
 
-    def apart() -> float:
-        known = extract_features(learner.backbone, IMAGES, TARGETS.image_ids)
-        first = np.arange(len(IMAGES)) % PER_CLASS < 2
-        means = known[first].reshape(N_CLASSES, 2, -1).mean(1)
-        nearest = np.square(known[~first][:, None] - means).sum(2).argmin(1)
-        return float((nearest == TARGETS.labels[~first]).mean())
-
-    before = apart()
+    before = near_their_class(extract_features(learner.backbone, IMAGES, TARGETS.image_ids))
     curve = train_on_labels(learner, IMAGES, TARGETS, training, batch_size=12)
     assert curve[-1].accuracy > 80
-    assert apart() > max(0.85, before)
+    assert near_their_class(extract_features(learner.backbone, IMAGES, TARGETS.image_ids)) > max(0.85, before)
 
 
 @pytest.mark.parametrize("name", method_names())

@@ -36,7 +36,7 @@ from mela.runtime.seeding import seeded
 from mela.training.loop import Epoch, Training
 from mela.training.on_tasks import train_on_tasks
 from studies.training.variants import JointANIL, svm_with_ridge
-from tests.helpers.embedding import IMAGES, SHOTS, WAYS, backbone, episodes, features, schedule
+from tests.helpers.embedding import IMAGES, SHOTS, WAYS, backbone, batch_of, episodes, features, schedule, state_of
 
 LEARN_FROM_TASKS = [name for name in method_names() if find_method(name).sees == "tasks"]
 
@@ -80,9 +80,8 @@ def test_prototypes_are_means() -> None:
 def test_protonet_is_the_nearest_centroid() -> None:
     support, labels, query, _ = features()
     logits = of(ProtoNet).logits(support, labels, query, WAYS)
-    torch.testing.assert_close(
-        logits, -torch.cdist(query, prototypes(support, labels, WAYS)).square(), atol=1e-4, rtol=1e-4
-    )
+    distances = torch.cdist(query, prototypes(support, labels, WAYS)).square()
+    torch.testing.assert_close(logits, -distances, atol=1e-4, rtol=1e-4)
     for task in range(len(support)):
         nearest = NearestCentroid().fit(support[task].numpy(), labels[task].numpy())
         np.testing.assert_array_equal(logits[task].argmax(1), nearest.predict(query[task].numpy()))
@@ -234,10 +233,9 @@ def test_feat_asks_whole_classes_to_stay_together() -> None:
     learner = FEAT(backbone()).eval()
     every, own = torch.cat([support, query], 1), torch.cat([labels, asked], 1)
     losses, _ = learner.losses(every, own, support.shape[1], WAYS)
+    logits = learner.logits(support, labels, query, WAYS)
     for task in range(len(support)):
-        few = F.cross_entropy(
-            learner.logits(*(x[task : task + 1] for x in (support, labels, query)), WAYS)[0], asked[task]
-        )
+        few = F.cross_entropy(logits[task], asked[task])
         sets = [learner.transformer(every[task][own[task] == way][None])[0].mean(0) for way in range(WAYS)]
         whole = F.cross_entropy(-torch.cdist(every[task], torch.stack(sets)).square() / feat.TEMPERATURE, own[task])
         torch.testing.assert_close(losses[task], few + feat.BALANCE * whole)
@@ -266,25 +264,20 @@ def test_frn_keeps_vectors_of_different_classes_apart() -> None:
     n_support, learner = WAYS * SHOTS, of(FRN)
     found, _ = learner.losses(maps, own, n_support, WAYS)
     logits = learner.logits(maps[:, :n_support], own[:, :n_support], maps[:, n_support:], WAYS)
-    alike = [
-        float(torch.cosine_similarity(one, other, dim=0)) ** 2
-        for first in range(n_support)
-        for second in range(n_support)
-        if own[0, first] != own[0, second]
-        for one in maps[0, first]
-        for other in maps[0, second]
-    ]
-    expected = F.cross_entropy(logits[0], own[0, n_support:]).item() + frn.APART * np.mean(alike)
+    directions, of_support = F.normalize(maps[0, :n_support], dim=2), own[0, :n_support]
+    cosines = torch.einsum("aid,bjd->abij", directions, directions)
+    alike = cosines[of_support[:, None] != of_support].square().mean().item()
+    expected = F.cross_entropy(logits[0], own[0, n_support:]).item() + frn.APART * alike
     assert found.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_frn_sees_the_maps_before_they_are_pooled() -> None:
-    for name, positions in [("conv4", 4), ("resnet12", 4)]:
+    for name in ("conv4", "resnet12"):
         body = backbone(name, size=32)
         learner = FRN(body).eval()
         images = torch.rand(2, 1, 32, 32)
         maps = learner(images)
-        assert maps.shape[:2] == (2, positions)
+        assert maps.shape[:2] == (2, 4)
         pooled = maps.mean(1) if name == "resnet12" else maps.mT.flatten(1)
         torch.testing.assert_close(pooled * maps.shape[2] ** 0.5, body(images))
 
@@ -325,8 +318,7 @@ def test_second_order_gradients_are_those_of_the_whole_way(kind: type[GradientLe
     outer_loss(learner).backward()
     generator = torch.Generator().manual_seed(1)
     for name, parameter in learner.named_parameters():
-        if parameter.grad is None:
-            raise AssertionError(name)
+        assert parameter.grad is not None, name
         way = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
         start = parameter.data.clone()
         found = []
@@ -454,7 +446,7 @@ class Logits(torch.nn.Module):
 
 
 def test_shot_free_lengths_are_one() -> None:
-    images = torch.from_numpy(IMAGES[:5]).permute(0, 3, 1, 2) / 255
+    images = batch_of(IMAGES[:5])
     learner = of(ShotFree)
     found = learner(images)
     assert found.shape == (5, 2 * learner.backbone.dimensions)
@@ -480,10 +472,9 @@ def test_leo_by_hand() -> None:
 
     for task, (known, own, asked) in enumerate(zip(support, labels, query, strict=True)):
         codes = learner.encoder(known).detach()
-        related = [
-            torch.stack([learner.relations(torch.cat([one, other])) for other in codes]).mean(0) for one in codes
-        ]
-        means = torch.stack([torch.stack(related)[own == way].mean(0)[:CODE] for way in range(WAYS)]).detach()
+        pairs = torch.stack([torch.stack([torch.cat([one, other]) for other in codes]) for one in codes])
+        related = learner.relations(pairs).mean(1).detach()
+        means = torch.stack([related[own == way].mean(0)[:CODE] for way in range(WAYS)])
         for _ in range(5):
             means = means - 0.7 * gradient(means @ decoder.T, known, own) @ decoder
         weights = means @ decoder.T
@@ -550,23 +541,21 @@ def test_leo_draws_in_training() -> None:
 
 def test_leo_leaves_the_embedding_as_it_is() -> None:
     learner = LEO(backbone())
-    before = {name: value.clone() for name, value in learner.backbone.state_dict().items()}
+    before = state_of(learner.backbone)
     tasks = episodes([([2, 2, 2], 4)] * 6)
     chosen = replace(schedule(2), learning_rate=0.003, optimizer="adam")
     train_on_tasks(learner, IMAGES, tasks, Training(stage="methods", schedule=chosen, seed=0), tasks_per_epoch=None)
-    assert all(torch.equal(value, before[name]) for name, value in learner.backbone.state_dict().items())
-    drawn = learner.train().encoder.weight.grad
-    assert drawn is not None
-    assert learner.code_rate.grad is not None
-    assert learner.classifier_rate.grad is not None
-    assert drawn.abs().max() > 0
+    torch.testing.assert_close(learner.backbone.state_dict(), before, rtol=0, atol=0)
+    for parameter in (learner.encoder.weight, learner.code_rate, learner.classifier_rate):
+        assert parameter.grad is not None
+    assert learner.encoder.weight.grad.abs().max() > 0
 
 
 @pytest.mark.parametrize("name", ["conv4", "resnet12"])
 def test_tadam_sets_the_network_for_the_task(name: str) -> None:
     learner = TADAM(backbone(name)).eval()
     learner.scale.data.fill_(2.0)
-    images = torch.from_numpy(IMAGES[:24]).permute(0, 3, 1, 2) / 255
+    images = batch_of(IMAGES[:24])
     labels = torch.arange(4).repeat(3)[None]
     task = images[None, :12], labels, images[None, 12:], 4
     known = learner.backbone(images)
@@ -591,7 +580,7 @@ def test_tadam_remembers_statistics_of_what_it_computes_with() -> None:
     learner = TADAM(backbone()).train()
     for condition in learner.conditions:
         condition.strength.data.fill_(2.0)
-    images = torch.from_numpy(IMAGES[:24]).permute(0, 3, 1, 2) / 255
+    images = batch_of(IMAGES[:24])
     second = next(module for module in list(learner.backbone.body)[4:] if isinstance(module, torch.nn.BatchNorm2d))
     seen = []
     second.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].mean((0, 2, 3)).detach()))
@@ -603,7 +592,7 @@ def test_tadam_remembers_statistics_of_what_it_computes_with() -> None:
 @pytest.mark.parametrize("name", LEARN_FROM_TASKS)
 def test_the_order_of_a_support_set_makes_no_difference(name: str) -> None:
     learner = find_method(name).build(backbone()).eval()
-    images = torch.from_numpy(IMAGES[:30]).permute(0, 3, 1, 2) / 255
+    images = batch_of(IMAGES[:30])
     labels = torch.arange(5).repeat(4)[None]
     with torch.no_grad():
         known = learner(images)[None]

@@ -27,6 +27,7 @@ from mela.training.loop import Schedule, Training
 from mela.training.proposition1 import both_losses, proposition1
 from mela.training.targets import Targets
 from tests.helpers.embedding import backbone as small_backbone
+from tests.helpers.embedding import batch_of, state_of
 
 SOME = Augmentation(crop_padding=1, flip=True, jitter=0.2)
 SCHEDULE = Schedule(epochs=6, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[4], decay=0.1)
@@ -159,6 +160,10 @@ def hard(image_ids: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> Tar
     return Targets(image_ids=image_ids, labels=labels)
 
 
+def soft(shares: npt.NDArray[np.float64]) -> Targets:
+    return Targets(image_ids=np.arange(len(shares)), labels=shares.argmax(axis=1), shares=csr_array(shares))
+
+
 def run(seed: int = 0, targets: Targets | None = None, **changes: Any) -> tuple[Backbone, nn.Linear, list[float]]:
     images, labels = stripes(90)
     model = backbone()
@@ -175,7 +180,7 @@ def test_training_learns() -> None:
     assert losses[-1] < 0.5 * losses[0]
     assert not model.training
     with torch.inference_mode():
-        logits = classifier(model(torch.from_numpy(images).permute(0, 3, 1, 2) / 255))
+        logits = classifier(model(batch_of(images)))
     assert logits.shape == (90, 3)
     assert (logits.argmax(1).numpy() == labels).mean() > 0.9
 
@@ -188,7 +193,7 @@ def test_only_the_given_images_and_labels_are_learnt() -> None:
     model = backbone()
     classifier, _ = pretrain(model, images, hard(image_ids, names), TRAINING, batch_size=16)
     with torch.inference_mode():
-        logits = classifier(model(torch.from_numpy(images[image_ids]).permute(0, 3, 1, 2) / 255))
+        logits = classifier(model(batch_of(images[image_ids])))
     assert (logits.argmax(1).numpy() == names).mean() > 0.9
 
 
@@ -209,26 +214,22 @@ def test_the_seed_alone_decides() -> None:
 
 def test_whole_shares_are_labels() -> None:
     _, labels = stripes(90)
-    soft = Targets(image_ids=np.arange(90), labels=labels, shares=csr_array(np.eye(3)[labels]))
     first, classifier, losses = run()
-    again, same_classifier, same_losses = run(targets=soft)
+    again, same_classifier, same_losses = run(targets=soft(np.eye(3)[labels]))
     np.testing.assert_allclose(same_losses, losses, rtol=1e-4)
     torch.testing.assert_close(same_classifier.weight, classifier.weight, rtol=1e-3, atol=1e-4)
-    for name, value in first.state_dict().items():
-        torch.testing.assert_close(again.state_dict()[name], value, rtol=1e-2, atol=1e-3)
+    torch.testing.assert_close(again.state_dict(), first.state_dict(), rtol=1e-2, atol=1e-3)
 
 
 def test_the_loss_of_shares_is_the_mean_of_the_losses_of_the_labels() -> None:
     images, _ = stripes(90)
     shares = np.random.default_rng(1).dirichlet(np.ones(4), size=90)
-    soft = Targets(image_ids=np.arange(90), labels=shares.argmax(axis=1), shares=csr_array(shares))
     still = Schedule(epochs=1, learning_rate=1e-12, momentum=0, weight_decay=0, milestones=[], decay=1)
     arguments = {"augmentation": NONE, "schedule": still, "batch_size": 90}
-    model, classifier, (loss,) = run(targets=soft, **arguments)
+    model, classifier, (loss,) = run(targets=soft(shares), **arguments)
     assert classifier.weight.shape[0] == 4
     with torch.inference_mode():
-        batch = torch.from_numpy(images).permute(0, 3, 1, 2) / 255
-        logs = classifier(model.train()(batch)).double().log_softmax(1).numpy()
+        logs = classifier(model.train()(batch_of(images))).double().log_softmax(1).numpy()
     assert loss == pytest.approx(-(shares * logs).sum(axis=1).mean(), rel=1e-4)
 
 
@@ -236,11 +237,10 @@ def test_shares_are_what_the_classifier_learns_to_say() -> None:
     """Images of a third kind are of the first in one half and of the second in the other."""
     images, labels = stripes(90)
     shares = np.array([[1, 0], [0, 1], [0.5, 0.5]])[labels]
-    soft = Targets(image_ids=np.arange(90), labels=shares.argmax(axis=1), shares=csr_array(shares))
-    schedule = Schedule(epochs=12, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[9], decay=0.1)
-    model, classifier, _ = run(targets=soft, augmentation=NONE, schedule=schedule)
+    longer = replace(SCHEDULE, epochs=12, milestones=[9])
+    model, classifier, _ = run(targets=soft(shares), augmentation=NONE, schedule=longer)
     with torch.inference_mode():
-        said = classifier(model(torch.from_numpy(images).permute(0, 3, 1, 2) / 255)).softmax(1).numpy()
+        said = classifier(model(batch_of(images))).softmax(1).numpy()
     for kind, wanted in enumerate([1, 0, 0.5]):
         assert said[labels == kind, 0].mean() == pytest.approx(wanted, abs=0.15)
 
@@ -249,21 +249,16 @@ def test_of_several_labels_the_largest_share_counts_for_proposition_1() -> None:
     images, labels = stripes(30)
     classifier = nn.Linear(backbone().dimensions, 3)
     shares = 0.2 * np.roll(np.eye(3), 1, axis=1)[labels] + 0.8 * np.eye(3)[labels]
-    soft = Targets(image_ids=np.arange(30), labels=labels, shares=csr_array(shares))
-    queries = query_tasks([[4, 7, 11], [28, 3, 9]])
-    model = backbone()
-    assert both_losses(model, classifier, images, queries, soft) == both_losses(
-        model, classifier, images, queries, hard(np.arange(30), labels)
-    )
+    arguments = backbone(), classifier, images, query_tasks([[4, 7, 11], [28, 3, 9]])
+    assert both_losses(*arguments, soft(shares)) == both_losses(*arguments, hard(np.arange(30), labels))
 
 
 @pytest.mark.parametrize(("labels", "found"), [([0] * 9, 1), ([], 0)])
 def test_fewer_than_two_labels(labels: list[int], found: int) -> None:
     images, _ = stripes(9)
+    targets = hard(np.arange(len(labels)), np.array(labels, dtype=np.int64))
     with pytest.raises(MelaError, match=rf"expected at least 2 global labels to tell apart, got {found}$"):
-        pretrain(
-            backbone(), images, hard(np.arange(len(labels)), np.array(labels, dtype=np.int64)), TRAINING, batch_size=4
-        )
+        pretrain(backbone(), images, targets, TRAINING, batch_size=4)
 
 
 @pytest.mark.parametrize(("size", "accumulate", "batch_size", "smallest"), [(1, 3, 2, 2), (3, 1, 2, 2), (2, 4, 8, 7)])
@@ -292,7 +287,7 @@ def test_both_losses_use_the_model_in_evaluation_mode(name: str) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         classifier = nn.Linear(model.dimensions, 3)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
+    before = state_of(model)
     image_ids = np.array([4, 20, 7, 11, 3, 28, 14])
     queries = [[4, 7, 11], [28, 3, 9, 20, 14]]
 
@@ -301,7 +296,7 @@ def test_both_losses_use_the_model_in_evaluation_mode(name: str) -> None:
     torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
     model.eval()
     with torch.inference_mode():
-        logits = classifier(model(torch.from_numpy(images).permute(0, 3, 1, 2) / 255)).double().numpy()
+        logits = classifier(model(batch_of(images))).double().numpy()
     expected = losses_by_hand(logits, queries, dict(zip(image_ids.tolist(), labels[image_ids].tolist(), strict=True)))
     assert (both.task_loss, both.global_loss) == pytest.approx(expected, rel=1e-5)
     assert both.task_loss < both.global_loss
