@@ -1,5 +1,6 @@
 """Parameters: the files that come with the project are valid, and a wrong value is explained in one line."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,9 @@ def edited(tmp_path: Path, block: str, key: str | None, value: Any) -> Path:
     return path
 
 
-def replaced(tmp_path: Path, old: str, new: str) -> Path:
-    """A copy of the glyphs preset with one piece of text replaced."""
-    text = GLYPHS.read_text(encoding="utf-8")
+def replaced(tmp_path: Path, old: str, new: str, source: Path = GLYPHS) -> Path:
+    """A copy of the glyphs preset, or of another file, with one piece of text replaced."""
+    text = source.read_text(encoding="utf-8")
     assert text.count(old) == 1
     path = tmp_path / "params.yaml"
     path.write_text(text.replace(old, new), encoding="utf-8")
@@ -126,9 +127,7 @@ def test_small_presets_say_how_much_shorter_they_are(name: str) -> None:
 
 def test_the_documentation_has_the_steps_of_the_presets() -> None:
     lines = (ROOT / "docs/results/benchmarks.md").read_text(encoding="utf-8").splitlines()
-    (names,) = (
-        line for line in lines if line.startswith("| | glyphs | omniglot_cpu |") and line.endswith("cifar_fs |")
-    )
+    (names,) = (line for line in lines if re.fullmatch(r"\| \| glyphs \| omniglot_cpu \|.*cifar_fs \|", line))
     (row,) = (line for line in lines if line.startswith("| initial embedding, steps of one task |"))
     presets = [name.strip() for name in names.split("|")[2:-1]]
     found = [f"{steps_of_the_initial_embedding(ROOT / 'presets' / f'{name}.yaml'):,}" for name in presets]
@@ -142,6 +141,7 @@ def test_the_benchmark_trains_the_large_network_as_the_preset_does(name: str) ->
         assert block.read(preset) == block.read(large)
 
 
+THREE, LABELS = "expected three numbers (train, val, test)", "'mela', 'mela_soft', 'kmeans' or 'oracle'"
 BAD = [
     ("labeler", "clusters", 3, "labeler.clusters: unknown key; remove it or correct its name"),
     ("labler", None, {"q": 1}, "labler: unknown block; expected one of augment, data, embed,"),
@@ -166,12 +166,7 @@ BAD = [
     ("labeler", "merge", "yes", "labeler.merge: input should be a valid boolean, got 'yes'"),
     ("labeler", "collisions", "keep", "labeler.collisions: input should be 'drop' or 'assign', got 'keep'"),
     ("labeler", "seed", -1, "labeler.seed: input should be greater than or equal to 0, got -1"),
-    (
-        "data",
-        "table",
-        "/elsewhere/tasks.csv",
-        "data: table: expected a path below data.root, got '/elsewhere/tasks.csv'",
-    ),
+    ("data", "table", "/mine/tasks.csv", "data: table: expected a path below data.root, got '/mine/tasks.csv'"),
     ("data", "table", "../tasks.csv", "data: table: expected a path below data.root, got '../tasks.csv'"),
     ("labeler", "seed", 2**32, f"labeler.seed: input should be less than {2**32}, got {2**32}"),
     ("data", "name", "imagenet", "data.name: input should be 'glyphs', 'omniglot', 'cifar_fs', 'fc100', 'folder' or"),
@@ -180,13 +175,8 @@ BAD = [
     ("data", "size", 513, "data.size: input should be less than or equal to 512, got 513"),
     ("data", "channels", 2, "data.channels: input should be 1 or 3, got 2"),
     ("data", "images_per_class", 0, "data.images_per_class: input should be greater than or equal to 1, got 0"),
-    (
-        "data",
-        "split_fractions",
-        [0.5, 0.5],
-        "data: split_fractions: expected three numbers (train, val, test) that sum",
-    ),
-    ("data", "split_fractions", [0.6, 0.3, 0.2], "data: split_fractions: expected three numbers (train, val, test)"),
+    ("data", "split_fractions", [0.5, 0.5], f"data: split_fractions: {THREE} that sum"),
+    ("data", "split_fractions", [0.6, 0.3, 0.2], f"data: split_fractions: {THREE}"),
     ("data", "split_fractions", [0.0, 0.5, 0.5], "data: split_fractions: expected a training share above 0, got [0.0"),
     ("data", "split_fractions", [1.2, -0.2, 0.0], "data.split_fractions.0: input should be less than or equal to 1"),
     ("data", "split_fractions", 0.5, "data.split_fractions: input should be a valid list, got 0.5"),
@@ -216,12 +206,7 @@ BAD = [
     ("embed", "ridge", 0, "embed.ridge: input should be greater than 0, got 0"),
     ("embed", "tasks_per_epoch", 0, "embed.tasks_per_epoch: input should be greater than or equal to 1, got 0"),
     ("kmeans", "n_clusters", 1, "kmeans.n_clusters: input should be greater than or equal to 2, got 1"),
-    (
-        "pretrain",
-        "labels",
-        "true",
-        "pretrain.labels: input should be 'mela', 'mela_soft', 'kmeans' or 'oracle', got 'true'",
-    ),
+    ("pretrain", "labels", "true", f"pretrain.labels: input should be {LABELS}, got 'true'"),
     ("pretrain", "batch_size", 1, "pretrain.batch_size: input should be greater than or equal to 2, got 1"),
     ("pretrain", "epochs", 8, "pretrain: milestones: expected epochs below epochs=8, got [9, 12]"),
     ("evaluate", "shots", [], "evaluate.shots: list should have at least 1 item after validation, not 0, got []"),
@@ -312,7 +297,7 @@ def test_values_at_the_limits_are_allowed(tmp_path: Path, block: str, key: str, 
 
 def test_null_training_tasks_need_no_replacement(tmp_path: Path) -> None:
     path = replaced(tmp_path, "replacement: true", "replacement: false")
-    path.write_text(path.read_text(encoding="utf-8").replace("train: 3000 ", "train: null "), encoding="utf-8")
+    replaced(tmp_path, "train: 3000 ", "train: null ", path)
     assert TaskParams.read(path).train is None
 
 
@@ -323,14 +308,8 @@ def test_a_stage_reads_its_own_block_only(tmp_path: Path) -> None:
 
 
 def test_the_schedule_is_the_arguments_of_the_optimiser() -> None:
-    assert EmbedParams.read(GLYPHS).schedule() == {
-        "epochs": 4,
-        "learning_rate": 0.05,
-        "momentum": 0.9,
-        "weight_decay": 0.0005,
-        "milestones": [3],
-        "decay": 0.1,
-    }
+    expected = {"epochs": 4, "learning_rate": 0.05, "momentum": 0.9, "weight_decay": 0.0005}
+    assert EmbedParams.read(GLYPHS).schedule() == expected | {"milestones": [3], "decay": 0.1}
 
 
 def test_all_blocks_are_checked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +322,7 @@ def test_all_blocks_are_checked_at_once(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_mistakes_of_other_blocks_are_counted(tmp_path: Path) -> None:
     path = replaced(tmp_path, "  q: 5.0  ", "  qq: 5.0  ")
-    path.write_text(path.read_text(encoding="utf-8").replace("  C: 1.0 ", "  C: 0.0 "), encoding="utf-8")
+    replaced(tmp_path, "  C: 1.0 ", "  C: 0.0 ", path)
     assert refusal(path) == (
         "labeler.qq: unknown key; remove it or correct its name (and 1 more in this block, 1 more in other blocks)"
     )
@@ -352,7 +331,7 @@ def test_mistakes_of_other_blocks_are_counted(tmp_path: Path) -> None:
 def test_missing_blocks_are_counted_and_come_last(tmp_path: Path) -> None:
     path = edited(tmp_path, "data", None, MISSING)
     assert refusal(path).startswith("data: expected this block, found only tasks, ")
-    path.write_text(path.read_text(encoding="utf-8").replace("  C: 1.0 ", "  C: 0.0 "), encoding="utf-8")
+    replaced(tmp_path, "C: 1.0 ", "C: 0.0 ", path)
     assert refusal(path) == "evaluate.C: input should be greater than 0, got 0.0 (and 1 more in other blocks)"
     path.write_text("{}", encoding="utf-8")
     assert refusal(path) == "data: expected this block, found only nothing (and 11 more in other blocks)"
