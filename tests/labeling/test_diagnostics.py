@@ -84,16 +84,9 @@ def test_clusters_of_one_task_class_have_no_certainty() -> None:
 
 
 def test_merged_task_classes_are_counted() -> None:
-    assert merged_counts(np.array([0, 0, 1, -1, 2, 2, 2, 4, -1, -1])) == {
-        "task_classes_merged": 5,
-        "task_classes_not_merged": 2,
-        "task_classes_left_out": 3,
-    }
-    assert merged_counts(np.array([-1])) == {
-        "task_classes_merged": 0,
-        "task_classes_not_merged": 0,
-        "task_classes_left_out": 1,
-    }
+    names = ["task_classes_merged", "task_classes_not_merged", "task_classes_left_out"]
+    for labels, expected in (([0, 0, 1, -1, 2, 2, 2, 4, -1, -1], [5, 2, 3]), ([-1], [0, 0, 1])):
+        assert merged_counts(np.array(labels)) == dict(zip(names, expected, strict=True))
 
 
 def test_sizes(merged: LearnLabeler) -> None:
@@ -112,10 +105,8 @@ def test_remark_on_thin_evidence() -> None:
     found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=20, n_tasks=60, distance=0.5))
     assert found.consistency_ is not None
     assert found.consistency_ < THIN
-    share = f"{100 * found.consistency_:.0f}%"
-    assert (remark(found) or "").startswith(
-        f"thin evidence: only {share} of the task classes would find their cluster "
-    )
+    wanted = f"thin evidence: only {100 * found.consistency_:.0f}% of the task classes would find their cluster "
+    assert (remark(found) or "").startswith(wanted)
 
 
 def test_remark_on_doubtful_labels() -> None:
@@ -141,10 +132,8 @@ def test_remark_on_pruning_that_ran_away() -> None:
     found = LearnLabeler(merge=False, n_clusters=40, q=0.5).fit(*tasks(0, distance=1.0))
     assert found.chosen_pass_ is not None
     assert found.chosen_pass_ < len(found.path_) - 1
-    wanted = (
-        f"pruning ran away to {found.path_[-1].kept} clusters; took pass {found.chosen_pass_ + 1} of {found.n_iter_},"
-    )
-    assert (remark(found) or "").startswith(wanted)
+    taken = f"took pass {found.chosen_pass_ + 1} of {found.n_iter_},"
+    assert (remark(found) or "").startswith(f"pruning ran away to {found.path_[-1].kept} clusters; {taken}")
 
 
 def test_remark_on_pruning_that_ran_away_in_the_first_pass() -> None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics.cluster import contingency_matrix
 
 from mela.labeling.pair_quality import pair_quality
 
@@ -14,12 +15,15 @@ def drawn(seed: int, n_tasks: int = 3000, n_classes: int = 40, ways: int = 5) ->
 
 def pairs_in_common(clusters: np.ndarray, truth: np.ndarray) -> tuple[float, float, float, float]:
     """From the truth: right pairs among those that share a cluster, those among the right and the wrong, all right."""
-    table = np.zeros((clusters.max() + 1, truth.max() + 1))
-    np.add.at(table, (clusters, truth), 1)
+    table = contingency_matrix(clusters, truth).astype(float)
     n, sizes, classes = len(truth), table.sum(axis=1), table.sum(axis=0)
     both, shared = (table * (table - 1)).sum(), (sizes * (sizes - 1)).sum()
     right = (classes * (classes - 1)).sum()
     return both / shared, both / right, (shared - both) / (n * (n - 1) - right), right / (n * (n - 1))
+
+
+def partly_wrong(truth: np.ndarray, rng: np.random.Generator, share: float) -> np.ndarray:
+    return np.where(rng.random(len(truth)) < share, rng.integers(0, 40, len(truth)), truth)
 
 
 CLUSTERINGS = {
@@ -27,12 +31,8 @@ CLUSTERINGS = {
     "two classes in each cluster": lambda truth, rng: truth // 2,
     "five classes in each": lambda truth, rng: truth // 5,
     "each class in three clusters": lambda truth, rng: 3 * truth + rng.integers(0, 3, size=len(truth)),
-    "one in ten wrong": lambda truth, rng: np.where(
-        rng.random(len(truth)) < 0.1, rng.integers(0, 40, len(truth)), truth
-    ),
-    "half of them wrong": lambda truth, rng: np.where(
-        rng.random(len(truth)) < 0.5, rng.integers(0, 40, len(truth)), truth
-    ),
+    "one in ten wrong": lambda truth, rng: partly_wrong(truth, rng, 0.1),
+    "half of them wrong": lambda truth, rng: partly_wrong(truth, rng, 0.5),
     "uneven": lambda truth, rng: np.where(truth < 20, truth // 10, truth),
     "nothing to do with it": lambda truth, rng: rng.integers(0, 40, len(truth)),
 }
@@ -46,11 +46,8 @@ def test_precision_is_that_against_the_truth(name: str) -> None:
         clusters = CLUSTERINGS[name](truth, np.random.default_rng(seed))
         quality = pair_quality(clusters, starts)
         precision, _, _, right = pairs_in_common(clusters, truth)
-        assert (
-            precision - 5 * quality.precision_error - right
-            < quality.precision
-            < precision + 5 * quality.precision_error
-        )
+        error = 5 * quality.precision_error
+        assert precision - error - right < quality.precision < precision + error
         errors.append((quality.precision - (1 - (1 - precision) / (1 - right))) / quality.precision_error)
     assert np.abs(errors).max() < 4
     assert abs(np.mean(errors)) < 1.8

@@ -30,13 +30,8 @@ def test_given_the_number_of_classes_partitions_are_those_of_a_dirichlet_multino
         own = [labels for labels in partitions(n) if max(labels) + 1 == number]
         counts = [np.bincount(labels) for labels in own]
         ours = [float(log_number(number, n, gamma) + log_sizes(sizes, gamma).sum()) for sizes in counts]
-        direct = [
-            gammaln(number + 1)
-            + gammaln(number * gamma)
-            - gammaln(number * gamma + n)
-            + sum(gammaln(size + gamma) - gammaln(gamma) for size in sizes)
-            for sizes in counts
-        ]
+        common = gammaln(number + 1) + gammaln(number * gamma) - gammaln(number * gamma + n)
+        direct = [common + sum(gammaln(size + gamma) - gammaln(gamma) for size in sizes) for sizes in counts]
         np.testing.assert_allclose(ours, direct, rtol=1e-12)
         assert np.exp(ours).sum() <= 1 + 1e-12, "all ways to fill every one of K classes, at most certain"
     assert np.exp(float(log_number(1, n, gamma) + log_sizes(np.array([n]), gamma).sum())) == pytest.approx(1)

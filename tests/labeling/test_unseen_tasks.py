@@ -205,23 +205,11 @@ def test_the_table_of_labels_is_as_certain_as_the_labeler() -> None:
     others, _ = draw(rng, centers, np.arange(12), 10, ways=3)
     labeler = LearnLabeler(soft=True).fit_tasks(samples)
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), samples.index, samples.classes)
-    held_out = pd.DataFrame(
-        {
-            "task_id": 1000 + others.task_ids[others.classes],
-            "image_id": others.index,
-            "local_label": others.local_labels[others.classes],
-        }
-    )
+    _, labels, groups = as_arrays(others)
+    held_out = pd.DataFrame({"task_id": 1000 + groups, "image_id": others.index, "local_label": labels})
     # the features of both kinds of images have the same numbers, in tables of their own
-    table = listing(
-        labeler,
-        samples,
-        assignments_table(flat, labeler),
-        {"test": held_out},
-        pd.DataFrame(),
-        others.index,
-        others.features,
-    )
+    known = labeler, samples, assignments_table(flat, labeler)
+    table = listing(*known, {"test": held_out}, pd.DataFrame(), others.index, others.features)
     trained, new = table[table["split"] == "train"], table[table["split"] == "test"]
     used = labeler.class_labels_ >= 0
     own = labeler.class_weights_[np.flatnonzero(used), labeler.class_labels_[used]]
