@@ -10,9 +10,8 @@ from mela.reporting.class_map import draw_points, neighbourhoods
 def blobs(classes: int, each: int, distance: float = 8.0) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(0)
     labels = np.repeat(np.arange(classes), each)
-    return (distance * np.eye(classes)[labels] + generator.normal(size=(len(labels), classes))).astype(
-        np.float32
-    ), labels
+    features = distance * np.eye(classes)[labels] + generator.normal(size=(len(labels), classes))
+    return features.astype(np.float32), labels
 
 
 def test_images_of_one_class_lie_together() -> None:

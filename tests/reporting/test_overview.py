@@ -27,17 +27,7 @@ EVALUATION = {
     "tasks": {"1_shot": 600, "5_shot": 600},
 }
 NOTHING: dict[str, Any] = {"initial": {}, "mela": {}, "gain": {}, "tasks": {}}
-SETTINGS = LabelerParams(
-    merge=False,
-    collisions="drop",
-    n_clusters=300,
-    q=5.5,
-    min_count=1,
-    guard=True,
-    cumulative_weights=False,
-    max_passes=100,
-    seed=0,
-)
+SETTINGS = LabelerParams.read(ROOT / "presets/glyphs.yaml").model_copy(update={"merge": False, "q": 5.5})
 
 
 def test_the_few_figures() -> None:
@@ -53,11 +43,8 @@ def test_the_few_figures() -> None:
 
 
 def test_without_truth_and_test_tasks() -> None:
-    assert overview(LABEL, {"clusters": 82}, NOTHING, data="tasks in mine") == {
-        "data": "tasks in mine",
-        "clusters": 82,
-        "tasks_clustered": 97.5,
-    }
+    expected = {"data": "tasks in mine", "clusters": 82, "tasks_clustered": 97.5}
+    assert overview(LABEL, {"clusters": 82}, NOTHING, data="tasks in mine") == expected
     row = sweep_row(SETTINGS, LABEL, {"clusters": 82}, NOTHING)
     assert row[["ari", "accuracy"]].isna().all(axis=None)
     assert accuracy_table(NOTHING, {"labels": "mela"}).to_csv(index=False) == "name,mean,low,high\n"
@@ -82,18 +69,8 @@ def test_accuracies_have_both_ends() -> None:
 @pytest.mark.parametrize(("merge", "method"), [(True, "merge"), (False, "prune")])
 def test_a_point_of_a_sweep(merge: bool, method: str) -> None:
     row = sweep_row(SETTINGS.model_copy(update={"merge": merge}), LABEL, SCORES, EVALUATION)
-    assert row.to_dict("records") == [
-        {
-            "q": 5.5,
-            "n_clusters": 300,
-            "method": method,
-            "clusters": 82,
-            "tasks_clustered": 97.5,
-            "pair_precision": 91.0,
-            "ari": 0.91,
-            "accuracy": 66.0,
-        }
-    ]
+    expected = {"q": 5.5, "n_clusters": 300, "method": method} | LABEL | {"ari": 0.91, "accuracy": 66.0}
+    assert row.to_dict("records") == [expected]
 
 
 def test_they_are_those_of_the_stages(copied: Path) -> None:
@@ -104,9 +81,8 @@ def test_they_are_those_of_the_stages(copied: Path) -> None:
     assert found["5_shot"]["gain"] == evaluation["gain"]["5_shot"]["mean"]
     table = pd.read_csv(copied / "results/accuracies.csv")
     assert len(table) == 2 * len(evaluation["mela"])
-    assert pd.read_csv(copied / "results/sweep.csv")["accuracy"].item() == pytest.approx(
-        found["1_shot"]["final"], rel=1e-5
-    )
+    sweep = pd.read_csv(copied / "results/sweep.csv")
+    assert sweep["accuracy"].item() == pytest.approx(found["1_shot"]["final"], rel=1e-5)
 
 
 def test_the_calibration_error_stands_where_there_is_a_temperature() -> None:
@@ -130,13 +106,13 @@ def test_a_report_of_another_run_is_told() -> None:
         r"^metrics.json: the report is of another run than the metrics of {}, so one table would mix them; finish the "
         r"run, with `dvc repro` or `mela run`$"
     )
-    with pytest.raises(MelaError, match=message.format("label")):
-        require_report(kept, LABEL | {"clusters": 7}, SCORES, EVALUATION, where="metrics.json")
-    with pytest.raises(MelaError, match=message.format("score_labels, evaluate")):
-        require_report(kept, LABEL, {"clusters": 82}, NOTHING, where="metrics.json")
-    changed = EVALUATION | {"mela": EVALUATION["initial"]}
-    with pytest.raises(MelaError, match=message.format("evaluate")):
-        require_report(kept, LABEL, SCORES, changed, where="metrics.json")
+    for stages, *metrics in (
+        ("label", LABEL | {"clusters": 7}, SCORES, EVALUATION),
+        ("score_labels, evaluate", LABEL, {"clusters": 82}, NOTHING),
+        ("evaluate", LABEL, SCORES, EVALUATION | {"mela": EVALUATION["initial"]}),
+    ):
+        with pytest.raises(MelaError, match=message.format(stages)):
+            require_report(kept, *metrics, where="metrics.json")
 
 
 def test_a_report_of_a_former_version_lacks_some_figures() -> None:
