@@ -55,9 +55,8 @@ assert not [name for name in sys.modules if name.startswith("mela.")]
 
 def embedding(name: str) -> tuple[Backbone, dict[str, Any]]:
     """An untrained one with statistics of some images, and dropout that has to be off."""
-    shape = SHAPES[name]
-    channels, size = shape["channels"], shape["size"]
-    configuration = shape | {"drop_block": 2, "mean": [0.4] * channels, "std": [0.3] * channels}
+    channels, size = SHAPES[name]["channels"], SHAPES[name]["size"]
+    configuration = SHAPES[name] | {"drop_block": 2, "mean": [0.4] * channels, "std": [0.3] * channels}
     backbone = build_backbone(**configuration, seed=0)
     with torch.no_grad():
         backbone.train()(torch.rand(64, channels, size, size, generator=torch.Generator().manual_seed(0)))
@@ -158,6 +157,17 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     return call
 
 
+@pytest.fixture
+def card_of(run: Callable[..., str]) -> Callable[..., str]:
+    """The card of an exported model."""
+
+    def call(*arguments: str) -> str:
+        run("--torch", "psi.pt2", *arguments)
+        return Path("psi.pt2.md").read_text(encoding="utf-8")
+
+    return call
+
+
 def code_of(card: str) -> str:
     (code,) = re.findall(r"```python\n(.*?)```", card, flags=re.DOTALL)
     assert len(code.splitlines()) == 5
@@ -208,18 +218,16 @@ def test_features_are_those_of_the_classifier(copied: Path, run: Callable[..., s
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_initial_embedding_has_its_own_figures(copied: Path, run: Callable[..., str]) -> None:
-    run("--torch", "psi.pt2", "--model", "models/initial.safetensors")
-    card = Path("psi.pt2.md").read_text(encoding="utf-8")
+def test_the_initial_embedding_has_its_own_figures(copied: Path, card_of: Callable[..., str]) -> None:
+    card = card_of("--model", "models/initial.safetensors")
     values = store.read_json(Path("results/evaluate/metrics.json"))["initial"]["1_shot"]
     assert f"| 1-shot | {values['mean']:.2f} | ± {values['ci95']:.2f} | 12 |\n" in card
     assert "- labels: none beside those of each task; learned by ridge regression in each (Eq. 4-5)\n" in card
     assert "quality" not in card
 
 
-def test_the_card_says_how_probabilities_are_calibrated(copied: Path, run: Callable[..., str]) -> None:
-    run("--torch", "psi.pt2")
-    card = Path("psi.pt2.md").read_text(encoding="utf-8")
+def test_the_card_says_how_probabilities_are_calibrated(copied: Path, card_of: Callable[..., str]) -> None:
+    card = card_of()
     found = store.read_json(Path("results/evaluate/metrics.json"))["calibration"]["mela"]
     for setting, values in found.items():
         row = f"{values['temperature']:.3g} | {values['ece_before']:.1f} | {values['ece']:.1f}"
@@ -227,14 +235,15 @@ def test_the_card_says_how_probabilities_are_calibrated(copied: Path, run: Calla
     assert "not calibrated" not in card
 
 
-def test_what_is_not_known_is_not_claimed(run: Callable[..., str]) -> None:
-    run("--torch", "psi.pt2")
-    card = Path("psi.pt2.md").read_text(encoding="utf-8")
-    assert (
-        "## Training\n\nNot known: this is not a model of the last run in the folder where it was exported.\n" in card
-    )
+def test_what_is_not_known_is_not_claimed(card_of: Callable[..., str]) -> None:
+    card = card_of()
+    unknown = "Not known: this is not a model of the last run in the folder where it was exported."
+    assert f"## Training\n\n{unknown}\n" in card
     assert "## Accuracy\n\nNot measured.\n" in card
     assert "\nProbabilities are not calibrated: no `temperatures.json` knows this model; copy it beside" in card
+
+
+COLOURED = {"channels": 3, "size": 32, "width": 1, "mean": [0.4] * 3, "std": [0.3] * 3}
 
 
 def card_about(configuration: dict[str, Any], origin: Provenance | None = None) -> str:
@@ -243,14 +252,13 @@ def card_about(configuration: dict[str, Any], origin: Provenance | None = None) 
 
 
 def test_a_network_of_timm_has_a_side_and_no_width() -> None:
-    configuration = {"channels": 3, "size": 32, "width": 1, "mean": [0.4] * 3, "std": [0.3] * 3}
-    card = card_about(configuration | {"name": "timm:test_resnet", "side": 160})
+    card = card_about(COLOURED | {"name": "timm:test_resnet", "side": 160})
     assert (
         "| architecture | timm:test_resnet for images that the model resizes to 160 x 160 pixels itself "
         "(`model.input_size`), 1,234 parameters |" in card
     )
     assert "width" not in card
-    assert "| architecture | resnet12, width 1, 1,234 parameters |" in card_about(configuration | {"name": "resnet12"})
+    assert "| architecture | resnet12, width 1, 1,234 parameters |" in card_about(COLOURED | {"name": "resnet12"})
 
 
 @pytest.mark.parametrize(
@@ -271,39 +279,39 @@ def test_an_error_as_wide_as_the_scale_is_no_estimate(error: float | None, said:
         label={"clusters": 3, "tasks_clustered": 80.0, "pair_precision": 100.0, "pair_precision_error": error},
         scores={},
     )
-    configuration = {"name": "conv4", "width": 8, "channels": 3, "size": 32, "mean": [0.4] * 3, "std": [0.3] * 3}
-    assert said in card_about(configuration, origin)
+    assert said in card_about(COLOURED | {"name": "conv4"}, origin)
 
 
-def test_temperatures_without_a_run_are_told(run: Callable[..., str]) -> None:
+def test_temperatures_without_a_run_are_told(card_of: Callable[..., str]) -> None:
     model = Path("models/final.safetensors")
     fitted = {"1_shot": {"temperature": 0.25}, "5_shot": {"temperature": 0.125}}
     write_temperatures(Path("models/temperatures.json"), {model: fitted}, C=2)
-    run("--torch", "psi.pt2")
-    card = Path("psi.pt2.md").read_text(encoding="utf-8")
+    card = card_of()
     assert "the logits of logistic regression (C = 2) give calibrated probabilities;" in card
     assert "| 1-shot | 0.25 |\n| 5-shot | 0.125 |\n" in card
     assert "not calibrated" not in card
     write_temperatures(Path("models/temperatures.json"), {model: {}}, C=2)
-    run("--torch", "psi.pt2")
-    assert "not calibrated: there were no validation tasks" in Path("psi.pt2.md").read_text(encoding="utf-8")
+    assert "not calibrated: there were no validation tasks" in card_of()
+
+
+def write_lock(blocks: dict[str, Any], models: list[dict[str, str]]) -> None:
+    """DVC's record of a run with these blocks of parameters, which evaluated these models."""
+    used = {"images": "data", "manifest": "tasks", "evaluate": "evaluate"}
+    stages: dict[str, Any] = {stage: {"params": {"params.yaml": {name: blocks[name]}}} for stage, name in used.items()}
+    stages["evaluate"]["deps"] = models
+    YAML(typ="safe").dump({"stages": stages}, Path("dvc.lock"))
 
 
 def test_dvc_knows_a_model_by_its_content(copied: Path) -> None:
     """Whatever its name is, and whatever the parameters have become since."""
     asked = {"params": Path("params.yaml"), "results": Path("results"), "lock": Path("dvc.lock")}
     final = Path("models/final.safetensors")
-    blocks = {name: YAML(typ="safe").load(Path("params.yaml"))[name] for name in ("data", "tasks", "evaluate")}
+    blocks = YAML(typ="safe").load(Path("params.yaml"))
     entries = [
         {"path": path, "md5": hashlib.md5(Path(path).read_bytes(), usedforsecurity=False).hexdigest()}
         for path in ("models/initial.safetensors", "models/final.safetensors")
     ]
-    stages = {
-        "images": {"params": {"params.yaml": {"data": blocks["data"]}}},
-        "manifest": {"params": {"params.yaml": {"tasks": blocks["tasks"]}}},
-        "evaluate": {"params": {"params.yaml": {"evaluate": blocks["evaluate"]}}, "deps": entries},
-    }
-    YAML(typ="safe").dump({"stages": stages}, Path("dvc.lock"))
+    write_lock(blocks, entries)
     change(Path("params.yaml"), {"data.name": "omniglot"})
     moved = final.rename("psi.safetensors")
     found = provenance(moved, **asked)
@@ -321,17 +329,13 @@ def test_dvc_knows_a_model_by_its_content(copied: Path) -> None:
     assert provenance(moved, **asked) is None
 
 
-def test_a_run_without_dvc_is_known_beside_the_record_of_another(copied: Path, run: Callable[..., str]) -> None:
+def test_a_run_without_dvc_is_known_beside_the_record_of_another(copied: Path, card_of: Callable[..., str]) -> None:
     """As after `mela run` in a clone, whose dvc.lock is of the project's own run."""
     entries = [{"path": f"models/{name}.safetensors", "md5": "0" * 32} for name in ("initial", "final")]
-    blocks = [("images", "data"), ("manifest", "tasks"), ("evaluate", "evaluate")]
-    stages: dict[str, Any] = {stage: {"params": {"params.yaml": {block: {"C": 9.0}}}} for stage, block in blocks}
-    stages["evaluate"]["deps"] = entries
-    YAML(typ="safe").dump({"stages": stages}, Path("dvc.lock"))
+    write_lock({name: {"C": 9.0} for name in ("data", "tasks", "evaluate")}, entries)
     shutil.copy("models/final.safetensors", "psi.safetensors")
     change(Path("params.yaml"), {"evaluate.C": 2.5})
-    run("--torch", "psi.pt2", "--model", "psi.safetensors")
-    card = Path("psi.pt2.md").read_text(encoding="utf-8")
+    card = card_of("--model", "psi.safetensors")
     values = store.read_json(Path("results/evaluate/metrics.json"))["mela"]["1_shot"]
     assert "- data set: glyphs, images of 16 x 16 pixels\n" in card
     assert "Of logistic regression (C = 1)" in card
@@ -341,8 +345,7 @@ def test_a_run_without_dvc_is_known_beside_the_record_of_another(copied: Path, r
     evaluation = store.read_json(Path("results/evaluate/metrics.json"))
     evaluation["calibration"]["mela"]["1_shot"]["temperature"] = 0.5
     store.write_json(Path("results/evaluate/metrics.json"), evaluation)
-    run("--torch", "psi.pt2", "--model", "models/final.safetensors")
-    card = Path("psi.pt2.md").read_text(encoding="utf-8")
+    card = card_of("--model", "models/final.safetensors")
     assert "Not measured." in card
     assert "(C = 1) give calibrated probabilities" in card
 
