@@ -27,28 +27,17 @@ from mela.models.timm_backbones import start_from
 from mela.params import ModelParams
 from mela.runtime.compute import Compute
 from mela.runtime.team import Team
+from tests.helpers.embedding import batch_of, model_parameters, state_of
 from tests.helpers.embedding import configuration as small
-from tests.helpers.embedding import model_parameters
 from tests.helpers.project import change, run_stages
+from tests.helpers.weights import NAME, ON_WEIGHTS, start_from_weights
+from tests.helpers.weights import weights as state
 
 timm = pytest.importorskip("timm", reason="networks of timm are not tested without it")
 
-NAME = "timm:test_resnet"
 IMAGES = np.random.default_rng(0).integers(256, size=(6, 20, 20, 3)).astype(np.uint8)
-BATCH = torch.from_numpy(IMAGES).permute(0, 3, 1, 2) / 255
+BATCH = batch_of(IMAGES)
 FIRST = "body.network.conv1.0.weight"
-STATES: dict[str, dict[str, Tensor]] = {}
-
-
-def state(name: str = "test_resnet") -> dict[str, Tensor]:
-    """Weights of a network with a classifier, as somebody would have trained it."""
-    if name not in STATES:
-        with torch.random.fork_rng():
-            torch.manual_seed(5)
-            network = timm.create_model(name, num_classes=7)
-            network.train()(torch.rand(2, 3, 160, 160))
-        STATES[name] = network.state_dict()
-    return dict(STATES[name])
 
 
 def plain(name: str = "test_resnet", **options: Any) -> nn.Module:
@@ -161,7 +150,7 @@ def test_a_head_starts_as_nothing_and_learns_alone(tmp_path: Path) -> None:
     whole, _ = started(tmp_path)
     with torch.inference_mode():
         torch.testing.assert_close(backbone.eval()(BATCH), whole.eval()(BATCH))
-    before = {name: value.clone() for name, value in backbone.state_dict().items()}
+    before = state_of(backbone)
     learn(backbone)
     changed = {name for name, value in backbone.state_dict().items() if not torch.equal(value, before[name])}
     assert changed == {"body.head.weight"}
@@ -169,7 +158,7 @@ def test_a_head_starts_as_nothing_and_learns_alone(tmp_path: Path) -> None:
 
 def test_all_of_it_learns_otherwise(tmp_path: Path) -> None:
     backbone, _ = started(tmp_path)
-    before = {name: value.clone() for name, value in backbone.state_dict().items()}
+    before = state_of(backbone)
     learn(backbone)
     for name, value in backbone.state_dict().items():
         assert torch.equal(value, before[name]) == (name in ("mean", "std")), name
@@ -248,7 +237,7 @@ def test_weights_that_do_not_fit(case: str, tmp_path: Path) -> None:
     content = make()
     (tmp_path / "x.safetensors").write_bytes(content if isinstance(content, bytes) else save(content))
     backbone = untrained()
-    before = {name: value.clone() for name, value in backbone.state_dict().items()}
+    before = state_of(backbone)
     with pytest.raises(MelaError, match=rf"\A{tmp_path}/x.safetensors: (?=expected )[^\n]*{message}[^\n]*\Z"):
         start_from(backbone.body, NAME, "x.safetensors", tmp_path)
     torch.testing.assert_close(backbone.state_dict(), before, rtol=0, atol=0)
@@ -420,14 +409,9 @@ def test_statistics_that_cannot_be_shared_are_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_pipeline_with_somebody_elses_weights(project: Path) -> None:
     """`embed` is skipped: the initial embedding is the network as it comes."""
-    (project / "data/raw/weights").mkdir(parents=True)
-    save_file(state(), project / "data/raw/weights/own.safetensors")
-    few = {"tasks.train": 6, "tasks.val": 2, "tasks.test": 3, "data.images_per_class": 8, "tasks.shots": 1}
-    few |= {"tasks.queries": 2, "evaluate.shots": [1], "evaluate.support_copies": 1, "pretrain.epochs": 1}
-    few |= {"pretrain.milestones": [], "labeler.n_clusters": 30, "embed.epochs": 0, "report.map_classes": 2}
-    few |= {"pretrain.learning_rate": 0.001, "pretrain.labels": "oracle"}
-    few |= {"model.backbone": NAME, "model.weights": "own.safetensors", "model.train": "head"}
-    change(project / "params.yaml", few | {"embed.tasks_per_epoch": None})
+    few = {"evaluate.shots": [1], "evaluate.support_copies": 1, "pretrain.epochs": 1, "pretrain.milestones": []}
+    few |= {"labeler.n_clusters": 30, "embed.epochs": 0, "report.map_classes": 2}
+    start_from_weights(project, ON_WEIGHTS | few)
     run_stages()
     initial, final = (load_file(project / f"models/{name}.safetensors") for name in ("initial", "final"))
     for name, value in state().items():

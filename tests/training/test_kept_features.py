@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from mela.data.episodes import Episodes
 from mela.errors import DivergedError, MelaError
@@ -23,13 +23,13 @@ from mela.training.loop import Schedule, Training
 from mela.training.proposition1 import both_losses
 from mela.training.targets import Targets
 from stages.common import paths
-from tests.helpers.embedding import model_parameters
+from tests.helpers.embedding import batch_of, model_parameters
 from tests.helpers.processes import python
 from tests.helpers.project import change, run_stages
+from tests.helpers.weights import NAME, ON_WEIGHTS, start_from_weights
 
-timm = pytest.importorskip("timm", reason="networks of timm are not tested without it")
+pytest.importorskip("timm", reason="networks of timm are not tested without it")
 
-NAME = "timm:test_resnet"
 IMAGES = np.random.default_rng(0).integers(256, size=(40, 20, 20, 3)).astype(np.uint8)
 IDS = np.arange(0, 40, 2)
 FILES = {"images.npy": "of the images"}
@@ -54,8 +54,8 @@ def tasks_of(count: int) -> Episodes:
     return Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
 
 
-def training(stage: str, epochs: int = 2) -> Training:
-    schedule = Schedule(epochs=epochs, learning_rate=0.05, momentum=0.9, weight_decay=0.01, milestones=[1], decay=0.1)
+def training(stage: str) -> Training:
+    schedule = Schedule(epochs=2, learning_rate=0.05, momentum=0.9, weight_decay=0.01, milestones=[1], decay=0.1)
     return Training(stage=stage, schedule=schedule, seed=3)
 
 
@@ -76,9 +76,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 def test_features_are_those_of_the_network(tmp_path: Path) -> None:
     of = backbone()
     found = kept(of, tmp_path)
-    batch = torch.from_numpy(IMAGES[IDS]).permute(0, 3, 1, 2) / 255
     with torch.inference_mode():
-        expected = of.eval()(batch)
+        expected = of.eval()(batch_of(IMAGES[IDS]))
     assert found.images.shape == (40, 1, 1, of.dimensions)
     # the head starts as the identity
     np.testing.assert_allclose(found.images[IDS, 0, 0], expected, atol=1e-5)
@@ -92,10 +91,9 @@ def test_what_learns_on_top_is_the_head_of_the_whole(tmp_path: Path) -> None:
     (learned,) = found.backbone.parameters()
     assert learned is of.body.head.weight
     torch.nn.init.normal_(learned)
-    batch = torch.from_numpy(IMAGES[IDS]).permute(0, 3, 1, 2)
     with torch.inference_mode():
-        features = torch.from_numpy(found.images[IDS]).permute(0, 3, 1, 2)
-        torch.testing.assert_close(found.backbone.eval()(features), of.eval()(batch / 255), atol=1e-4, rtol=1e-4)
+        features = found.backbone.eval()(torch.from_numpy(found.images[IDS]).permute(0, 3, 1, 2))
+        torch.testing.assert_close(features, of.eval()(batch_of(IMAGES[IDS])), atol=1e-4, rtol=1e-4)
     assert found.backbone.dimensions == of.dimensions
 
 
@@ -108,8 +106,7 @@ def test_pre_training_is_the_same_as_on_images_that_do_not_change(tmp_path: Path
     runs.clear()
     found = kept(part, tmp_path)
     other, same = pretrain(found.backbone, found.images, targets, training("pretrain"), batch_size=8)
-    for name, value in whole.state_dict().items():
-        torch.testing.assert_close(part.state_dict()[name], value, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(part.state_dict(), whole.state_dict(), atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(other.weight, classifier.weight, atol=1e-4, rtol=1e-4)
     assert [epoch.loss for epoch in same] == pytest.approx([epoch.loss for epoch in curve], rel=1e-4)
     assert not torch.equal(whole.body.head.weight, torch.eye(whole.dimensions)), "something was learned"
@@ -178,10 +175,8 @@ def test_a_file_that_is_not_whole_is_made_anew(damage: bytes | None, tmp_path: P
 def test_features_that_are_not_finite_leave_no_file(tmp_path: Path) -> None:
     of = backbone()
     of.body.network.conv1[0].weight.data.fill_(torch.nan)
-    with pytest.raises(
-        DivergedError,
-        match=r"^model.weights: features: image 0: expected finite values, .*; the network does not learn, so name",
-    ):
+    message = r"^model.weights: features: image 0: expected finite values, .*; the network does not learn, so name"
+    with pytest.raises(DivergedError, match=message):
         kept(of, tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -199,26 +194,14 @@ def test_a_network_that_learns_is_not_kept(tmp_path: Path) -> None:
         kept(copy.deepcopy(backbone(head=False)), tmp_path)
 
 
-HEAD = {"tasks.train": 6, "tasks.val": 2, "tasks.test": 3, "data.images_per_class": 8, "tasks.shots": 1}
-HEAD |= {"tasks.queries": 2, "pretrain.epochs": 4, "pretrain.milestones": [2], "pretrain.labels": "oracle"}
-HEAD |= {
-    "embed.epochs": 3,
-    "embed.tasks_per_epoch": None,
-    "embed.learning_rate": 0.001,
-    "pretrain.learning_rate": 0.001,
-}
-HEAD |= {"model.backbone": NAME, "model.weights": "own.safetensors", "model.train": "head", "model.input_size": 32}
-HEAD |= {"model.precision": "float32"}
+HEAD = ON_WEIGHTS | {"pretrain.epochs": 4, "pretrain.milestones": [2], "embed.epochs": 3, "embed.learning_rate": 0.001}
+HEAD |= {"model.input_size": 32, "model.precision": "float32"}
 
 
 @pytest.fixture
 def headed(project: Path) -> Path:
     """A project that trains heads on a network with weights, up to its labels."""
-    (project / "data/raw/weights").mkdir(parents=True)
-    with torch.random.fork_rng():
-        torch.manual_seed(5)
-        save_file(timm.create_model("test_resnet").state_dict(), project / "data/raw/weights/own.safetensors")
-    change(project / "params.yaml", HEAD)
+    start_from_weights(project, HEAD)
     run_stages("images", "manifest", "label_oracle")
     return project
 
@@ -257,10 +240,8 @@ def test_nothing_is_kept_where_nothing_is_trained(
     assert "enlarged" not in capsys.readouterr().out, "the side is what was asked for"
     change(headed / "params.yaml", {"model.input_size": None})
     run_stages("embed")
-    said = (
-        "embed: images of 16 pixels are enlarged to 160, the network's own side; a smaller model.input_size is faster"
-    )
-    assert said in capsys.readouterr().out
+    said = "images of 16 pixels are enlarged to 160, the network's own side; a smaller model.input_size is faster"
+    assert f"embed: {said}" in capsys.readouterr().out
     assert torch.equal(weights(paths.INITIAL), torch.eye(len(weights(paths.INITIAL))))
 
 
@@ -295,9 +276,8 @@ def test_several_processes_keep_the_same_features(headed: Path) -> None:
 def test_keys_that_other_parameters_lack() -> None:
     model = model_parameters(backbone="conv4")
     assert (model.input_size, model.keep_features) == (None, True)
-    with pytest.raises(
-        ValueError, match=r"input_size: expected null with the backbone conv4, .* got 64; remove it, and"
-    ):
+    message = r"input_size: expected null with the backbone conv4, .* got 64; remove it, and"
+    with pytest.raises(ValueError, match=message):
         model_parameters(backbone="conv4", input_size=64)
     with pytest.raises(ValueError, match="greater than or equal to 16"):
         model_parameters(backbone="conv4", input_size=8)
