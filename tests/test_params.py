@@ -10,23 +10,6 @@ from ruamel.yaml import YAML
 
 from mela import params
 from mela.errors import MelaError
-from mela.params import (
-    BLOCKS,
-    EXTRA_BLOCKS,
-    AugmentParams,
-    DataParams,
-    EmbedParams,
-    EvaluateParams,
-    LabelerParams,
-    ModelParams,
-    PretrainParams,
-    RuntimeParams,
-    TaskParams,
-    check_document,
-    known_blocks,
-    read_document,
-    read_yaml,
-)
 from tests.helpers.project import ROOT
 
 PRESETS = sorted((ROOT / "presets").glob("*.yaml"))
@@ -57,7 +40,7 @@ def replaced(tmp_path: Path, old: str, new: str, source: Path = GLYPHS) -> Path:
     return path
 
 
-def refusal(path: Path, check: Callable[[Path], object] = check_document) -> str:
+def refusal(path: Path, check: Callable[[Path], object] = params.check_document) -> str:
     """The message without the file's name, which it must begin with."""
     with pytest.raises(MelaError) as caught:
         check(path)
@@ -69,7 +52,7 @@ def refusal(path: Path, check: Callable[[Path], object] = check_document) -> str
 
 @pytest.mark.parametrize("path", [ROOT / "params.yaml", *PRESETS], ids=lambda path: path.stem)
 def test_files_of_the_project_are_valid(path: Path) -> None:
-    check_document(path)
+    params.check_document(path)
 
 
 def test_the_glyphs_preset_is_active() -> None:
@@ -78,15 +61,15 @@ def test_the_glyphs_preset_is_active() -> None:
 
 def test_every_preset_sets_every_block_in_the_same_order() -> None:
     for path in PRESETS:
-        document = read_document(path)
-        assert list(document) == [block.block for block in BLOCKS]
-        for block in BLOCKS:
-            assert list(document[block.block]) == list(read_document(GLYPHS)[block.block])
+        document = params.read_document(path)
+        assert list(document) == [block.block for block in params.BLOCKS]
+        for block in params.BLOCKS:
+            assert list(document[block.block]) == list(params.read_document(GLYPHS)[block.block])
 
 
 def steps_of_the_initial_embedding(path: Path) -> int:
     """Tasks that an initial embedding is trained on, repetitions included; presets take one a step."""
-    embed, tasks = EmbedParams.read(path), TaskParams.read(path)
+    embed, tasks = params.EmbedParams.read(path), params.TaskParams.read(path)
     assert embed.tasks_per_step == 1
     return embed.epochs * (embed.tasks_per_epoch or tasks.train or 0)
 
@@ -95,22 +78,22 @@ def steps_of_the_initial_embedding(path: Path) -> int:
 def test_presets_of_the_paper_have_the_schedules_of_its_authors(name: str) -> None:
     """25 epochs over all tasks, one a step, decays at 17 and 22; then RFS's schedule for CIFAR."""
     path = ROOT / "presets" / f"{name}.yaml"
-    embed, pretrain = EmbedParams.read(path), PretrainParams.read(path)
+    embed, pretrain = params.EmbedParams.read(path), params.PretrainParams.read(path)
     assert (embed.epochs, embed.tasks_per_epoch, embed.tasks_per_step) == (25, None, 1)
     assert (embed.milestones, embed.decay, embed.ridge, embed.normalize) == ([17, 22], 0.1, 1e-3, False)
     assert steps_of_the_initial_embedding(path) == 75_000
     assert (pretrain.epochs, pretrain.milestones, pretrain.batch_size) == (90, [45, 60], 64)
     for block in (embed, pretrain):
         assert (block.learning_rate, block.momentum, block.weight_decay) == (0.05, 0.9, 5e-4)
-    assert (ModelParams.read(path).backbone, ModelParams.read(path).drop_block) == ("resnet12", 2)
+    assert (params.ModelParams.read(path).backbone, params.ModelParams.read(path).drop_block) == ("resnet12", 2)
 
 
 @pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
 def test_short_presets_differ_in_the_initial_embedding_alone_and_say_so(name: str) -> None:
     whole, short = (ROOT / "presets" / f"{one}.yaml" for one in (name, f"{name}_short"))
-    expected = read_document(whole)
+    expected = params.read_document(whole)
     expected["embed"]["tasks_per_epoch"] = 1000
-    assert read_document(short) == expected
+    assert params.read_document(short) == expected
     for path in (whole, short):
         comment = path.read_text(encoding="utf-8").partition("\n\n")[0]
         assert f"{steps_of_the_initial_embedding(path):,} steps" in " ".join(comment.replace("#", " ").split())
@@ -120,7 +103,7 @@ def test_short_presets_differ_in_the_initial_embedding_alone_and_say_so(name: st
 def test_small_presets_say_how_much_shorter_they_are(name: str) -> None:
     whole, small = (ROOT / "presets" / f"{one}.yaml" for one in (name, f"{name}_cpu"))
     steps = [f"{steps_of_the_initial_embedding(path):,}" for path in (small, whole)]
-    epochs = [PretrainParams.read(path).epochs for path in (small, whole)]
+    epochs = [params.PretrainParams.read(path).epochs for path in (small, whole)]
     said = f"{steps[0]} steps in place of {steps[1]}, {epochs[0]} epochs in place of {epochs[1]}."
     assert said in small.read_text(encoding="utf-8")
 
@@ -137,7 +120,7 @@ def test_the_documentation_has_the_steps_of_the_presets() -> None:
 @pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
 def test_the_benchmark_trains_the_large_network_as_the_preset_does(name: str) -> None:
     preset, large = ROOT / f"presets/{name}.yaml", ROOT / f"benchmark/data/{name}_resnet12.yaml"
-    for block in (ModelParams, AugmentParams, EmbedParams, PretrainParams):
+    for block in (params.ModelParams, params.AugmentParams, params.EmbedParams, params.PretrainParams):
         assert block.read(preset) == block.read(large)
 
 
@@ -260,7 +243,7 @@ def test_a_file_that_is_no_mapping(tmp_path: Path, content: bytes, message: str)
     assert refusal(path).startswith(message)
 
 
-@pytest.mark.parametrize("check", [check_document, LabelerParams.read, read_document])
+@pytest.mark.parametrize("check", [params.check_document, params.LabelerParams.read, params.read_document])
 def test_a_missing_file(tmp_path: Path, check: Callable[[Path], object]) -> None:
     message = refusal(tmp_path / "none.yaml", check)
     assert message == "no such file; run from the project's root, or write it with `mela preset glyphs`"
@@ -270,7 +253,7 @@ def test_a_missing_file(tmp_path: Path, check: Callable[[Path], object]) -> None
     ("text", "value"), [("1e-3", 0.001), ("1.5E-3", 0.0015), ("2", 2.0), ("0.5", 0.5), ("+1.0e+1", 10.0)]
 )
 def test_numbers_are_read_as_numbers(tmp_path: Path, text: str, value: float) -> None:
-    found = EmbedParams.read(replaced(tmp_path, "ridge: 0.001  ", f"ridge: {text}  ")).ridge
+    found = params.EmbedParams.read(replaced(tmp_path, "ridge: 0.001  ", f"ridge: {text}  ")).ridge
     assert isinstance(found, float)
     assert found == value
 
@@ -278,17 +261,17 @@ def test_numbers_are_read_as_numbers(tmp_path: Path, text: str, value: float) ->
 @pytest.mark.parametrize(
     ("block", "key", "value", "model"),
     [
-        ("tasks", "val", 0, TaskParams),
-        ("model", "drop_rate", 0, ModelParams),
-        ("data", "split_fractions", [1.0, 0, 0], DataParams),
-        ("embed", "milestones", [], EmbedParams),
-        ("embed", "milestones", [1, 3], EmbedParams),
-        ("embed", "tasks_per_epoch", None, EmbedParams),
-        ("labeler", "q", 0, LabelerParams),
-        ("labeler", "seed", 2**32 - 1, LabelerParams),
-        ("pretrain", "decay", 1, PretrainParams),
-        ("evaluate", "shots", [1], EvaluateParams),
-        ("runtime", "device", "cuda:12", RuntimeParams),
+        ("tasks", "val", 0, params.TaskParams),
+        ("model", "drop_rate", 0, params.ModelParams),
+        ("data", "split_fractions", [1.0, 0, 0], params.DataParams),
+        ("embed", "milestones", [], params.EmbedParams),
+        ("embed", "milestones", [1, 3], params.EmbedParams),
+        ("embed", "tasks_per_epoch", None, params.EmbedParams),
+        ("labeler", "q", 0, params.LabelerParams),
+        ("labeler", "seed", 2**32 - 1, params.LabelerParams),
+        ("pretrain", "decay", 1, params.PretrainParams),
+        ("evaluate", "shots", [1], params.EvaluateParams),
+        ("runtime", "device", "cuda:12", params.RuntimeParams),
     ],
 )
 def test_values_at_the_limits_are_allowed(tmp_path: Path, block: str, key: str, value: Any, model: Any) -> None:
@@ -298,25 +281,25 @@ def test_values_at_the_limits_are_allowed(tmp_path: Path, block: str, key: str, 
 def test_null_training_tasks_need_no_replacement(tmp_path: Path) -> None:
     path = replaced(tmp_path, "replacement: true", "replacement: false")
     replaced(tmp_path, "train: 3000 ", "train: null ", path)
-    assert TaskParams.read(path).train is None
+    assert params.TaskParams.read(path).train is None
 
 
 def test_a_stage_reads_its_own_block_only(tmp_path: Path) -> None:
     path = edited(tmp_path, "pretrain", "epochs", -1)
-    assert LabelerParams.read(path).n_clusters == 300
-    assert refusal(path, PretrainParams.read).startswith("pretrain.epochs: ")
+    assert params.LabelerParams.read(path).n_clusters == 300
+    assert refusal(path, params.PretrainParams.read).startswith("pretrain.epochs: ")
 
 
 def test_the_schedule_is_the_arguments_of_the_optimiser() -> None:
     expected = {"epochs": 4, "learning_rate": 0.05, "momentum": 0.9, "weight_decay": 0.0005}
-    assert EmbedParams.read(GLYPHS).schedule() == expected | {"milestones": [3], "decay": 0.1}
+    assert params.EmbedParams.read(GLYPHS).schedule() == expected | {"milestones": [3], "decay": 0.1}
 
 
 def test_all_blocks_are_checked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every stage does it at its start, so the file is read a single time."""
-    reads = []
-    monkeypatch.setattr(params, "read_yaml", lambda path: reads.append(path) or read_yaml(path))
-    check_document(GLYPHS)
+    reads, read = [], params.read_yaml
+    monkeypatch.setattr(params, "read_yaml", lambda path: reads.append(path) or read(path))
+    params.check_document(GLYPHS)
     assert reads == [GLYPHS]
 
 
@@ -343,11 +326,11 @@ def test_blocks_of_the_benchmark_are_checked_where_they_are(tmp_path: Path) -> N
 
 
 def test_presets_have_the_usual_q() -> None:
-    assert {LabelerParams.read(path).q for path in PRESETS} == set(LabelerParams.usual_q)
+    assert {params.LabelerParams.read(path).q for path in PRESETS} == set(params.LabelerParams.usual_q)
 
 
 def test_all_blocks_are_known_and_only_those_of_the_benchmark_are_extra() -> None:
-    known = [block for block in known_blocks() if block.__module__ == "mela.params"]
+    known = [block for block in params.known_blocks() if block.__module__ == "mela.params"]
     assert len(known) == len(set(known))
-    assert {block for block in known if not block.extra} == set(BLOCKS)
-    assert {block for block in known if block.extra} == set(EXTRA_BLOCKS)
+    assert {block for block in known if not block.extra} == set(params.BLOCKS)
+    assert {block for block in known if block.extra} == set(params.EXTRA_BLOCKS)

@@ -17,16 +17,6 @@ from mela.data.episodes import Episodes, FlatTasks
 from mela.data.images import to_unit
 from mela.errors import DivergedError, MelaError
 from mela.evaluation import accuracy as evaluation
-from mela.evaluation.accuracy import (
-    Lookup,
-    Solver,
-    evaluate_model,
-    evaluate_tasks,
-    predictions,
-    require_unseen,
-    settings,
-    summarize,
-)
 from mela.evaluation.heads import fit_head, l2_normalize
 from mela.models.backbones import Backbone
 from mela.models.features import extract_features, feature_batches
@@ -54,7 +44,7 @@ def features(seed: int, count: int = N_IMAGES) -> npt.NDArray[np.float32]:
     return np.random.default_rng(seed).normal(size=(count, 8)).astype(np.float32)
 
 
-def lookup(*tables: npt.NDArray[np.float32]) -> Lookup:
+def lookup(*tables: npt.NDArray[np.float32]) -> evaluation.Lookup:
     """Of one table, or of several copies."""
     normalised = np.stack([l2_normalize(table) for table in tables], axis=1)
     return lambda ids: normalised[ids]
@@ -71,14 +61,14 @@ def lookup(*tables: npt.NDArray[np.float32]) -> Lookup:
     ],
 )
 def test_settings(shapes: list[tuple[list[int], int]], shots: list[int], expected: dict[str, int | None]) -> None:
-    assert settings(FlatTasks.of(episodes(shapes)), shots) == expected
+    assert evaluation.settings(FlatTasks.of(episodes(shapes)), shots) == expected
 
 
-@pytest.mark.parametrize("solver", get_args(Solver))
-def test_every_task_and_setting_equals_a_plain_loop(solver: Solver) -> None:
+@pytest.mark.parametrize("solver", get_args(evaluation.Solver))
+def test_every_task_and_setting_equals_a_plain_loop(solver: evaluation.Solver) -> None:
     tasks = episodes([([5, 5, 5], 4), ([1, 3, 6], 4), ([5, 5], 7)], first_id=10)
     table, copy, another = features(0), features(1), features(2)
-    found = evaluate_tasks(
+    found = evaluation.evaluate_tasks(
         lookup(table), tasks, shots=[1, 5], C=2.0, max_iter=500, solver=solver, copies=lookup(copy, another)
     )
 
@@ -108,17 +98,17 @@ def test_every_task_and_setting_equals_a_plain_loop(solver: Solver) -> None:
 def test_blocks_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     tasks = episodes([([5, 5, 5], 4), ([1, 3, 6], 4), ([5, 5], 7)] * 8)
     arguments: dict[str, Any] = {"shots": [1, 5], "C": 2.0, "max_iter": 500, "copies": lookup(features(1), features(2))}
-    expected = evaluate_tasks(lookup(features(0)), tasks, **arguments)
+    expected = evaluation.evaluate_tasks(lookup(features(0)), tasks, **arguments)
     monkeypatch.setattr(evaluation, "BLOCK_BYTES", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    pd.testing.assert_frame_equal(evaluate_tasks(lookup(features(0)), tasks, **arguments), expected)
+    pd.testing.assert_frame_equal(evaluation.evaluate_tasks(lookup(features(0)), tasks, **arguments), expected)
 
 
 def test_perfect_features_score_100_percent() -> None:
     tasks = episodes([([2, 2, 2], 3)])
     table = np.zeros((N_IMAGES, 8), dtype=np.float32)
     table[tasks[0].image_ids, tasks[0].labels] = 1
-    found = evaluate_tasks(lookup(table), tasks, shots=[1, 2], C=1.0, max_iter=100)
+    found = evaluation.evaluate_tasks(lookup(table), tasks, shots=[1, 2], C=1.0, max_iter=100)
     assert found.to_dict("list") == {"task_id": [0, 0], "setting": ["1_shot", "2_shot"], "accuracy": [100.0, 100.0]}
 
 
@@ -143,12 +133,12 @@ def test_threads_work_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
             together.wait()
         return lookup(features(0))(ids)
 
-    found = predictions(group, lookup(features(0)), query, C=1.0, max_iter=100, solver="batched")
+    found = evaluation.predictions(group, lookup(features(0)), query, C=1.0, max_iter=100, solver="batched")
     assert found.shape == group.query.shape
 
 
-@pytest.mark.parametrize("solver", get_args(Solver))
-def test_no_convergence_names_the_key_and_the_task(solver: Solver) -> None:
+@pytest.mark.parametrize("solver", get_args(evaluation.Solver))
+def test_no_convergence_names_the_key_and_the_task(solver: evaluation.Solver) -> None:
     rows = [(task, label, role) for task in range(7, 11) for label in range(3) for role in ("support", "query")]
     manifest = pd.DataFrame(rows, columns=["task_id", "local_label", "role"])
     tasks = Episodes(manifest.assign(image_id=np.arange(len(manifest))))
@@ -156,7 +146,7 @@ def test_no_convergence_names_the_key_and_the_task(solver: Solver) -> None:
     learnable = np.flatnonzero(manifest["task_id"] == 9)
     table[learnable] = features(0, len(learnable))
     with pytest.raises(MelaError, match=r"^evaluate.max_iter: task 9, 1_shot: .* in 1 iterations \(C=50\); raise it$"):
-        evaluate_tasks(lookup(table), tasks, shots=[1], C=50.0, max_iter=1, solver=solver)
+        evaluation.evaluate_tasks(lookup(table), tasks, shots=[1], C=50.0, max_iter=1, solver=solver)
 
 
 def backbone() -> Backbone:
@@ -173,7 +163,7 @@ def pictures(count: int = N_IMAGES) -> npt.NDArray[np.uint8]:
 def test_evaluating_a_model_looks_up_the_features_of_its_images() -> None:
     tasks, images, model = episodes([([3, 3, 3], 4)] * 3), pictures(), backbone()
     arguments = {"shots": [1, 3], "C": 1.0, "max_iter": 1000}
-    found = evaluate_model(model, images, tasks, **arguments, copies=3, augmentation=SOME, seed=5)
+    found = evaluation.evaluate_model(model, images, tasks, **arguments, copies=3, augmentation=SOME, seed=5)
 
     generator = torch.Generator().manual_seed(5)
     tables = [extract_features(model, images, np.arange(N_IMAGES))]
@@ -181,11 +171,11 @@ def test_evaluating_a_model_looks_up_the_features_of_its_images() -> None:
         tables.append(np.full_like(tables[0], np.nan))
         support = tasks.support_ids()
         tables[-1][support] = extract_features(model, images, support, lambda batch: SOME(batch, generator))
-    expected = evaluate_tasks(lookup(tables[0]), tasks, **arguments, copies=lookup(*tables[1:]))
+    expected = evaluation.evaluate_tasks(lookup(tables[0]), tasks, **arguments, copies=lookup(*tables[1:]))
     pd.testing.assert_frame_equal(found, expected)
     assert set(found["setting"]) == {"1_shot", "3_shot", "1_shot_3x", "3_shot_3x"}
 
-    plain = evaluate_model(model, images, tasks, **arguments, copies=1, augmentation=SOME, seed=5)
+    plain = evaluation.evaluate_model(model, images, tasks, **arguments, copies=1, augmentation=SOME, seed=5)
     unaugmented = found[~found["setting"].str.endswith("_3x")].reset_index(drop=True)
     pd.testing.assert_frame_equal(plain, unaugmented)
 
@@ -195,10 +185,10 @@ def test_a_model_in_training_mode_is_evaluated_like_one_in_evaluation_mode() -> 
     tasks, images = episodes([([3, 3, 3], 4)] * 3), pictures()
     arguments = {"shots": [1], "C": 1.0, "max_iter": 1000, "copies": 2, "augmentation": SOME, "seed": 5}
     model = backbone()
-    expected = evaluate_model(model.eval(), images, tasks, **arguments)
+    expected = evaluation.evaluate_model(model.eval(), images, tasks, **arguments)
     model.train()
     before = state_of(model)
-    pd.testing.assert_frame_equal(evaluate_model(model, images, tasks, **arguments), expected)
+    pd.testing.assert_frame_equal(evaluation.evaluate_model(model, images, tasks, **arguments), expected)
     assert not any(module.training for module in model.modules())
     torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
 
@@ -213,9 +203,9 @@ def test_tasks_with_training_images_are_refused() -> None:
         rf"^test tasks: task \d+: expected images that no training task has, got image {seen[0]} \({len(seen)} imag"
     )
     with pytest.raises(MelaError, match=message):
-        require_unseen(tasks, others, "test tasks")
+        evaluation.require_unseen(tasks, others, "test tasks")
     shifted = pd.DataFrame({"task_id": [0], "image_id": [N_IMAGES + 1], "local_label": [0], "role": ["query"]})
-    require_unseen(tasks, Episodes(shifted), "test tasks")
+    evaluation.require_unseen(tasks, Episodes(shifted), "test tasks")
 
 
 def test_features_do_not_depend_on_the_batch() -> None:
@@ -281,7 +271,7 @@ def test_summary() -> None:
     rng = np.random.default_rng(0)
     initial = rng.normal(60, 10, 30)
     gains = rng.normal(3, 1, 30)
-    summary = summarize(accuracies(initial, initial + gains, "5_shot"))
+    summary = evaluation.summarize(accuracies(initial, initial + gains, "5_shot"))
     for name, values in {"initial": initial, "mela": initial + gains, "gain": gains}.items():
         low, high = stats.t.interval(0.95, 29, loc=values.mean(), scale=stats.sem(values))
         assert summary[name]["5_shot"]["mean"] == pytest.approx(values.mean())
@@ -291,7 +281,7 @@ def test_summary() -> None:
 
 def test_gain_is_paired_by_task() -> None:
     """Gains 1, 2, 6: mean 3, standard deviation sqrt(7), t(0.975, 2) = 4.3027."""
-    summary = summarize(accuracies([10, 50, 90], [11, 52, 96], "1_shot"))
+    summary = evaluation.summarize(accuracies([10, 50, 90], [11, 52, 96], "1_shot"))
     assert summary["gain"] == {
         "1_shot": {"mean": pytest.approx(3), "ci95": pytest.approx(4.302653 * math.sqrt(7 / 3), rel=1e-6)}
     }
@@ -299,10 +289,6 @@ def test_gain_is_paired_by_task() -> None:
 
 def test_settings_with_fewer_than_two_tasks_are_left_out() -> None:
     table = pd.concat([accuracies([1, 2], [3, 5], "1_shot"), accuracies([1], [3], "5_shot")])
-    summary = summarize(table)
-    assert {name: list(found) for name, found in summary.items()} == {
-        "initial": ["1_shot"],
-        "mela": ["1_shot"],
-        "gain": ["1_shot"],
-        "tasks": ["1_shot"],
-    }
+    summary = evaluation.summarize(table)
+    found = {name: list(settings) for name, settings in summary.items()}
+    assert found == {name: ["1_shot"] for name in ("initial", "mela", "gain", "tasks")}

@@ -127,9 +127,8 @@ def test_temperatures_belong_to_one_file(tmp_path: Path) -> None:
     model.write_bytes(b"weights")
     other.write_bytes(b"other weights")
     assert read_temperatures(model) is None
-    write_temperatures(
-        tmp_path / NAME, {model: {"1_shot": {"temperature": 0.25}, "5_shot": {"temperature": None}}}, C=2.0
-    )
+    found = {"1_shot": {"temperature": 0.25}, "5_shot": {"temperature": None}}
+    write_temperatures(tmp_path / NAME, {model: found}, C=2.0)
     assert read_temperatures(model) == Temperatures(C=2.0, temperatures={1: 0.25})
     assert read_temperatures(other) is None
     model.write_bytes(b"trained again")

@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from mela.labeling.diagnostics import (
-    THIN,
-    clusters_table,
-    label_metrics,
-    merged_counts,
-    merges_table,
-    passes_table,
-    remark,
-    sizes_table,
-)
+from mela.labeling import diagnostics
 from mela.labeling.image_labels import ImageLabels
 from mela.labeling.labeler import LearnLabeler
 
@@ -38,30 +29,30 @@ def pruned() -> LearnLabeler:
 
 def test_metrics(merged: LearnLabeler, pruned: LearnLabeler) -> None:
     names = {"tasks_clustered", "tasks_of_one_class", "pair_precision", "pair_precision_error"}
-    assert set(label_metrics(merged)) == {*names, "consistency"}
-    assert set(label_metrics(pruned)) == names
-    assert label_metrics(merged)["consistency"] == 100 * merged.consistency_
+    assert set(diagnostics.label_metrics(merged)) == {*names, "consistency"}
+    assert set(diagnostics.label_metrics(pruned)) == names
+    assert diagnostics.label_metrics(merged)["consistency"] == 100 * merged.consistency_
     X, y, groups = tasks(0, distance=1.0)
     found = LearnLabeler().fit(X, y, groups)
     dropped = {group for group, label in zip(groups, found.labels_, strict=True) if label < 0}
-    assert label_metrics(found)["tasks_clustered"] == pytest.approx(100 * (1 - len(dropped) / 60))
+    assert diagnostics.label_metrics(found)["tasks_clustered"] == pytest.approx(100 * (1 - len(dropped) / 60))
     assert 0 < len(dropped) < 60
 
 
 def test_passes(merged: LearnLabeler, pruned: LearnLabeler) -> None:
-    table = passes_table(pruned)
+    table = diagnostics.passes_table(pruned)
     names = ["pass", "clusters", "threshold", "kept", "tasks_clustered", "precision", "match", "match_error"]
     assert list(table.columns) == names
     assert table["pass"].tolist() == list(range(1, len(pruned.path_) + 1))
     assert table["kept"].tolist() == [step.kept for step in pruned.path_]
     np.testing.assert_allclose(table["precision"], [100 * step.precision for step in pruned.path_])
     np.testing.assert_allclose(table["tasks_clustered"], [100 * step.tasks_clustered for step in pruned.path_])
-    assert list(passes_table(merged).columns) == names
-    assert passes_table(merged).empty
+    assert list(diagnostics.passes_table(merged).columns) == names
+    assert diagnostics.passes_table(merged).empty
 
 
 def test_merges(merged: LearnLabeler, pruned: LearnLabeler) -> None:
-    table = merges_table(merged)
+    table = diagnostics.merges_table(merged)
     assert list(table.columns) == ["round", "clusters", "log_odds", "made"]
     assert table["clusters"].iloc[0] == 50
     assert table.loc[table["made"], "clusters"].min() == len(merged.cluster_centers_) == 10
@@ -70,15 +61,15 @@ def test_merges(merged: LearnLabeler, pruned: LearnLabeler) -> None:
     assert second.loc[~second["made"], "log_odds"].iloc[0] <= 0
     assert (table.loc[table["made"], "log_odds"].groupby(table["round"]).size() > 0).all()
     assert merged.n_iter_ == 240 - 10
-    assert list(merges_table(pruned).columns) == ["round", "clusters", "log_odds", "made"]
-    assert merges_table(pruned).empty
+    assert list(diagnostics.merges_table(pruned).columns) == ["round", "clusters", "log_odds", "made"]
+    assert diagnostics.merges_table(pruned).empty
 
 
 def test_clusters_of_one_task_class_have_no_certainty() -> None:
     """Three labels of two images each; the second has a single task class, and its weight is 1 all the same."""
     flat = ImageLabels(image_ids=np.arange(6), labels=np.repeat([0, 1, 2], 2), order=np.arange(3))
     weights = csr_array(np.array([[0.5, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]]))
-    table = clusters_table(flat, weights, np.array([0, 0, 1, 2, 2, 2]))
+    table = diagnostics.clusters_table(flat, weights, np.array([0, 0, 1, 2, 2, 2]))
     assert table["task_classes"].tolist() == [2, 1, 3]
     np.testing.assert_array_equal(table["certainty"], [75, np.nan, 100])
 
@@ -86,46 +77,46 @@ def test_clusters_of_one_task_class_have_no_certainty() -> None:
 def test_merged_task_classes_are_counted() -> None:
     names = ["task_classes_merged", "task_classes_not_merged", "task_classes_left_out"]
     for labels, expected in (([0, 0, 1, -1, 2, 2, 2, 4, -1, -1], [5, 2, 3]), ([-1], [0, 0, 1])):
-        assert merged_counts(np.array(labels)) == dict(zip(names, expected, strict=True))
+        assert diagnostics.merged_counts(np.array(labels)) == dict(zip(names, expected, strict=True))
 
 
 def test_sizes(merged: LearnLabeler) -> None:
-    table = sizes_table(merged)
+    table = diagnostics.sizes_table(merged)
     assert table["rank"].tolist() == list(range(1, 11))
     assert table["tasks"].tolist() == sorted(merged.counts_.tolist(), reverse=True)
     assert set(table["threshold"]) == {merged.threshold_}
 
 
 def test_nothing_to_remark(merged: LearnLabeler, pruned: LearnLabeler) -> None:
-    assert remark(merged) is None
-    assert remark(pruned) is None
+    assert diagnostics.remark(merged) is None
+    assert diagnostics.remark(pruned) is None
 
 
 def test_remark_on_thin_evidence() -> None:
     found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=20, n_tasks=60, distance=0.5))
     assert found.consistency_ is not None
-    assert found.consistency_ < THIN
+    assert found.consistency_ < diagnostics.THIN
     wanted = f"thin evidence: only {100 * found.consistency_:.0f}% of the task classes would find their cluster "
-    assert (remark(found) or "").startswith(wanted)
+    assert (diagnostics.remark(found) or "").startswith(wanted)
 
 
 def test_remark_on_doubtful_labels() -> None:
     """The weights tell what consistency does not."""
     X, y, groups = tasks(0, n_classes=40, n_tasks=60, distance=0.6)
     found = LearnLabeler(collisions="assign", soft=True).fit(X, y, groups)
-    assert (found.consistency_ or 0) > THIN
+    assert (found.consistency_ or 0) > diagnostics.THIN
     own = found.class_weights_.toarray()[np.arange(240), found.class_labels_]
-    assert label_metrics(found)["certainty"] == pytest.approx(100 * own.mean())
+    assert diagnostics.label_metrics(found)["certainty"] == pytest.approx(100 * own.mean())
     wanted = f"thin evidence: the labels have a probability of only {100 * own.mean():.0f}% on average, so expect many"
-    assert (remark(found) or "").startswith(wanted)
+    assert (diagnostics.remark(found) or "").startswith(wanted)
 
 
 def test_remark_on_pairs_within_tasks_that_share_clusters() -> None:
     found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=10, n_tasks=120, distance=0.8))
-    assert (found.consistency_ or 0) > THIN
+    assert (found.consistency_ or 0) > diagnostics.THIN
     quality = found.pair_quality_
     wanted = f"only {100 * quality.precision:.0f}% ± {100 * quality.precision_error:.0f}% of the pairs in one cluster"
-    assert wanted in (remark(found) or "")
+    assert wanted in (diagnostics.remark(found) or "")
 
 
 def test_remark_on_pruning_that_ran_away() -> None:
@@ -133,17 +124,17 @@ def test_remark_on_pruning_that_ran_away() -> None:
     assert found.chosen_pass_ is not None
     assert found.chosen_pass_ < len(found.path_) - 1
     taken = f"took pass {found.chosen_pass_ + 1} of {found.n_iter_},"
-    assert (remark(found) or "").startswith(f"pruning ran away to {found.path_[-1].kept} clusters; {taken}")
+    assert (diagnostics.remark(found) or "").startswith(f"pruning ran away to {found.path_[-1].kept} clusters; {taken}")
 
 
 def test_remark_on_pruning_that_ran_away_in_the_first_pass() -> None:
     found = LearnLabeler(merge=False, n_clusters=40, q=3, min_count=1000).fit(*tasks(0))
     assert found.chosen_pass_ == 0
     assert len(found.cluster_centers_) == 40
-    assert (remark(found) or "").startswith("pruning ran away to 0 clusters; took pass 1 of 1,")
+    assert (diagnostics.remark(found) or "").startswith("pruning ran away to 0 clusters; took pass 1 of 1,")
 
 
 def test_remark_on_a_search_cut_short() -> None:
     found = LearnLabeler(merge=False, n_clusters=40, q=1, max_passes=1).fit(*tasks(0))
     assert found.path_[-1].kept < 40
-    assert remark(found) == "stopped at labeler.max_passes=1 while clusters were still being removed"
+    assert diagnostics.remark(found) == "stopped at labeler.max_passes=1 while clusters were still being removed"
