@@ -44,9 +44,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 QUERIES = some_images(20, 16, 16, 3, seed=1)
 # four of each class that differ a little
-IMAGES = (some_images(3, 16, 16, 3).repeat(4, axis=0) // 8 * 7 + some_images(12, 16, 16, 3, seed=2) // 8).astype(
-    np.uint8
-)
+IMAGES = some_images(3, 16, 16, 3).repeat(4, axis=0) // 8 * 7 + some_images(12, 16, 16, 3, seed=2) // 8
 
 
 def fitted(model: Path, **parameters: Any) -> FewShotClassifier:
@@ -199,9 +197,8 @@ def test_images_go_the_way_of_the_stage_images(model: Path, tmp_path: Path) -> N
         upright = ImageOps.exif_transpose(opened)
     assert upright.size == (20, 30)
     transparent = some_images(1, 20, 30, 4)
-    np.testing.assert_array_equal(
-        classifier.transform(transparent), classifier.transform([tmp_path / "transparent.png"])
-    )
+    expected = classifier.transform([tmp_path / "transparent.png"])
+    np.testing.assert_array_equal(classifier.transform(transparent), expected)
 
 
 def test_blocks_change_nothing(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,11 +234,9 @@ def test_no_more_than_a_block_of_queries_is_in_memory(model: Path, monkeypatch: 
 def test_copies_take_the_place_of_support_images(model: Path) -> None:
     classifier = fitted(model, support_copies=3, augmentation=SOME, random_state=5)
     generator = torch.Generator().manual_seed(5)
-    copies = [
-        extract_features(classifier.embedding_.backbone, IMAGES, np.arange(12), lambda batch: SOME(batch, generator))
-        for _ in range(3)
-    ]
-    support, queries = np.concatenate(copies), classifier.transform(QUERIES)
+    arguments = classifier.embedding_.backbone, IMAGES, np.arange(12), lambda batch: SOME(batch, generator)
+    support = np.concatenate([extract_features(*arguments) for _ in range(3)])
+    queries = classifier.transform(QUERIES)
     expected = probabilities_of_scikit_learn(support, np.tile(LABELS, 3), queries, 1.0)
     np.testing.assert_allclose(classifier.predict_proba(QUERIES), expected, atol=1e-7)
 
@@ -254,17 +249,9 @@ def test_copies_take_the_place_of_support_images(model: Path) -> None:
 
 
 def test_scikit_learn_can_handle_it(model: Path) -> None:
-    classifier = FewShotClassifier(model, device="cpu", C=2.0, support_copies=2, augmentation=SOME, random_state=3)
-    assert classifier.get_params() == {
-        "model": model,
-        "head": "auto",
-        "device": "cpu",
-        "C": 2.0,
-        "max_iter": 1000,
-        "support_copies": 2,
-        "augmentation": SOME,
-        "random_state": 3,
-    }
+    given = {"device": "cpu", "C": 2.0, "support_copies": 2, "augmentation": SOME, "random_state": 3}
+    classifier = FewShotClassifier(model, **given)
+    assert classifier.get_params() == given | {"model": model, "head": "auto", "max_iter": 1000}
     assert clone(classifier.fit(IMAGES, LABELS)).get_params() == classifier.get_params()
     assert not hasattr(clone(classifier), "classes_")
     assert classifier.__sklearn_tags__().estimator_type == "classifier"
@@ -307,12 +294,13 @@ def test_classes_weigh_the_same_whatever_their_shots(model: Path) -> None:
     assert some.predict(IMAGES[[0, 4, 8]]).tolist() == ["oak", "ash", "elm"]
 
 
+FLOATS = (
+    "expected uint8 (0 to 255), got float64, which does not tell whether white is 1 or 255; if it is 1, pass "
+    "(255 * images).round().astype(np.uint8)"
+)
+SEVERAL = "expected several images, got one"
 BAD_IMAGES: dict[str, tuple[Any, str]] = {
-    "floats": (
-        IMAGES / 255,
-        "expected uint8 (0 to 255), got float64, which does not tell whether white is 1 or 255; if it is 1, pass "
-        "(255 * images).round().astype(np.uint8)",
-    ),
+    "floats": (IMAGES / 255, FLOATS),
     "integers": (
         IMAGES.astype(np.int64),
         "expected uint8 (0 to 255), got int64; if all values are 0 to 255, pass images.astype(np.uint8)",
@@ -335,21 +323,14 @@ BAD_IMAGES: dict[str, tuple[Any, str]] = {
     "no pixels": (IMAGES[:, :0], "expected shape (n, h, w, c) or (n, h, w), got (12, 0, 16, 3)"),
     "no images": (IMAGES[:0], "expected at least one image, got none"),
     "an empty list": ([], "expected at least one image, got none"),
-    "one path": ("a.png", "expected several images, got one path, 'a.png'; put it into a list, [image]"),
-    "one Path": (Path("b/a.png"), "expected several images, got one path, 'b/a.png'; put it into a list, [image]"),
-    "one PIL image": (
-        Image.fromarray(IMAGES[0]),
-        "expected several images, got one PIL image; put it into a list, [image]",
-    ),
+    "one path": ("a.png", f"{SEVERAL} path, 'a.png'; put it into a list, [image]"),
+    "one Path": (Path("b/a.png"), f"{SEVERAL} path, 'b/a.png'; put it into a list, [image]"),
+    "one PIL image": (Image.fromarray(IMAGES[0]), f"{SEVERAL} PIL image; put it into a list, [image]"),
     "a number": (3, "expected an array (n, h, w, c) or (n, h, w), or a list of arrays, PIL images or paths, got int"),
 }
 BAD_LISTS: dict[str, tuple[list[Any], str]] = {
     "a number among images": ([IMAGES[0], 3], "NAME[1]: expected an array, a PIL image or a path, got int"),
-    "floats among images": (
-        [IMAGES[0], IMAGES[1] / 255],
-        "NAME[1]: expected uint8 (0 to 255), got float64, which does not tell whether white is 1 or 255; if it is 1, "
-        "pass (255 * images).round().astype(np.uint8)",
-    ),
+    "floats among images": ([IMAGES[0], IMAGES[1] / 255], f"NAME[1]: {FLOATS}"),
     "channels first among images": (
         [IMAGES[0].T],
         "NAME[0]: expected shape (h, w), or (h, w, c) with c = 1, 3 or 4, got (3, 16, 16)",
@@ -370,15 +351,14 @@ BAD_LISTS: dict[str, tuple[list[Any], str]] = {
 def test_images_that_are_refused(model: Path, case: str) -> None:
     given, message = BAD_IMAGES[case]
     classifier = fitted(model)
-    calls = {
-        "support images": lambda: clone(classifier).fit(given, LABELS),
-        "images": lambda: classifier.transform(given),
-    }
-    for method in ("predict", "predict_proba"):
-        calls["query images"] = lambda method=method: getattr(classifier, method)(given)  # type: ignore[misc]
-        for name, call in calls.items():
-            with pytest.raises(MelaError, match=f"^{re.escape(f'{name}: {message}')}$"):
-                call()
+    for name, call, labels in (
+        ("support images", clone(classifier).fit, [LABELS]),
+        ("images", classifier.transform, []),
+        ("query images", classifier.predict, []),
+        ("query images", classifier.predict_proba, []),
+    ):
+        with pytest.raises(MelaError, match=f"^{re.escape(f'{name}: {message}')}$"):
+            call(given, *labels)
 
 
 @pytest.mark.parametrize("case", BAD_LISTS)
@@ -422,11 +402,7 @@ LEFT_OUT = "of 12 samples have none); fill it in, or leave these samples out"
     [
         ({}, ["oak", None] * 6, f"labels: expected a value for every sample, got None at position 1 (6 {LEFT_OUT}"),
         ({}, [1.0, 2.0, np.nan] * 4, f"labels: expected a value for every sample, got nan at position 2 (4 {LEFT_OUT}"),
-        (
-            {},
-            ["oak", float("nan")] * 6,
-            f"labels: expected a value for every sample, got nan at position 1 (6 {LEFT_OUT}",
-        ),
+        ({}, ["oak", np.nan] * 6, f"labels: expected a value for every sample, got nan at position 1 (6 {LEFT_OUT}"),
         ({}, ("oak", pd.NA) * 6, f"labels: expected a value for every sample, got <NA> at position 1 (6 {LEFT_OUT}"),
         (
             {},

@@ -425,9 +425,7 @@ def test_the_order_of_samples_within_a_task_does_not_matter() -> None:
     manifest = pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"])
     shuffled = manifest.groupby("task_id").sample(frac=1, random_state=1)
     assert shuffled["image_id"].tolist() != manifest["image_id"].tolist()
-    results = [
-        learn_labels(class_means(manifest_samples(tasks, np.arange(300), features)), n_clusters=15, q=2, seed=0)
-        for tasks in (manifest, shuffled)
-    ]
-    assert results[0].assignments.tolist() == results[1].assignments.tolist()
-    np.testing.assert_allclose(results[0].centroids, results[1].centroids, rtol=0, atol=1e-9)
+    classes = (class_means(manifest_samples(tasks, np.arange(300), features)) for tasks in (manifest, shuffled))
+    one, other = (learn_labels(means, n_clusters=15, q=2, seed=0) for means in classes)
+    assert one.assignments.tolist() == other.assignments.tolist()
+    np.testing.assert_allclose(one.centroids, other.centroids, rtol=0, atol=1e-9)

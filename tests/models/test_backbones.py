@@ -52,8 +52,7 @@ def test_resnet12_shapes(resnet12: Backbone, size: int, sides: list[int]) -> Non
 def test_resnet12_parameters(resnet12: Backbone) -> None:
     """Per block: 3x3 convolutions 9 c_in c + 2 * 9 c^2, the 1x1 shortcut c_in c, four BatchNorms 2 c each."""
     widths = [3, 64, 160, 320, 640]
-    blocks = pairwise(widths)
-    expected = sum(9 * c_in * c + 2 * 9 * c * c + c_in * c + 4 * 2 * c for c_in, c in blocks)
+    expected = sum(9 * c_in * c + 2 * 9 * c * c + c_in * c + 4 * 2 * c for c_in, c in pairwise(widths))
     assert n_parameters(resnet12) == expected == 12_424_320
 
 
@@ -61,9 +60,7 @@ def test_resnet12_parameters(resnet12: Backbone) -> None:
     ("channels", "size", "width", "dimensions"), [(1, 28, 64, 64), (3, 32, 64, 256), (3, 84, 8, 200), (1, 16, 5, 5)]
 )
 def test_conv4_shapes_and_parameters(channels: int, size: int, width: int, dimensions: int) -> None:
-    backbone = build(
-        CONV4 | {"channels": channels, "size": size, "width": width, "mean": [0.5] * channels, "std": [0.2] * channels}
-    ).eval()
+    backbone = build(configuration(channels=channels, size=size, width=width)).eval()
     assert backbone(images(2, channels, size)).shape == (2, dimensions)
     assert backbone.dimensions == dimensions
     assert n_parameters(backbone) == 9 * channels * width + 3 * 9 * width**2 + 4 * 2 * width
@@ -156,14 +153,9 @@ def test_drop_block_is_the_identity_in_evaluation_and_at_rate_zero() -> None:
 
 @pytest.mark.parametrize("block_size", [2, 3, 5])
 def test_drop_block_drops_squares(block_size: int) -> None:
-    side = 11
-    zero = dropped(trained_drop_block(0.02, block_size), 2000, side)
+    zero = dropped(trained_drop_block(0.02, block_size), 2000, 11)
     squares = zero.unfold(1, block_size, 1).unfold(2, block_size, 1).all(-1).all(-1)
-    covered = torch.zeros_like(zero)
-    for row in range(block_size):
-        for column in range(block_size):
-            corners = side - block_size + 1
-            covered[:, row : row + corners, column : column + corners] |= squares
+    covered = F.conv_transpose2d(squares[:, None].float(), torch.ones(1, 1, block_size, block_size))[:, 0] > 0
     assert torch.equal(zero, covered)
     per_map = zero.sum((1, 2))
     assert per_map[per_map > 0].min() == block_size**2

@@ -54,15 +54,8 @@ def test_a_step_is_the_mean_ridge_loss_of_its_tasks(together: bool) -> None:
     """Of different shapes; in one batch they share the statistics of BatchNorm, in parts each task has its own."""
     tasks = episodes([([2, 3], 4), ([1, 1, 1], 2), ([2, 3], 4)])
     model, plain = backbone(), backbone().train()
-    curve = train(
-        model,
-        tasks,
-        augmentation=NONE,
-        schedule=schedule(1, 0.05),
-        normalize=True,
-        tasks_per_step=3,
-        accumulate=1 if together else 3,
-    )
+    how = {"augmentation": NONE, "schedule": schedule(1, 0.05), "accumulate": 1 if together else 3}
+    curve = train(model, tasks, normalize=True, tasks_per_step=3, **how)
 
     if together:
         features = list(plain(torch.cat([shown(task) for task in tasks])).split([len(t.labels) for t in tasks]))
@@ -81,27 +74,19 @@ def test_a_step_is_the_mean_ridge_loss_of_its_tasks(together: bool) -> None:
 
 @pytest.mark.parametrize(("tasks_per_step", "steps"), [(1, [1] * 7), (3, [3, 2, 2]), (4, [4, 3]), (9, [7])])
 def test_steps_of_several_tasks(tasks_per_step: int, steps: list[int]) -> None:
-    recorder = Recorder()
-    train(
-        backbone(),
-        episodes([([2, 2], 3)] * 7),
-        augmentation=recorder,
-        tasks_per_step=tasks_per_step,
-        schedule=schedule(1, 1e-4),
-    )
+    recorder, tasks = Recorder(), episodes([([2, 2], 3)] * 7)
+    train(backbone(), tasks, augmentation=recorder, tasks_per_step=tasks_per_step, schedule=schedule(1, 1e-4))
     assert recorder.sizes == [10 * n for n in steps]
 
 
 @pytest.mark.parametrize(("size", "accumulate", "needed"), [(1, 3, 3), (2, 1, 2), (2, 2, 4)])
 def test_a_step_has_a_task_for_every_part_and_process(size: int, accumulate: int, needed: int) -> None:
-    tasks = episodes([([1, 1], 1)] * 7)
+    tasks, compute = episodes([([1, 1], 1)] * 7), Compute(team=Team(rank=0, size=size))
     few = needed - 1
     smallest = 7 // -(-7 // few)
     message = rf"^embed.tasks_per_step: expected {needed} tasks or more .* got {smallest}; raise it"
     with pytest.raises(MelaError, match=message):
-        train(
-            backbone(), tasks, tasks_per_step=few, accumulate=accumulate, compute=Compute(team=Team(rank=0, size=size))
-        )
+        train(backbone(), tasks, tasks_per_step=few, accumulate=accumulate, compute=compute)
 
 
 @pytest.mark.parametrize("name", ["conv4", "resnet12"])
