@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,17 @@ from stages.common import paths
 from tests.helpers.project import change, run_stages
 
 PAGE = Path("results/report.html")
+
+
+def page_of(*stages: str) -> str:
+    """The page after some stages have run."""
+    run_stages(*stages)
+    return PAGE.read_text(encoding="utf-8")
+
+
+def rewrite_truth(change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+    truth = change(store.read_table(paths.TRUTH, schemas.TRUTH))
+    store.write_table(paths.TRUTH, truth, schemas.TRUTH, stage="t", params={})
 
 
 def opened(address: str) -> Image.Image:
@@ -118,8 +130,7 @@ def test_a_class_of_one_task_class_is_not_merged(copied: Path) -> None:
     clusters.loc[0, "task_classes"], clusters.loc[0, "certainty"] = 1, np.nan
     clusters.to_csv(path, index=False)
     assert by_doubt(clusters)["label"].iloc[-1] == 0
-    run_stages("report")
-    page = Path("results/report.html").read_text(encoding="utf-8")
+    page = page_of("report")
     alone = re.findall(r"<dt>certainty</dt><dd>not merged</dd>", page)
     assert len(alone) == (clusters["task_classes"] == 1).sum() >= 1
     assert "nan%" not in page
@@ -128,30 +139,23 @@ def test_a_class_of_one_task_class_is_not_merged(copied: Path) -> None:
 def test_fewer_classes_and_none(copied: Path) -> None:
     for count in (3, 0):
         change(Path("params.yaml"), {"report.sheets": count, "report.images": 2})
-        run_stages("report")
-        page = PAGE.read_text(encoding="utf-8")
+        page = page_of("report")
         assert page.count("<li data-label") == count
         assert ("The 3 most doubtful of" in page) == (count == 3)
 
 
 def test_names_of_classes_are_text_whatever_they_are(copied: Path) -> None:
     evil = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
-    truth = store.read_table(paths.TRUTH, schemas.TRUTH)
-    store.write_table(
-        paths.TRUTH, truth.assign(**{"class": evil + truth["class"]}), schemas.TRUTH, stage="t", params={}
-    )
-    run_stages("score_labels", "report")
-    page = PAGE.read_text(encoding="utf-8")
+    rewrite_truth(lambda truth: truth.assign(**{"class": evil + truth["class"]}))
+    page = page_of("score_labels", "report")
     assert "alert(1)" in page
     assert page.count("<script>") == 1
     assert "<img src=x" not in page
 
 
 def test_without_truth_nothing_is_said_of_it(copied: Path) -> None:
-    truth = store.read_table(paths.TRUTH, schemas.TRUTH)
-    store.write_table(paths.TRUTH, truth.head(0), schemas.TRUTH, stage="t", params={})
-    run_stages("score_labels", "report")
-    page = PAGE.read_text(encoding="utf-8")
+    rewrite_truth(lambda truth: truth.head(0))
+    page = page_of("score_labels", "report")
     assert "purity" not in page.partition("<style>")[0] + page.partition("<main>")[2].partition("<script>")[0]
     assert "there are 80" not in page
     assert "true classes not known" in page
@@ -159,11 +163,9 @@ def test_without_truth_nothing_is_said_of_it(copied: Path) -> None:
 
 def test_what_stages_took_is_shown_where_it_is_known(copied: Path) -> None:
     change(Path("params.yaml"), {"report.usage": True})
-    run_stages("report")
-    assert "What each stage took" not in PAGE.read_text(encoding="utf-8")
+    assert "What each stage took" not in page_of("report")
     store.write_json(Path("results/usage/label.json"), {"seconds": 75.26, "memory_bytes": 2**30})
-    run_stages("report")
-    page = PAGE.read_text(encoding="utf-8")
+    page = page_of("report")
     assert "What each stage took" in page
     assert "75.3 s" in page
     assert "1,024 MiB" in page
@@ -171,9 +173,8 @@ def test_what_stages_took_is_shown_where_it_is_known(copied: Path) -> None:
 
 def test_passes_are_shown_with_their_thresholds(copied: Path) -> None:
     change(Path("params.yaml"), {"labeler.merge": False})
-    run_stages("label", "score_labels", "pretrain", "evaluate", "map", "report")
+    page = page_of("label", "score_labels", "pretrain", "evaluate", "map", "report")
     passes = pd.read_csv(paths.PASSES)
-    page = PAGE.read_text(encoding="utf-8")
     assert "threshold (tasks)" in page
     assert page.count(f'<td class="n">{passes["threshold"].iloc[0]:.1f}</td>') >= 1
 
@@ -181,10 +182,5 @@ def test_passes_are_shown_with_their_thresholds(copied: Path) -> None:
 def test_pictures_that_are_no_longer_made_go(copied: Path) -> None:
     Path("results/report/old.png").write_bytes(b"old")
     run_stages("report")
-    assert {path.stem for path in Path("results/report").glob("*.png")} == {
-        "accuracy",
-        "clusters",
-        "curves",
-        "losses",
-        "sizes",
-    }
+    found = {path.stem for path in Path("results/report").glob("*.png")}
+    assert found == {"accuracy", "clusters", "curves", "losses", "sizes"}

@@ -58,12 +58,15 @@ def visit(browser: Browser, finished: Path, request: pytest.FixtureRequest) -> I
     assert [url for url in visit.requests if not url.startswith(("file:", "data:"))] == []
 
 
-@pytest.mark.parametrize(
+everywhere = pytest.mark.parametrize(
     "visit",
     [{}, {"color_scheme": "dark"}, {"viewport": PHONE, "is_mobile": True, "has_touch": True}],
     ids=["desktop", "dark", "phone"],
     indirect=True,
 )
+
+
+@everywhere
 def test_axe_finds_nothing(visit: Visit) -> None:
     """The rules of axe-core, by which screen readers and keyboards get along with a page."""
     found = Axe().run(visit.page).response
@@ -74,12 +77,7 @@ def test_axe_finds_nothing(visit: Visit) -> None:
     assert [(rule["id"], rule["nodes"][0]["html"]) for rule in opened["violations"]] == []
 
 
-@pytest.mark.parametrize(
-    "visit",
-    [{}, {"color_scheme": "dark"}, {"viewport": PHONE, "is_mobile": True, "has_touch": True}],
-    ids=["desktop", "dark", "phone"],
-    indirect=True,
-)
+@everywhere
 def test_all_is_there_and_fits(visit: Visit) -> None:
     assert visit.count("section") == visit.count("section h2") == 9
     assert visit.count(".plot svg") == 5
@@ -183,12 +181,8 @@ def test_classes_are_found_and_ordered(visit: Visit) -> None:
     assert 0 < len(mixed) < total
     assert min(mixed) > 1
     page.uncheck("[name=mixed]")
-    for order, key, sign in [
-        ("large", "size", -1),
-        ("small", "size", 1),
-        ("purity", "purity", 1),
-        ("label", "label", 1),
-    ]:
+    orders = [("large", "size", -1), ("small", "size", 1), ("purity", "purity", 1), ("label", "label", 1)]
+    for order, key, sign in orders:
         page.select_option("[name=order]", order)
         values = page.locator("#sheets li").evaluate_all(f"cards => cards.map(card => +card.dataset.{key})")
         assert values == sorted(values, key=lambda value, sign=sign: sign * value)
