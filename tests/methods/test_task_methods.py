@@ -292,13 +292,8 @@ def images_of_tasks(tasks: int = 2) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def smooth(kind: type[GradientLearner]) -> GradientLearner:
     """A learner with derivatives everywhere, in float64, that has gone some way from its start."""
-    body = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 3, 3, stride=4),
-        torch.nn.BatchNorm2d(3),
-        torch.nn.Tanh(),
-        torch.nn.Flatten(),
-        torch.nn.Linear(48, 4),
-    )
+    maps = [torch.nn.Conv2d(1, 3, 3, stride=4), torch.nn.BatchNorm2d(3), torch.nn.Tanh()]
+    body = torch.nn.Sequential(*maps, torch.nn.Flatten(), torch.nn.Linear(48, 4))
     torch.manual_seed(0)
     for parameter in body.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
@@ -338,10 +333,8 @@ def test_first_order_gradients_are_those_at_the_end_of_the_way() -> None:
     assert not torch.allclose(one, other)
     learner = smooth(FirstOrderMAML)
     support, labels, query, asked = (x[0] for x in images_of_tasks(1))
-    weights = dict(learner.backbone.named_parameters()) | {
-        "head": torch.zeros(3, 4, dtype=torch.float64),
-        "bias": torch.zeros(3, dtype=torch.float64),
-    }
+    start = {"head": torch.zeros(3, 4, dtype=torch.float64), "bias": torch.zeros(3, dtype=torch.float64)}
+    weights = dict(learner.backbone.named_parameters()) | start
     for step in range(learner.steps + 1):
         weights = {name: value.detach().requires_grad_() for name, value in weights.items()}
         end = step == learner.steps
