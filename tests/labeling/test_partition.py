@@ -1,6 +1,6 @@
 """Partitions and their posterior, against sums over pairs and clusters written out."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -35,10 +35,8 @@ def by_hand(evidence: Evidence, clusters: np.ndarray) -> float:
             total += 0.5 * (b * s**2 / (1 + weight * b) - np.log(1 + weight * b))
         total += len(own) * (len(own) - 1) / 2 * evidence.rate * (1 - WRONG_MEETINGS)
     for first, last in pairwise(evidence.starts):
-        own = clusters[first:last]
-        for a in range(len(own)):
-            for b in range(a):
-                total -= np.log(1 / WRONG_MEETINGS) * (own[a] == own[b] >= 0)
+        for one, other in combinations(clusters[first:last], 2):
+            total -= np.log(1 / WRONG_MEETINGS) * (one == other >= 0)
     gamma = evenness(np.array(sizes))
     prior = log_number(len(sizes), sum(sizes), gamma) + log_sizes(np.array(sizes), gamma).sum()
     return total + float(prior)

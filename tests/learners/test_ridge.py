@@ -112,9 +112,7 @@ def test_autocast_does_not_degrade_the_solution(dtype: torch.dtype) -> None:
     torch.testing.assert_close(weights.double(), ridge(features.double(), targets, 1e-3), rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("broken", "largest"), [(float("nan"), "nan"), (float("inf"), "inf"), (1e30, r"1e\+30")], ids=str
-)
+@pytest.mark.parametrize(("broken", "largest"), [(torch.nan, "nan"), (torch.inf, "inf"), (1e30, r"1e\+30")], ids=str)
 def test_unsolvable_features_are_an_error(broken: float, largest: str) -> None:
     features, targets = problem(6, 4, 2)
     features = features.float()
@@ -190,8 +188,7 @@ def test_float32_is_close_to_float64_whatever_the_shape(n: int, m: int, scale: f
 @pytest.mark.parametrize("normalize", [False, True])
 def test_many_tasks_at_once_are_tasks_one_by_one(n: int, m: int, normalize: bool) -> None:
     problems = [problem(n, m, 5, seed) for seed in range(4)]
-    features = torch.stack([features for features, _ in problems])
-    targets = torch.stack([targets for _, targets in problems])
+    features, targets = map(torch.stack, zip(*problems, strict=True))
     together = ridge(features, targets, 0.1, normalize=normalize)
     losses, accuracies = ridge_query_losses(features, targets.argmax(2), 5, n // 2, 0.1, normalize=normalize)
     is_support = torch.arange(n) < n // 2
@@ -203,10 +200,8 @@ def test_many_tasks_at_once_are_tasks_one_by_one(n: int, m: int, normalize: bool
 
 
 def test_the_unsolvable_one_among_many_is_named() -> None:
-    features, targets = (
-        torch.stack(parts).float() for parts in zip(*(problem(6, 4, 2, s) for s in range(3)), strict=True)
-    )
+    features, targets = map(torch.stack, zip(*(problem(6, 4, 2, seed) for seed in range(3)), strict=True))
     features[2, 0, 0] = torch.nan
     with pytest.raises(UnsolvableError, match="largest feature nan") as caught:
-        ridge(features, targets, 0.1)
+        ridge(features.float(), targets.float(), 0.1)
     assert caught.value.problem == 2

@@ -27,16 +27,7 @@ from mela.training.learner_files import load_learned, save_learner
 from mela.training.loop import Training
 from mela.training.on_images import train_on_labels
 from mela.training.targets import Targets
-from tests.helpers.embedding import (
-    IMAGES,
-    N_CLASSES,
-    PER_CLASS,
-    backbone,
-    configuration,
-    near_their_class,
-    schedule,
-    state_of,
-)
+from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, backbone, configuration, near_their_class, schedule
 
 LEARN_FROM_LABELS = [name for name in method_names() if find_method(name).sees == "labels"]
 TARGETS = Targets(image_ids=np.arange(len(IMAGES)), labels=np.repeat(np.arange(N_CLASSES), PER_CLASS))
@@ -126,7 +117,7 @@ def test_a_student_learns_from_labels_and_teacher() -> None:
     found = (logits / TEMPERATURE).softmax(1)
     divergence = (wanted * (wanted / found).log()).sum() * TEMPERATURE**2
     torch.testing.assert_close(loss, (F.cross_entropy(logits, targets, reduction="sum") + divergence) / 2)
-    before = state_of(teacher)
+    before = {name: value.clone() for name, value in teacher.state_dict().items()}
     start = [value.clone() for value in student.parameters()]
     student.train()
     loss.backward()
