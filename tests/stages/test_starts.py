@@ -3,10 +3,12 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.helpers import processes
 from tests.helpers.processes import python
 from tests.helpers.project import ROOT, STAGE_NAMES
 from tests.helpers.starts import NEEDED, SLOW, modules_after
@@ -88,6 +90,7 @@ def test_too_little_memory_to_import_torch_is_one_line(tmp_path: Path, command: 
     """What is wrong with the installation is not hidden."""
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch/__init__.py").write_text(f"raise {error}\n")
-    ended = python("-m", *command.split(), folder=tmp_path, PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT)]))
+    first = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    ended = processes.started(sys.executable, "-m", *command.split(), folder=tmp_path, **first)
     assert ended.returncode == 1
     assert re.fullmatch(message, ended.stderr), ended.stderr
