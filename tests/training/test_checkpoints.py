@@ -1,5 +1,6 @@
 """A training that was interrupted ends like one that was not, to the bit, and goes on from its own state only."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -46,13 +47,11 @@ from tests.helpers.project import ROOT, change, run_stages
 pytestmark = pytest.mark.slow
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
+TARGETS = Targets(image_ids=np.arange(40), labels=np.arange(40) % 4)
 AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
 
 Trained = tuple[dict[str, Tensor], list[Epoch]]
 Train = Callable[[Checkpoint | None], Trained]
-
-
-DAMAGED = "expected a checkpoint as it was written, got a damaged one"
 
 
 class StoppedError(Exception):
@@ -119,23 +118,14 @@ def embedding(checkpoint: Checkpoint | None) -> Trained:
             rows.append((task, image, place % ways, "support" if place < 2 * ways else "query"))
     tasks = Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
     model = backbone()
-    curve = train_embedding(
-        model,
-        IMAGES,
-        tasks,
-        training("embed", checkpoint),
-        ridge=1.0,
-        normalize=False,
-        tasks_per_epoch=7,
-        tasks_per_step=2,
-    )
+    how = {"ridge": 1.0, "normalize": False, "tasks_per_epoch": 7, "tasks_per_step": 2}
+    curve = train_embedding(model, IMAGES, tasks, training("embed", checkpoint), **how)
     return model.state_dict(), curve
 
 
 def classifier(checkpoint: Checkpoint | None) -> Trained:
     model = backbone()
-    targets = Targets(image_ids=np.arange(40), labels=np.arange(40) % 4)
-    last, curve = pretrain(model, IMAGES, targets, training("pretrain", checkpoint), batch_size=12)
+    last, curve = pretrain(model, IMAGES, TARGETS, training("pretrain", checkpoint), batch_size=12)
     return model.state_dict() | {"last": last.weight}, curve
 
 
@@ -147,9 +137,8 @@ def method_on_tasks(checkpoint: Checkpoint | None, embedding_rate: float = 1.0) 
     with seeded(0):
         learner = FEAT(backbone())
     chosen = replace(SCHEDULE, optimizer="adam", learning_rate=0.003, embedding_rate=embedding_rate)
-    curve = train_on_tasks(
-        learner, IMAGES, tasks, replace(training("methods", checkpoint), schedule=chosen), tasks_per_epoch=None
-    )
+    how = replace(training("methods", checkpoint), schedule=chosen)
+    curve = train_on_tasks(learner, IMAGES, tasks, how, tasks_per_epoch=None)
     return learner.state_dict(), curve
 
 
@@ -162,8 +151,7 @@ def method_on_labels(checkpoint: Checkpoint | None) -> Trained:
     """One that draws: which images it turns, which it mixes, and how."""
     with seeded(0):
         learner = S2M2Learner(backbone(), 4)
-    targets = Targets(image_ids=np.arange(40), labels=np.arange(40) % 4)
-    curve = train_on_labels(learner, IMAGES, targets, training("pretrain", checkpoint), batch_size=12)
+    curve = train_on_labels(learner, IMAGES, TARGETS, training("pretrain", checkpoint), batch_size=12)
     return learner.state_dict(), curve
 
 
@@ -245,20 +233,18 @@ def test_states_are_an_interval_apart(tmp_path: Path, monkeypatch: pytest.Monkey
     assert written == [4, 8, 12, 16]
 
 
+def rewritten(change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(change(path.read_bytes()))
+
+
 @pytest.mark.parametrize(
     ("other", "line"),
     [
-        (lambda path: path.write_bytes(path.read_bytes()[:1000]), "expected a checkpoint, got "),
-        (lambda path: path.write_bytes(b""), "expected a checkpoint, got "),
-        (lambda path: path.write_bytes(b"\xff" * 1000), "expected a checkpoint, got "),
-        (
-            lambda path: path.write_bytes(path.read_bytes()[:-9] + b"\x7f" + path.read_bytes()[-8:]),
-            "expected a checkpoint as",
-        ),
-        (
-            lambda path: path.write_bytes(path.read_bytes().replace(b"learning_rate", b"learning_hate")),
-            "expected a checkp",
-        ),
+        (rewritten(lambda content: content[:1000]), "expected a checkpoint, got "),
+        (rewritten(lambda content: b""), "expected a checkpoint, got "),
+        (rewritten(lambda content: b"\xff" * 1000), "expected a checkpoint, got "),
+        (rewritten(lambda content: content[:-9] + b"\x7f" + content[-8:]), "expected a checkpoint as"),
+        (rewritten(lambda content: content.replace(b"learning_rate", b"learning_hate")), "expected a checkp"),
         (lambda path: path.unlink(), None),
         (lambda path: stop(path, "b"), "expected a checkpoint of this training, got another"),
     ],
@@ -274,9 +260,7 @@ def test_a_state_that_does_not_fit_is_told_and_left_alone(
     assert_same(small(Checkpoint(path=path, fingerprint="a", interval=1e9, tell=told.append)), expected)
     assert len(told) == (line is not None)
     for message in told:
-        assert message.startswith(f"{path}: {line}")
-        assert message.endswith("; begins anew")
-        assert "\n" not in message
+        assert re.fullmatch(rf"{path}: {line}.*; begins anew", message), message
 
 
 def stop(path: Path, name: str) -> None:
@@ -287,24 +271,19 @@ def stop(path: Path, name: str) -> None:
 
 
 def test_a_fingerprint_is_of_all_that_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = {"one": "1"}
-    found = {
-        fingerprint({"embed": {"seed": 0}}, one),
-        fingerprint({"embed": {"seed": 1}}, one),
-        fingerprint({"embed": {"seed": 0}}, {"other": "1"}),
-        fingerprint({"embed": {"seed": 0}}, {"one": "2"}),
-        fingerprint({"embed": {"seed": 0}}, one | {"other": "1"}),
-    }
+    blocks, one = {"embed": {"seed": 0}}, {"one": "1"}
+    others = [{"other": "1"}, {"one": "2"}, one | {"other": "1"}]
+    found = {fingerprint({"embed": {"seed": 1}}, one), *(fingerprint(blocks, inputs) for inputs in [one, *others])}
     assert len(found) == 5
-    assert fingerprint({"embed": {"seed": 0}}, one) in found
+    assert fingerprint(blocks, one) in found
     monkeypatch.setattr("mela.training.checkpoint.torch.__version__", "0.1")
-    assert fingerprint({"embed": {"seed": 0}}, one) not in found
+    assert fingerprint(blocks, one) not in found
     monkeypatch.undo()
-    assert fingerprint({"embed": {"seed": 0}}, one) in found
+    assert fingerprint(blocks, one) in found
     code = tmp_path / "training.py"
     code.write_text("changed")
     monkeypatch.setattr(sys.modules["mela.training.loop"].__spec__, "origin", str(code))
-    assert fingerprint({"embed": {"seed": 0}}, one) not in found
+    assert fingerprint(blocks, one) not in found
 
 
 def test_inputs_that_change_while_they_are_read(tmp_path: Path) -> None:
@@ -383,14 +362,8 @@ def test_each_machine_and_each_parameter_has_its_own_state(project: Path) -> Non
         blocks = [block.read() for block in (EmbedParams, ModelParams, AugmentParams)]
         return checkpoint(stage, blocks, {"input": "0"}, torch.device(device), compute, 60.0).path.name
 
-    names = [
-        name(),
-        name("pretrain"),
-        name(device="cuda"),
-        name(dtype=torch.bfloat16),
-        name(team=Team(rank=0, size=2)),
-        name(compiled=True),
-    ]
+    others = [{"device": "cuda"}, {"dtype": torch.bfloat16}, {"team": Team(rank=0, size=2)}, {"compiled": True}]
+    names = [name(), name("pretrain"), *(name(**changes) for changes in others)]
     for key, value in {"embed.ridge": 0.5, "model.width": 16, "augment.flip": False}.items():
         change(project / "params.yaml", {key: value})
         names.append(name())
@@ -440,6 +413,16 @@ main()
 """
 
 
+def run_another_first(stage: str, state: Path, other: str, restore: str) -> str:
+    """What a stage prints that another training of it goes before, which leaves its state alone."""
+    printed = run(stage, OTHERS_FIRST.format(other=other, restore=restore))
+    others, _, own = printed.partition(f"{state.name}\n")
+    assert others.count(f"{stage}: epoch") == own.count(f"{stage}: epoch") == 2
+    assert "goes on" not in others
+    assert kept() == []
+    return own
+
+
 def test_stages_go_on_with_the_same_parameters_only(project: Path) -> None:
     run_stages("images", "manifest", "label_oracle")
     change(project / "params.yaml", {"pretrain.labels": "oracle"})
@@ -461,14 +444,9 @@ def test_stages_go_on_with_the_same_parameters_only(project: Path) -> None:
         change(project / "other.yaml", {f"{stage}.seed": 1})
         change(project / "params.yaml", {"runtime.checkpoint_seconds": 60})
         weights = outputs[0].name
-        calls = OTHERS_FIRST.format(
-            other="main(params=Path('other.yaml'))", restore=f"Path('{outputs[0]}').rename('{weights}')"
-        )
-        other, _, own = run(stage, calls).partition(f"{found.name}\n")
-        assert other.count(f"{stage}: epoch") == own.count(f"{stage}: epoch") == 2
-        assert "goes on" not in other
+        restore = f"Path('{outputs[0]}').rename('{weights}')"
+        own = run_another_first(stage, found, "main(params=Path('other.yaml'))", restore)
         assert f"{stage}: goes on after 0 epochs and 7 steps of a training that was interrupted\n" in own
-        assert kept() == []
         assert Path(weights).read_bytes() != expected[outputs[0]]
         for path, content in expected.items():
             assert path.read_bytes() == content, path
@@ -483,12 +461,8 @@ def test_other_labels_are_another_training(project: Path) -> None:
     paths.ORACLE_LABELS.rename("before.parquet")
     swapped = table.assign(label=table["label"].max() - table["label"])
     store.write_table(paths.ORACLE_LABELS, swapped, schemas.LABELS, stage="label_oracle", params={})
-    calls = OTHERS_FIRST.format(other="main()", restore=f"os.replace('before.parquet', '{paths.ORACLE_LABELS}')")
-    other, _, own = run("pretrain", calls).partition(f"{found.name}\n")
-    assert other.count("pretrain: epoch") == own.count("pretrain: epoch") == 2
-    assert "goes on" not in other
+    own = run_another_first("pretrain", found, "main()", f"os.replace('before.parquet', '{paths.ORACLE_LABELS}')")
     assert "goes on after 0 epochs and 3 steps" in own
-    assert kept() == []
 
 
 def test_a_team_goes_on_with_the_masks_of_each_process(tmp_path: Path) -> None:
