@@ -3,6 +3,8 @@
 import math
 import re
 import shlex
+from collections.abc import Iterable
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,31 +13,19 @@ import pytest
 
 from benchmark.matrix import SEES
 from benchmark.systems import group, require, title
+from mela import params
 from mela.errors import MelaError
 from mela.io import schemas
 from mela.methods import find_method, method_names
-from mela.params import (
-    BLOCKS,
-    EXTRA_BLOCKS,
-    DataParams,
-    EmbedParams,
-    EvaluateParams,
-    KMeansParams,
-    LabelerParams,
-    MethodsParams,
-    PretrainParams,
-    TaskParams,
-    TuningParams,
-    check_document,
-)
 from mela.reporting.published import SYSTEMS
 from stages.code_hashes.files import OF_BENCHMARK
 from stages.code_hashes.reaching import Code
+from tests.helpers import pipeline
 from tests.helpers.cells import CODE, HERE, MATRIX, STAGES, YAML_FILES, filled
-from tests.helpers.pipeline import imported_modules
 from tests.helpers.project import ROOT
 
 PARAMS: dict[str, Any] = YAML_FILES["params"]
+listed = partial(pipeline.listed, stages=STAGES)
 # whose labels, tasks or truth a stage may see
 TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
 # stages of a method, whose file they depend on
@@ -52,9 +42,11 @@ def script(stage: str) -> Path:
     return ROOT.joinpath(*found[1].split(".")).with_suffix(".py")
 
 
-def listed(stage: str, *kinds: str) -> list[str]:
-    entries = [entry for kind in kinds for entry in STAGES[stage].get(kind, [])]
-    return [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
+@cache
+def reached() -> dict[str, set[str]]:
+    """Names of the definitions that each script and each method reaches."""
+    code = Code(ROOT)
+    return {file: set(code.reached(*start)) for file, start in OF_BENCHMARK.starts(ROOT).items()}
 
 
 def cells(stage: str) -> list[dict[str, Any]]:
@@ -107,15 +99,15 @@ def test_the_stage_in_front_writes_the_code_of_all_scripts_and_methods() -> None
     ],
 )
 def test_a_definition_touches_the_stages_that_reach_it_alone(name: str, stages: set[str]) -> None:
-    code = Code(ROOT)
-    reached = {file: code.reached(*start) for file, start in OF_BENCHMARK.starts(ROOT).items()}
-    assert {stage for stage in STAGES if name in reached[script(stage).stem]} == stages
+    assert {stage for stage in STAGES if name in reached()[script(stage).stem]} == stages
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "mela/methods").glob("[!_]*.py")), ids=lambda path: path.stem)
 def test_a_method_is_one_short_file_that_no_other_needs(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) < 150
-    assert not [other for other in imported_modules(path) if other.parent.name == "methods"], "no stage lists it"
+    assert not [other for other in pipeline.imported_modules(path) if other.parent.name == "methods"], (
+        "no stage lists it"
+    )
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -124,12 +116,12 @@ def test_files_of_the_command_are_listed(stage: str) -> None:
     assert command.startswith("cd .. && ")
     words = shlex.split(command.replace("${item.", "{").replace("cd .. && ", ""))
     files = {word for word in words if word.startswith("benchmark/") and "." in word.rsplit("/", 1)[-1]}
-    params = {f"benchmark/{name}".replace("${item.", "{") for name in listed(stage, "params")}
+    named = {f"benchmark/{name}".replace("${item.", "{") for name in listed(stage, "params")}
     files = {name for name in files if not name.startswith("MELA_USAGE=")}
     known = {f"benchmark/{name}".replace("${item.", "{") for name in listed(stage, "deps", "outs")}
     folders = tuple(f"{name}/" for name in known)
-    assert {name for name in files - params - known if not name.startswith(folders)} == set()
-    assert params <= files
+    assert {name for name in files - named - known if not name.startswith(folders)} == set()
+    assert named <= files
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -150,7 +142,7 @@ def test_what_a_method_may_see(stage: str) -> None:
 
 
 def test_params_of_a_stage_are_blocks() -> None:
-    blocks = {block.block for block in (*BLOCKS, *EXTRA_BLOCKS)}
+    blocks = {block.block for block in (*params.BLOCKS, *params.EXTRA_BLOCKS)}
     for stage in STAGES.values():
         for entry in stage.get("params", []):
             ((file, names),) = entry.items()
@@ -167,26 +159,17 @@ def test_a_method_on_tasks_depends_on_its_own_rate_alone() -> None:
     assert [name for name in named["tasks"] if name.startswith("rates")] == ["rates.${item.method}"]
 
 
+def models(stages: Iterable[str], kind: str) -> list[str]:
+    """The files of models that the cells of some stages have under a heading."""
+    files = ((file, cell) for stage in stages for cell in cells(stage) for file in listed(stage, kind))
+    return [filled(file, cell) for file, cell in files if file.endswith("model.safetensors")]
+
+
 def test_every_method_is_in_the_matrix_and_everything_trained_is_measured() -> None:
-    every = {method for name, methods in PARAMS.items() if name.endswith("_methods") for method in methods} | {
-        "distill"
-    }
+    every = {method for name, methods in PARAMS.items() if name.endswith("_methods") for method in methods}
     assert every | {"distill"} == set(method_names())
-    trained = [
-        filled(file, cell)
-        for stage in ("embed", "tasks", "labels", "labels_pruned", "distill", "tuned", "unlabeled")
-        for cell in cells(stage)
-        for file in listed(stage, "outs")
-        if file.endswith("model.safetensors")
-    ]
-    tests = [stage for stage in STAGES if stage.startswith("test_")]
-    measured = [
-        filled(file, cell)
-        for stage in tests
-        for cell in cells(stage)
-        for file in listed(stage, "deps")
-        if file.endswith("model.safetensors")
-    ]
+    trained = models(("embed", "tasks", "labels", "labels_pruned", "distill", "tuned", "unlabeled"), "outs")
+    measured = models((stage for stage in STAGES if stage.startswith("test_")), "deps")
     assert sorted(trained) == sorted(measured)
     assert len(set(trained)) == len(trained)
     systems = {Path(file).parent.name for file in trained}
@@ -194,24 +177,23 @@ def test_every_method_is_in_the_matrix_and_everything_trained_is_measured() -> N
     assert len(MATRIX.systems) == len(systems)
 
 
-@pytest.mark.parametrize("data", sorted(path.stem for path in (HERE / "data").glob("*.yaml")))
-def test_data_sets_have_all_parameters(data: str) -> None:
-    path = HERE / "data" / f"{data}.yaml"
-    check_document(path)
-    for block in EXTRA_BLOCKS:
+@pytest.mark.parametrize("path", sorted((HERE / "data").glob("*.yaml")), ids=lambda path: path.stem)
+def test_data_sets_have_all_parameters(path: Path) -> None:
+    params.check_document(path)
+    for block in params.EXTRA_BLOCKS:
         block.read(path)
 
 
 @pytest.mark.parametrize("data", sorted(TRAINING_IMAGES))
 def test_methods_on_tasks_see_as_many_images_as_both_trainings_of_mela(data: str) -> None:
     path = HERE / "data" / f"{data}.yaml"
-    tasks, embed, methods = TaskParams.read(path), EmbedParams.read(path), MethodsParams.read(path)
+    tasks, embed = params.TaskParams.read(path), params.EmbedParams.read(path)
+    methods, tuning = params.MethodsParams.read(path), params.TuningParams.read(path)
     of_a_task = tasks.ways * (tasks.shots + tasks.queries)
     initial = embed.epochs * (embed.tasks_per_epoch or tasks.train or 0) * of_a_task
-    both = initial + PretrainParams.read(path).epochs * TRAINING_IMAGES[data]
+    both = initial + params.PretrainParams.read(path).epochs * TRAINING_IMAGES[data]
     assert methods.epochs * methods.tasks_per_epoch * of_a_task == pytest.approx(both, rel=0.03)
     assert methods.tasks_per_epoch <= (tasks.train or math.inf), "an epoch meets no task twice"
-    tuning = TuningParams.read(path)
     assert tuning.epochs * tuning.tasks_per_epoch * of_a_task == pytest.approx(both / 3, rel=0.15)
     assert tuning.tasks_per_epoch <= (tasks.train or math.inf)
 
@@ -219,7 +201,8 @@ def test_methods_on_tasks_see_as_many_images_as_both_trainings_of_mela(data: str
 @pytest.mark.parametrize("data", ["cifar_fs", "fc100"])
 def test_both_networks_meet_the_same_tasks(data: str) -> None:
     small, large = (HERE / "data" / f"{name}.yaml" for name in (data, f"{data}_resnet12"))
-    for block in (DataParams, TaskParams, EvaluateParams, LabelerParams, KMeansParams):
+    for name in ("Data", "Task", "Evaluate", "Labeler", "KMeans"):
+        block = getattr(params, f"{name}Params")
         assert block.read(small) == block.read(large)
 
 

@@ -6,12 +6,11 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,9 @@ from benchmark.matrix import Matrix
 from benchmark.places import CURVE, MODEL
 from benchmark.report import tables
 from benchmark.stages import evaluate_on_tasks as meta_test
-from benchmark.stages import train_on_images as unlabeled
-from benchmark.stages import train_on_tasks as tasks
+from benchmark.stages import train_on_images as trained_on_images
+from benchmark.stages import train_on_labels as trained_on_labels
+from benchmark.stages import train_on_tasks as trained_on_tasks
 from mela.errors import DivergedError, MelaError
 from mela.evaluation.heads import HEADS
 from mela.io import schemas, store
@@ -42,13 +42,13 @@ from stages import code as stage_of_code
 from stages.code_hashes.files import OF_BENCHMARK
 from stages.code_hashes.reaching import Code
 from stages.common.checkpoints import checkpoint as stages_checkpoint
-from studies.clones import for_clone
 from studies.grid import program
 from studies.training import trials
 from studies.training.variants import VARIANTS
+from tests.helpers import dvc
 from tests.helpers.calls import Calls
-from tests.helpers.cells import MATRIX, STAGES, filled
-from tests.helpers.copies import ask, copy_project
+from tests.helpers.cells import MATRIX, STAGES, filled, results, write_results
+from tests.helpers.copies import ask, copy_parts, copy_project
 from tests.helpers.matrix import write_matrix
 from tests.helpers.project import ROOT, TINY, change
 
@@ -56,17 +56,9 @@ pytestmark = pytest.mark.slow
 
 TRAINING = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 20}
 TUNING = {"tuning.epochs": 1, "tuning.milestones": [], "tuning.tasks_per_epoch": 10}
-CELLS = [
-    ("images", {}),
-    ("manifest", {}),
-    ("listing", {}),
-    ("settings", {}),
-    ("embed", {}),
-    ("extract", {}),
-    ("label", {"labels": "merged"}),
-    ("label", {"labels": "pruned"}),
-    ("label_kmeans", {}),
-    ("label_oracle", {}),
+MADE = ["images", "manifest", "listing", "settings", "embed", "extract", "label_kmeans", "label_oracle"]
+# each of these is tested afterwards, by the stage that is named after it
+TRAINED: list[tuple[str, dict[str, Any]]] = [
     ("tasks", {"method": "protonet"}),
     ("tasks", {"method": "anil"}),
     ("labels", {"method": "rfs", "labels": "merged"}),
@@ -78,31 +70,17 @@ CELLS = [
     ("tuned", {"method": "leo", "start": "oracle-s2m2"}),
     ("unlabeled", {"method": "moco"}),
     ("unlabeled", {"method": "cmc"}),
-    ("test_initial", {}),
-    ("test_tasks", {"method": "protonet"}),
-    ("test_tasks", {"method": "anil"}),
-    ("test_labels", {"method": "rfs", "labels": "merged"}),
-    ("test_labels", {"method": "s2m2", "labels": "oracle"}),
-    ("test_pruned", {"labels": "pruned"}),
-    ("test_distill", {"former": "rfs-distill", "labels": "merged"}),
-    ("test_tuned", {"method": "finetune", "start": "merged-rfs"}),
-    ("test_tuned", {"method": "leo", "start": "oracle-s2m2"}),
-    ("test_unlabeled", {"method": "moco"}),
-    ("test_unlabeled", {"method": "cmc"}),
 ]
+CELLS = [*((stage, {}) for stage in MADE), *(("label", {"labels": labels}) for labels in ("merged", "pruned"))]
+CELLS += [*TRAINED, ("test_initial", {})]
+CELLS += [(f"test_{stage.removeprefix('labels_')}", item) for stage, item in TRAINED]
 # what these have called, once they have run
 CALLED: list[tuple[str, dict[str, Any], set[str]]] = []
-RAN = [
-    "initial",
-    "protonet",
-    "anil",
-    "merged-rfs",
-    "oracle-s2m2",
-    "pruned-rfs",
-    "merged-rfs-distill-distill",
-    "merged-rfs-finetune",
-]
-RAN += ["oracle-s2m2-leo", "moco", "cmc"]
+RAN = ["initial", "protonet", "anil", "merged-rfs", "oracle-s2m2", "pruned-rfs", "merged-rfs-distill"]
+RAN += ["merged-rfs-distill-distill", "merged-rfs-finetune", "oracle-s2m2-leo", "moco", "cmc"]
+RUNS = Path("benchmark/runs/tiny")
+OF_SEED = RUNS / "seed3"
+IMAGES = RUNS / "images.npy"
 
 
 def run_cell(stage: str, item: dict[str, Any]) -> None:
@@ -174,7 +152,7 @@ def test_everything_that_was_trained_is_measured_by_every_rule(ran: Path) -> Non
 
 
 def test_all_seeds_meet_the_same_tasks_and_train_with_their_own(ran: Path) -> None:
-    params = ran / "benchmark/runs/tiny/seed3/params.yaml"
+    params = OF_SEED / "params.yaml"
     document = YAML(typ="safe").load(params.read_text(encoding="utf-8"))
     seeds = {block: values["seed"] for block, values in document.items() if "seed" in values}
     for block in ("embed", "labeler", "kmeans", "pretrain", "methods", "tuning"):
@@ -206,7 +184,6 @@ def test_parameters_of_a_data_set_are_checked_where_they_stand(
 
 
 def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ran)
     folder = Path("benchmark/results")
     lists = {"label_methods": ["rfs", "s2m2"], "tuned_methods": ["finetune", "leo"], "image_methods": ["moco", "cmc"]}
     lists |= {"inferred": ["merged", "pruned"], "pruned": ["pruned"]}
@@ -233,43 +210,34 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     assert (mela["difference"] == 0).all()
 
 
-@pytest.mark.parametrize("script", ["train_on_tasks", "train_on_labels", "train_on_images"])
-def test_trainings_are_not_shared_by_processes(ran: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    monkeypatch.chdir(ran)
-    shutil.copy("benchmark/runs/tiny/seed3/params.yaml", "shared.yaml")
-    change(Path("shared.yaml"), {"runtime.processes": 2})
-    folder = Path("benchmark/runs/tiny")
-    data = {
-        "train_on_tasks": {"method": "protonet", "train": folder / "train.parquet"},
-        "train_on_labels": {"method": "rfs", "labels": folder / "seed3/labels/merged.parquet"},
-        "train_on_images": {"method": "moco", "listing": folder / "listing.parquet"},
-    }[script]
+@pytest.mark.parametrize(
+    ("script", "given"),
+    [
+        (trained_on_tasks, {"method": "protonet", "train": RUNS / "train.parquet"}),
+        (trained_on_labels, {"method": "rfs", "labels": OF_SEED / "labels/merged.parquet"}),
+        (trained_on_images, {"method": "moco", "listing": RUNS / "listing.parquet"}),
+    ],
+)
+def test_trainings_are_not_shared_by_processes(ran: Path, script: ModuleType, given: dict[str, Any]) -> None:
+    params = Path(shutil.copy(OF_SEED / "params.yaml", "shared.yaml"))
+    change(params, {"runtime.processes": 2})
     with pytest.raises(MelaError, match=r"^runtime.processes: expected 1 in the benchmark, got 2; run cells"):
-        import_module(f"benchmark.stages.{script}").main(
-            **data, images=folder / "images.npy", params=Path("shared.yaml"), out=Path("never")
-        )
+        script.main(**given, images=IMAGES, params=params, out=Path("never"))
     assert not Path("never").exists()
 
 
 def test_errors_name_the_rate_of_the_method(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ran)
     monkeypatch.setattr(MoCo, "learning_rate", 1e30)
-    folder = Path("benchmark/runs/tiny")
+    given = {"listing": RUNS / "listing.parquet", "params": OF_SEED / "params.yaml"}
     with pytest.raises(DivergedError, match=r"lower learning_rate of MoCo \(now 1e\+30\)$"):
-        unlabeled.main(
-            method="moco",
-            images=folder / "images.npy",
-            listing=folder / "listing.parquet",
-            params=folder / "seed3/params.yaml",
-            out=Path("never"),
-        )
+        trained_on_images.main(method="moco", images=IMAGES, out=Path("never"), **given)
 
 
 def test_a_data_set_may_have_a_learning_rate_of_its_own(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is that of the named method alone, and of its training from nothing alone."""
-    monkeypatch.chdir(ran)
-    folder, params = Path("benchmark/runs/tiny"), Path("rated.yaml")
-    shutil.copy(folder / "seed3/params.yaml", params)
+    params = Path("rated.yaml")
+    shutil.copy(OF_SEED / "params.yaml", params)
+    given = {"images": IMAGES, "train": RUNS / "train.parquet", "params": params}
     kept: list[list[Any]] = []
 
     def checkpoint(name: str, blocks: list[Any], *more: Any) -> Any:
@@ -279,20 +247,13 @@ def test_a_data_set_may_have_a_learning_rate_of_its_own(ran: Path, monkeypatch: 
     monkeypatch.setattr("benchmark.stages.method_training.checkpoint", checkpoint)
 
     def train(method: str, out: str, start: str | None = None) -> tuple[bytes, list[float]]:
-        tasks.main(
-            method=method,
-            images=folder / "images.npy",
-            train=folder / "train.parquet",
-            params=params,
-            out=Path(out),
-            start=None if start is None else folder / "seed3" / start / MODEL,
-        )
+        trained_on_tasks.main(method, out=Path(out), start=OF_SEED / start / MODEL if start else None, **given)
         return (Path(out) / MODEL).read_bytes(), pd.read_csv(Path(out) / CURVE)["learning_rate"].tolist()
 
-    before = (folder / "seed3/protonet" / MODEL).read_bytes()
+    before = (OF_SEED / "protonet" / MODEL).read_bytes()
     change(params, {"rates.anil": 0.0007, "rates.finetune": 0.0007})
     assert train("protonet", "same") == (before, [0.003, pytest.approx(0.0003)])
-    started = (folder / "seed3/merged-rfs-finetune" / MODEL).read_bytes()
+    started = (OF_SEED / "merged-rfs-finetune" / MODEL).read_bytes()
     assert train("finetune", "tuned", "merged-rfs")[0] == started, "it keeps the rate that it has anywhere"
     change(params, {"rates.protonet": 0.0007})
     model, rates = train("protonet", "rated")
@@ -306,36 +267,30 @@ def test_a_data_set_may_have_a_learning_rate_of_its_own(ran: Path, monkeypatch: 
         train("protonet", "never")
 
 
-@contextmanager
-def without_test_tasks() -> Iterator[None]:
-    """Nobody can read the test tasks within the block."""
-    test = Path("benchmark/runs/tiny/test.parquet")
-    aside = test.rename("aside.parquet")
-    try:
-        yield
-    finally:
-        aside.rename(test)
+@pytest.fixture
+def no_test_tasks(ran: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nobody can read the test tasks, and studies go on from the embeddings that are there."""
+    monkeypatch.setattr(trials, "START_SEED", 3)
+    aside = (RUNS / "test.parquet").rename("aside.parquet")
+    yield
+    aside.rename(RUNS / "test.parquet")
 
 
-def test_rates_and_scales_are_measured_on_validation_tasks_alone(
-    ran: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ran)
+@pytest.mark.usefixtures("no_test_tasks")
+def test_rates_and_scales_are_measured_on_validation_tasks_alone(capsys: pytest.CaptureFixture[str]) -> None:
     out = Path("rates.csv")
     rates_of = partial(program("training.method_rates"), data=["tiny"], rate=["adam:0.003"])
     some = ["sgd:0.01", "sgd:1e30", "adam:0.003"]
-    with without_test_tasks():
-        rates_of(method=["protonet"], rate=some, out=out)
-        rates_of(method=["protonet"], rate=["adam:0.001"], out=out)
-        monkeypatch.setattr(trials, "START_SEED", 3)
-        rates_of(method=["leo"], start=["merged-rfs"], longer=[2.0], out=out)
-        rates_of(method=["metaoptnet_ridge", "feat"], scale=["0.5", "20"], out=out)
-        for name in ("metaoptnet_svm", "r2d2", "frn"):
-            rates_of(method=[name], scale=["1"], regularizer=["0.001", "1000"], out=out)
-        rates_of(method=["frn"], scale=["1", "20"], out=out)
-        for asked in (["logistic"], ["finetune"]):
-            rates_of(method=asked, start=["merged-rfs"], longer=[0.0], out=out)
-            rates_of(method=asked, start=["oracle-s2m2"], longer=[0.0], out=out)
+    rates_of(method=["protonet"], rate=some, out=out)
+    rates_of(method=["protonet"], rate=["adam:0.001"], out=out)
+    rates_of(method=["leo"], start=["merged-rfs"], longer=[2.0], out=out)
+    rates_of(method=["metaoptnet_ridge", "feat"], scale=["0.5", "20"], out=out)
+    for name in ("metaoptnet_svm", "r2d2", "frn"):
+        rates_of(method=[name], scale=["1"], regularizer=["0.001", "1000"], out=out)
+    rates_of(method=["frn"], scale=["1", "20"], out=out)
+    for asked in (["logistic"], ["finetune"]):
+        rates_of(method=asked, start=["merged-rfs"], longer=[0.0], out=out)
+        rates_of(method=asked, start=["oracle-s2m2"], longer=[0.0], out=out)
     table = pd.read_csv(out)
     how = ["data", "method", "start", "longer", "optimizer", "rate", "scale", "regularizer"]
     assert table.columns[: len(how)].tolist() == how
@@ -375,13 +330,10 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(
     assert numbers.stat().st_mtime_ns == written, "nor where all scales look like numbers"
 
 
-def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone(
-    ran: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ran)
+@pytest.mark.usefixtures("no_test_tasks")
+def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone() -> None:
     out = Path("embed_rates.csv")
-    with without_test_tasks():
-        program("training.embed_rates")(data=["tiny"], rate=["adam:0.003", "sgd:1e30"], ridge=[0.001, 50.0], out=out)
+    program("training.embed_rates")(data=["tiny"], rate=["adam:0.003", "sgd:1e30"], ridge=[0.001, 50.0], out=out)
     table = pd.read_csv(out)
     assert table.columns.tolist() == ["data", "optimizer", "rate", "ridge", "1_shot", "5_shot"]
     assert table[["rate", "ridge"]].to_numpy().tolist() == [[0.003, 0.001], [0.003, 50], [1e30, 0.001], [1e30, 50]]
@@ -392,13 +344,11 @@ def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone(
     assert np.isnan(others).all(), "what does not converge says so"
 
 
-def test_longer_trainings_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ran)
-    monkeypatch.setattr(trials, "START_SEED", 3)
+@pytest.mark.usefixtures("no_test_tasks")
+def test_longer_trainings_are_measured_on_validation_tasks_alone() -> None:
     out = Path("label_lengths.csv")
     lengths = partial(program("training.label_lengths"), data=["tiny"], longer=[0.5, 2.0], out=out)
-    with without_test_tasks():
-        lengths(method=["rfs", "mixup"])
+    lengths(method=["rfs", "mixup"])
     table = pd.read_csv(out)
     assert table.columns.tolist() == ["data", "labels", "method", "longer", "1_shot", "5_shot", "training"]
     assert table[["method", "longer"]].to_numpy().tolist() == [["mixup", 0.5], ["mixup", 2], ["rfs", 0.5], ["rfs", 2]]
@@ -410,11 +360,8 @@ def test_longer_trainings_are_measured_on_validation_tasks_alone(ran: Path, monk
     assert out.stat().st_mtime_ns == written, "nothing is measured again"
 
 
-def test_students_with_another_seed_are_measured_on_validation_tasks_alone(
-    ran: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ran)
-    monkeypatch.setattr(trials, "START_SEED", 3)
+@pytest.mark.usefixtures("no_test_tasks")
+def test_students_with_another_seed_are_measured_on_validation_tasks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     starts: list[tuple[str, Tensor]] = []
     train = trials.train_on_labels
 
@@ -424,8 +371,7 @@ def test_students_with_another_seed_are_measured_on_validation_tasks_alone(
 
     monkeypatch.setattr(trials, "train_on_labels", noted)
     out = Path("distill_seeds.csv")
-    with without_test_tasks():
-        program("training.distill_seeds")(data=["tiny"], seeds=2, out=out)
+    program("training.distill_seeds")(data=["tiny"], seeds=2, out=out)
     table = pd.read_csv(out)
     assert table.columns.tolist() == ["data", "labels", "seed", "student", "1_shot", "5_shot"]
     assert table["student"].tolist() == ["other", "same", "teacher"] * 2
@@ -440,15 +386,13 @@ def test_students_with_another_seed_are_measured_on_validation_tasks_alone(
     assert not torch.equal(starts[0][1], starts[3][1])
 
 
-def test_variants_are_measured_on_validation_tasks_alone(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ran)
+@pytest.mark.usefixtures("no_test_tasks")
+def test_variants_are_measured_on_validation_tasks_alone() -> None:
     out, rates = Path("variants.csv"), Path("rates_of_methods.csv")
-    with without_test_tasks():
-        program("training.variants")(data=["tiny"], out=out)
-        rates_of = program("training.method_rates")
-        for name in ("anil", "metaoptnet_svm"):
-            rate = find_method(name).learner.learning_rate
-            rates_of(data=["tiny"], method=[name], rate=[f"adam:{rate}"], out=rates)
+    program("training.variants")(data=["tiny"], out=out)
+    for name in ("anil", "metaoptnet_svm"):
+        rate = f"adam:{find_method(name).learner.learning_rate}"
+        program("training.method_rates")(data=["tiny"], method=[name], rate=[rate], out=rates)
     table = pd.read_csv(out)
     assert table.columns.tolist() == ["data", "variant", "1_shot", "5_shot"]
     assert table["variant"].tolist() == sorted(VARIANTS)
@@ -484,9 +428,8 @@ def test_marks_are_those_of_what_is_due(tmp_path: Path) -> None:
         if (ROOT / name).is_file() and not name.startswith(("docs/", "tests/")):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / name)
-    environment = for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(tmp_path))
-    for command in (["git", "init", "--quiet"], [sys.executable, "-m", "benchmark.due", "--mark"]):
-        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    ask("git", "init", "--quiet", where=tmp_path)
+    ask("python", "-m", "benchmark.due", "--mark", where=tmp_path)
     made, kept = (folder / "benchmark/results/outdated.csv" for folder in (tmp_path, ROOT))
     assert made.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8"), "run `make tables`"
 
@@ -495,16 +438,13 @@ def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.Monke
     """Other shots for one system, fewer tasks for more shots, and no MeLa to compare with."""
     monkeypatch.chdir(tmp_path)
 
-    def write(system: str, **tasks: int) -> None:
-        parts = [pd.DataFrame({"task_id": range(n), "setting": name, "accuracy": 50.0}) for name, n in tasks.items()]
-        rows = pd.concat(parts, ignore_index=True)
-        path = Path(f"benchmark/results/odd/seed0/{system}.parquet")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        store.write_table(path, rows, schemas.RESULTS, stage="test", params={})
-
-    write("initial", **{"1_shot": 1200, "3_shot": 3})
-    write("protonet", **{"1_shot": 1200})
-    write("frn", **{"2_shot": 5})
+    for system, tasks in {
+        "initial": {"1_shot": 1200, "3_shot": 3},
+        "protonet": {"1_shot": 1200},
+        "frn": {"2_shot": 5},
+    }.items():
+        rows = pd.concat(results({system: [[50.0] * n]}).assign(setting=name) for name, n in tasks.items())
+        write_results(Path(f"benchmark/results/odd/seed0/{system}.parquet"), rows)
     write_matrix(Path("benchmark"), data=["odd"], labels=["merged"])
     tables.main(page=Path("systems.md"))
     lines = Path("systems.md").read_text(encoding="utf-8").splitlines()
@@ -514,31 +454,20 @@ def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.Monke
     assert "| MeLa (merged) | not measured | not measured |  |  |  |  |  |" in lines
 
 
-def test_few_test_tasks(
-    ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_few_test_tasks(ran: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A setting that one task allows has no interval, and is left out; fewer than two tasks are an error."""
-    monkeypatch.chdir(ran)
-    folder = Path("benchmark/runs/tiny")
-    rows = store.read_table(folder / "test.parquet", schemas.MANIFEST)
-    params = shutil.copy(folder / "seed3/params.yaml", tmp_path / "params.yaml")
+    rows = store.read_table(RUNS / "test.parquet", schemas.MANIFEST)
+    params = shutil.copy(OF_SEED / "params.yaml", tmp_path / "params.yaml")
+    own_file, heads_file = tmp_path / "own.parquet", tmp_path / "heads.csv"
+    given = {"images": IMAGES, "train": RUNS / "train.parquet", "params": params, "model": OF_SEED / "protonet" / MODEL}
     first, second = rows["task_id"].unique()[:2]
     support = rows["role"] == "support"
     nth = rows[support].groupby(["task_id", "local_label"]).cumcount().reindex(rows.index, fill_value=0)
 
     def measure(chosen: pd.DataFrame) -> set[str]:
         store.write_table(tmp_path / "test.parquet", chosen, schemas.MANIFEST, stage="test", params={})
-        meta_test.main(
-            images=folder / "images.npy",
-            train=folder / "train.parquet",
-            test=tmp_path / "test.parquet",
-            params=params,
-            model=folder / "seed3/protonet/model.safetensors",
-            out=tmp_path / "own.parquet",
-            heads=tmp_path / "heads.csv",
-        )
-        heads = store.read_csv(tmp_path / "heads.csv", schemas.HEADS)
-        own = store.read_table(tmp_path / "own.parquet", schemas.RESULTS)
+        meta_test.main(**given, test=tmp_path / "test.parquet", out=own_file, heads=heads_file)
+        heads, own = store.read_csv(heads_file, schemas.HEADS), store.read_table(own_file, schemas.RESULTS)
         assert set(own["setting"]) == {name for name in heads["setting"] if not name.endswith("x")}
         return set(own["setting"])
 
@@ -547,17 +476,13 @@ def test_few_test_tasks(
     capsys.readouterr()
     assert measure(both[(both["task_id"] == first) | (nth[both.index] == 0)]) == {"1_shot"}
     assert "meta_test: 5_shot is left out, since a single test task allows it" in capsys.readouterr().out
-    (tmp_path / "own.parquet").unlink()
+    own_file.unlink()
     with pytest.raises(MelaError, match=r"test.parquet: expected two test tasks or more, .* got 1; add some"):
         measure(rows[rows["task_id"] == first])
     change(params, {"evaluate.shots": [6]})
     with pytest.raises(MelaError, match=r"^evaluate.shots: expected what two test tasks allow, got 6, .* lower it"):
         measure(both)
-    assert not (tmp_path / "own.parquet").exists()
-
-
-def ran_again(said: str) -> list[str]:
-    return re.findall(r"^Running stage '([\w@-]+)'", said, flags=re.MULTILINE)
+    assert not own_file.exists()
 
 
 def test_dvc_runs_a_cell_and_only_once(tmp_path: Path) -> None:
@@ -565,25 +490,22 @@ def test_dvc_runs_a_cell_and_only_once(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     copy_project(folder)
     change(folder / "benchmark/data/glyphs.yaml", TINY | TRAINING | TUNING)
-    dvc = ["python", "-m", "dvc"]
-    cell = [*dvc, "--cd", "benchmark", "repro", "test_tasks@protonet-glyphs-0"]
+    cell = ["dvc", "--cd", "benchmark", "repro", "test_tasks@protonet-glyphs-0"]
     first = ask(*cell, where=folder)
     assert "Running stage 'tasks@protonet-glyphs-0'" in first
     assert (folder / "benchmark/results/glyphs/seed0/protonet.parquet").is_file()
     seconds = json.loads((folder / "benchmark/results/glyphs/seed0/protonet.json").read_text())["seconds"]
     assert seconds > 0
-    assert ran_again(ask(*cell, where=folder)) == ["code"]
+    assert dvc.ran(ask(*cell, where=folder)) == ["code"]
     (folder / "mela/methods/frn.py").write_text("METHOD = 'another method has changed'\n")
-    assert ran_again(ask(*cell, where=folder)) == ["code"]
-    assert "benchmark" not in ask(*dvc, "stage", "list", where=folder)
+    assert dvc.ran(ask(*cell, where=folder)) == ["code"]
+    assert "benchmark" not in ask("dvc", "stage", "list", where=folder)
     known = ask("git", "status", "--short", "--ignored=no", "--untracked-files=all", where=folder).splitlines()
     assert not [line for line in known if "runs/" in line]
 
 
 def test_the_code_of_each_script_and_method_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("mela", "stages", "benchmark"):
-        ignored = shutil.ignore_patterns("__pycache__", "runs", "results", ".dvc")
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    copy_parts(tmp_path, "mela", "stages", "benchmark", without=("results", ".dvc"))
     monkeypatch.chdir(tmp_path)
     folder = Path("benchmark/runs/code")
 
@@ -605,13 +527,9 @@ def test_the_code_of_each_script_and_method_in_a_file(tmp_path: Path, monkeypatc
     assert set(before) - set(after) == {"methods/leo"}
     of_ridge = {"embed", "methods/r2d2", "methods/metaoptnet_ridge"}
     of_mixing = {"methods/mixup", "methods/s2m2"}
-    assert {name for name in after if before[name] != after[name]} >= of_ridge | of_mixing
-    assert not {name for name in after if before[name] != after[name]} & {
-        "train_on_tasks",
-        "train_on_labels",
-        "methods/maml",
-        "label",
-    }
+    changed = {name for name in after if before[name] != after[name]}
+    assert changed >= of_ridge | of_mixing
+    assert not changed & {"train_on_tasks", "train_on_labels", "methods/maml", "label"}
 
 
 def test_no_cell_of_another_schema(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from benchmark import matrix
 from benchmark.matrix import Matrix
 from benchmark.systems import title
 from mela.errors import MelaError
 from mela.methods import find_method
+from tests.helpers.cells import STAGES
 from tests.helpers.docs import MATRIX
 from tests.helpers.matrix import write_matrix
 from tests.helpers.processes import python
@@ -69,68 +69,60 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ({"labels": ["truth"]}, "labels.0: input should be 'kmeans', 'merged' or 'oracle', got 'truth'"),
         ({"inferred": []}, "inferred: expected merged, on which methods are trained, got none; add it"),
         ({"pruned": ["pruned"]}, "inferred: expected pruned, on which methods are trained, got none; add it"),
-        (
-            {"task_methods": ["protonets"]},
-            "task_methods: expected methods that see tasks, anil, .*, got 'protonets'; c",
-        ),
-        ({"task_methods": ["rfs"]}, "task_methods: expected methods that see tasks, anil, .*, got 'rfs'; correct it"),
-        ({"label_methods": ["frn"]}, "label_methods: expected methods that see labels, mixup, .*, got 'frn'; corr"),
-        (
-            {"label_methods": ["distill"]},
-            "label_methods: expected methods that learn from labels alone, got 'distill', .* under distill_from",
-        ),
-        ({"image_methods": ["frn"]}, "image_methods: expected methods that see images, cmc, moco, got 'frn'; correct"),
-        ({"tuned_methods": ["feet"]}, "tuned_methods: expected methods that see tasks, .*, got 'feet'; correct it"),
-        ({"distill_from": ["s2m2"]}, "distill_from: expected one of rfs, got 's2m2'; correct it"),
-        ({"distill_from": ["rfs-distill"]}, "distill_from: expected one of rfs, got 'rfs-distill'; correct it"),
-        (
-            {"tuned_from": ["kmeans-rfs"]},
-            "tuned_from: expected <labels>-<method> .* such as merged-rfs, oracle-rfs, got",
-        ),
         ({"comparisons": ["frn"]}, r"comparisons: expected questions, each with .*, got \['frn'\]; correct it"),
-        ({"comparisons": {"Better?": [["frm", "maml"]]}}, "comparisons: Better.: method 'frm': expected one of anil"),
-        (
-            {"comparisons": {"Better?": [["frn", "maml"]] * 2}},
-            r"comparisons: .* every pair once, got \['frn', 'maml'\] a",
-        ),
-        (
-            {"comparisons": {"Better?": [["rfs", "frn"]]}},
-            "comparisons: .* system 'rfs': expected <labels>-rfs, such as",
-        ),
-        (
-            {"comparisons": {"Better?": [["frn", "frn"]]}},
-            r"comparisons: .* names of two systems, got \['frn', 'frn'\]; c",
-        ),
-        (
-            {"comparisons": {"Better?": [["frn", None]]}},
-            r"comparisons: .* names of two systems, got \['frn', None\]; c",
-        ),
-    ]
-    + [
-        (
-            {"comparisons": {"?": [["frn", f"merged-{steps}"]]}},
-            rf"comparisons: .*<labels>-<.*, got '{name}' in place {at}",
-        )
-        for steps, name, at in [
-            ("protonet", "protonet", 2),
-            ("moco", "moco", 2),
-            ("distill", "distill", 2),
-            ("rfs-rotation", "rotation", 3),
-            ("rfs-frn-distill", "frn", 3),
-            ("rfs-distill-moco", "moco", 4),
-        ]
-    ]
-    + [
-        (
-            {"comparisons": {"Better?": wrong}},
-            r"comparisons: Better\?: expected pairs such as \[merged-rfs, .*; correct it",
-        )
-        for wrong in ([["frn"]], [["frn", "maml", "anil"]], ["frn"], "frn", None, 3)
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(MelaError, match=rf"^\S*params\.yaml: {message}"):
         Matrix.read(write_matrix(tmp_path, **changes))
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "message"),
+    [
+        ("task_methods", "protonets", "expected methods that see tasks, anil, .*, got 'protonets'; c"),
+        ("task_methods", "rfs", "expected methods that see tasks, anil, .*, got 'rfs'; correct it"),
+        ("label_methods", "frn", "expected methods that see labels, mixup, .*, got 'frn'; corr"),
+        (
+            "label_methods",
+            "distill",
+            "expected methods that learn from labels alone, got 'distill', .* under distill_from",
+        ),
+        ("image_methods", "frn", "expected methods that see images, cmc, moco, got 'frn'; correct"),
+        ("tuned_methods", "feet", "expected methods that see tasks, .*, got 'feet'; correct it"),
+        ("distill_from", "s2m2", "expected one of rfs, got 's2m2'; correct it"),
+        ("distill_from", "rfs-distill", "expected one of rfs, got 'rfs-distill'; correct it"),
+        ("tuned_from", "kmeans-rfs", "expected <labels>-<method> .* such as merged-rfs, oracle-rfs, got"),
+    ],
+)
+def test_names_that_are_refused(key: str, name: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(MelaError, match=rf"^\S*params\.yaml: {key}: {message}"):
+        Matrix.read(write_matrix(tmp_path, **{key: [name]}))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([["frm", "maml"]], "Better.: method 'frm': expected one of anil"),
+        ([["frn", "maml"]] * 2, r".* every pair once, got \['frn', 'maml'\] a"),
+        ([["rfs", "frn"]], ".* system 'rfs': expected <labels>-rfs, such as"),
+        ([["frn", "frn"]], r".* names of two systems, got \['frn', 'frn'\]; c"),
+        ([["frn", None]], r".* names of two systems, got \['frn', None\]; c"),
+        ([["frn", "merged-protonet"]], ".*<labels>-<.*, got 'protonet' in place 2"),
+        ([["frn", "merged-moco"]], ".*<labels>-<.*, got 'moco' in place 2"),
+        ([["frn", "merged-distill"]], ".*<labels>-<.*, got 'distill' in place 2"),
+        ([["frn", "merged-rfs-rotation"]], ".*<labels>-<.*, got 'rotation' in place 3"),
+        ([["frn", "merged-rfs-frn-distill"]], ".*<labels>-<.*, got 'frn' in place 3"),
+        ([["frn", "merged-rfs-distill-moco"]], ".*<labels>-<.*, got 'moco' in place 4"),
+        *(
+            (wrong, r"Better\?: expected pairs such as \[merged-rfs, .*; correct it")
+            for wrong in ([["frn"]], [["frn", "maml", "anil"]], ["frn"], "frn", None, 3)
+        ),
+    ],
+)
+def test_comparisons_that_are_refused(pairs: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(MelaError, match=rf"^\S*params\.yaml: comparisons: {message}"):
+        Matrix.read(write_matrix(tmp_path, comparisons={"Better?": pairs}))
 
 
 def test_data_sets_that_do_not_exist(tmp_path: Path) -> None:
@@ -158,24 +150,19 @@ def test_questions(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["initial", "merged", "labels", "my-net", "my.net", "MyNet", "2net"])
 def test_names_that_systems_cannot_have(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix, "method_names", lambda: [name])
-    with pytest.raises(
-        MelaError, match=rf"task_methods: expected a name of lower case letters, .*; rename mela/methods/{name}"
-    ):
+    message = rf"task_methods: expected a name of lower case letters, .*; rename mela/methods/{name}"
+    with pytest.raises(MelaError, match=message):
         Matrix.read(write_matrix(tmp_path, task_methods=[name]))
 
 
 def test_titles_that_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     same = replace(find_method("maml"), title="ProtoNet")
     monkeypatch.setattr(matrix, "find_method", lambda name: same if name == "maml" else find_method(name))
-    expected = (
-        r"mela/methods/maml\.py: expected a title of its own, got 'ProtoNet', which mela/methods/protonet\.py has; c"
-    )
-    with pytest.raises(MelaError, match=expected):
-        Matrix.read(write_matrix(tmp_path, task_methods=["protonet", "maml"]))
-    with pytest.raises(MelaError, match=expected):
-        Matrix.read(
-            write_matrix(tmp_path, task_methods=["protonet"], tuned_methods=["maml"], tuned_from=["merged-rfs"])
-        )
+    expected = r"methods/maml\.py: expected a title of its own, got 'ProtoNet', which mela/methods/protonet\.py has; c"
+    tuned = {"task_methods": ["protonet"], "tuned_methods": ["maml"], "tuned_from": ["merged-rfs"]}
+    for lists in ({"task_methods": ["protonet", "maml"]}, tuned):
+        with pytest.raises(MelaError, match=f"mela/{expected}"):
+            Matrix.read(write_matrix(tmp_path, **lists))
     Matrix.read(write_matrix(tmp_path, task_methods=["protonet"]))
     monkeypatch.setattr(matrix, "title", lambda name: "MeLa (merged)" if name == "protonet" else title(name))
     with pytest.raises(MelaError, match=r"protonet: .* title of its own, got 'MeLa \(merged\)' again; change"):
@@ -201,32 +188,28 @@ def test_pairs_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.Capture
     path = write_matrix(tmp_path, comparisons={"Better?": pairs})
     matrix.main(lists=path, results=tmp_path)
     found = capsys.readouterr().out
-    assert (
-        "comparisons: 4 with systems that the lists do not make are left out: frn - maml, merged-rfs-feat - feat, c"
-        in found
-    )
-    assert "cmc - moco, ...\n" in found
+    assert "comparisons: 4 with systems that the lists do not make are left out: frn - maml, merged-rfs-" in found
+    assert "maml, merged-rfs-feat - feat, cmc - moco, ...\n" in found
     matrix.main(lists=write_matrix(tmp_path, comparisons={"Better?": pairs[:1]}), results=tmp_path)
     assert "left out" not in capsys.readouterr().out
 
 
 def test_which_lists_make_a_system(tmp_path: Path) -> None:
-    found = Matrix.read(write_matrix(tmp_path))
-    for system, lists in {
+    lists = {
         "frn": "task_methods",
         "moco": "image_methods",
         "merged-rfs": "labels and label_methods",
         "merged-rfs-distill": "labels and distill_from",
         "merged-rfs-distill-feat": "labels, tuned_from and tuned_methods",
-    }.items():
-        assert found.lists_of(system) == lists
+    }
+    found = Matrix.read(write_matrix(tmp_path))
+    assert {system: found.lists_of(system) for system in lists} == lists
 
 
 def test_nothing_is_trained_where_a_name_is_wrong(tmp_path: Path) -> None:
     """What `make benchmark` runs first."""
-    assert "\t@python -m benchmark.matrix\n\tcells=$$(python -m benchmark.due) || exit" in (
-        ROOT / "Makefile"
-    ).read_text("utf-8")
+    first = "\t@python -m benchmark.matrix\n\tcells=$$(python -m benchmark.due) || exit"
+    assert first in (ROOT / "Makefile").read_text("utf-8")
     path = write_matrix(tmp_path, task_methods=["protonets"])
     (words,) = map(shlex.split, MATRIX)
     ended = python(*words[1:], "--lists", str(path), folder=ROOT)
@@ -237,7 +220,5 @@ def test_nothing_is_trained_where_a_name_is_wrong(tmp_path: Path) -> None:
 
 def test_dvc_has_the_same_lists() -> None:
     """No list of the matrix that no stage has, and none of a stage that is not checked."""
-    text = (ROOT / "benchmark/dvc.yaml").read_text(encoding="utf-8")
-    stages = YAML(typ="safe").load(text)["stages"].values()
-    used = {value[2:-1] for stage in stages for value in stage.get("matrix", {}).values()}
+    used = {value[2:-1] for stage in STAGES.values() for value in stage.get("matrix", {}).values()}
     assert used == set(Matrix.model_fields) - {"comparisons"}

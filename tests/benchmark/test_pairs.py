@@ -10,7 +10,7 @@ from benchmark.comparison import Measured
 from benchmark.report import pairs
 from benchmark.report.pairs import differences, holds_anew, published, two_by_two
 from mela.errors import MelaError
-from mela.io import schemas, store
+from tests.helpers.cells import results, write_results
 from tests.helpers.processes import python
 from tests.helpers.project import ROOT
 
@@ -18,26 +18,17 @@ FIRST_SEEDS = {0: [62.0, 71.0, 80.0], 1: [62.0, 72.0, 80.0], 2: [63.0, 71.0, 81.
 SECOND_SEEDS = {1: [52.0, 62.0, 70.0], 2: [52.0, 62.0, 70.0], 3: [0.0, 0.0, 0.0]}
 
 
-def table(system: str, seeds: dict[int, list[float]], setting: str = "1_shot") -> pd.DataFrame:
-    """Accuracies of tasks for each seed."""
-    return pd.DataFrame(
-        [
-            {"system": system, "seed": seed, "setting": setting, "task_id": task, "accuracy": accuracy}
-            for seed, tasks in seeds.items()
-            for task, accuracy in enumerate(tasks)
-        ]
-    )
-
-
 def measured(*seeds: list[float]) -> Measured:
     return Measured(accuracies=np.array(seeds), seeds=np.arange(len(seeds)))
 
 
+def plain(line: str) -> str:
+    return line.replace("\N{NO-BREAK SPACE}", " ")
+
+
 def test_differences_are_of_the_seeds_that_both_have() -> None:
-    first, second = table("frn", FIRST_SEEDS), table("protonet", SECOND_SEEDS)
-    accuracies = pd.concat(
-        [first, second, table("frn", {1: [90.0, 90.0, 90.0]}, "5_shot"), table("maml", {7: [0.0, 0.0, 0.0]})]
-    )
+    one_shot = results({"frn": FIRST_SEEDS, "protonet": SECOND_SEEDS, "maml": {7: [0.0, 0.0, 0.0]}})
+    accuracies = pd.concat([one_shot, results({"frn": {1: [90.0, 90.0, 90.0]}}).assign(setting="5_shot")])
     found = differences(accuracies, "frn", "protonet")
     assert list(found) == ["1_shot"], "the other one has no five shots"
     assert found["1_shot"].seeds.tolist() == [1, 2]
@@ -64,11 +55,9 @@ def test_what_holds_for_trainings_anew(found: Measured, clear: bool) -> None:
 def test_the_table_of_pairs() -> None:
     """Missing seeds, settings and data sets; what holds anew is in bold, zeros have no minus."""
     none = {0: [62.0, 71.0, 79.9]}
-    one = pd.concat([table("frn", FIRST_SEEDS), table("protonet", SECOND_SEEDS)])
+    one = results({"frn": FIRST_SEEDS, "protonet": SECOND_SEEDS})
     one = pd.concat([one, one.assign(setting="5_shot")])
-    other = pd.concat(
-        [table("frn", {0: [62.0, 71.0, 80.0]}), table("protonet", none), table("pruned_unguarded-rfs", none)]
-    )
+    other = results({"frn": {0: [62.0, 71.0, 80.0]}, "protonet": none, "pruned_unguarded-rfs": none})
     questions = {
         "Which?": [("frn", "protonet"), ("maml", "protonet"), ("protonet", "frn")],
         "Not measured?": [("maml", "anil")],
@@ -79,7 +68,7 @@ def test_the_table_of_pairs() -> None:
     lines = two_by_two({"glyphs": one, "cifar_fs": other}, questions, [1, 5], systems)
     assert "accuracy less the second's, 1-shot / 5-shot, paired" in lines[0]
     ahead, behind = "**+10.2 ± 1.4**", "**-10.2 ± 1.4**"
-    assert [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines[1:]] == [
+    assert [plain(line) for line in lines[1:]] == [
         "|  | glyphs | cifar_fs | published |",
         "|---|---|---|---|",
         "| **Which?** | | | |",
@@ -92,11 +81,10 @@ def test_the_table_of_pairs() -> None:
     ]
     assert two_by_two({"glyphs": one}, {"Not measured?": [("maml", "anil")]}, [1], systems) == []
     assert two_by_two({"glyphs": one}, {}, [1], systems) == []
-    header, columns, _, _, *rows, _ = two_by_two(
-        {"cifar_fs": one.replace("5_shot", "3_shot")}, questions, [1, 3], systems
-    )
+    three = {"cifar_fs": one.replace("5_shot", "3_shot")}
+    header, columns, _, _, *rows, _ = two_by_two(three, questions, [1, 3], systems)
     assert "published" not in header.lower() + columns, "that is of other shots"
-    assert rows[0].replace("\N{NO-BREAK SPACE}", " ") == "| FRN - ProtoNet | **+10.2 ± 1.4** / **+10.2 ± 1.4** (2) |"
+    assert plain(rows[0]) == "| FRN - ProtoNet | **+10.2 ± 1.4** / **+10.2 ± 1.4** (2) |"
     header, columns, *_ = two_by_two({"mine": one}, questions, [1, 5], systems)
     assert "published" not in header.lower() + columns, "that is of other data"
 
@@ -116,45 +104,42 @@ def test_any_two_on_the_command_line() -> None:
     assert head == "MeLa (merged) + FEAT less true labels + FEAT, points of accuracy with 95% intervals"
     assert " ".join(columns.split()) == "data setting over tasks over tasks and seeds of each seed tasks"
     page = (ROOT / "docs/results/systems.md").read_text(encoding="utf-8").partition("## Two by two")[2]
-    of_glyphs = next(
-        line for line in page.splitlines() if line.startswith("| MeLa (merged) + FEAT - true labels + FEAT |")
-    )
+    name = "| MeLa (merged) + FEAT - true labels + FEAT |"
+    of_glyphs = next(line for line in page.splitlines() if line.startswith(name))
     found = {(row.split()[0], row.split()[1]): " ".join(row.split()[2:5]) for row in rows}
-    assert f"| {found['glyphs', '1_shot']} / {found['glyphs', '5_shot']} (3) |" in of_glyphs.replace("*", "").replace(
-        "\N{NO-BREAK SPACE}", " "
-    )
+    cell = f"| {found['glyphs', '1_shot']} / {found['glyphs', '5_shot']} (3) |"
+    assert cell in plain(of_glyphs.replace("*", ""))
 
 
-def test_what_the_command_line_cannot_compare(tmp_path: Path) -> None:
-    folder = tmp_path / "mine" / "seed0"
-    folder.mkdir(parents=True)
+@pytest.mark.parametrize(
+    ("second", "data", "message"),
+    [
+        (
+            "anil",
+            "mine",
+            "frn and anil measured with a seed in common, got the seeds mine, frn: 0; mine, anil: none; run `make",
+        ),
+        ("maml", "mine", "expected two systems on the same tasks, got 4 and 3 tasks; measure both"),
+        ("maml", "nope", "--data nope: expected one of .*glyphs, mine, omniglot; correct it"),
+        ("fnr", "mine", "method 'fnr': expected one of"),
+        (
+            "merged-rotation-frn",
+            "mine",
+            r"params\.yaml: expected lists that make merged-rotation-frn, which .*; add what is missing to "
+            "labels, tuned_from and tuned_methods, or name another",
+        ),
+    ],
+)
+def test_what_the_command_line_cannot_compare(second: str, data: str, message: str, tmp_path: Path) -> None:
     for system, tasks in (("frn", 4), ("maml", 3)):
-        rows = table(system, {0: [50.0, 60.0, 70.0, 80.0][:tasks]}).drop(columns=["system", "seed"])
-        store.write_table(folder / f"{system}.parquet", rows, schemas.RESULTS, stage="test", params={})
-    with pytest.raises(
-        MelaError,
-        match="frn and anil measured with a seed in common, got the seeds mine, frn: 0; mine, anil: none; run `make",
-    ):
-        pairs.main("frn", "anil", data=["mine"], results=tmp_path)
-    with pytest.raises(MelaError, match="expected two systems on the same tasks, got 4 and 3 tasks; measure both"):
-        pairs.main("frn", "maml", data=["mine"], results=tmp_path)
-    with pytest.raises(MelaError, match=r"--data nope: expected one of .*glyphs, mine, omniglot; correct it"):
-        pairs.main("frn", "maml", data=["nope"], lists=ROOT / "benchmark/params.yaml", results=tmp_path)
-    with pytest.raises(MelaError, match="method 'fnr': expected one of"):
-        pairs.main("frn", "fnr", data=["mine"], results=tmp_path)
-    with pytest.raises(
-        MelaError,
-        match=r"params\.yaml: expected lists that make merged-rotation-frn, which .*; add what is missing to "
-        "labels, tuned_from and tuned_methods, or name another",
-    ):
-        pairs.main("frn", "merged-rotation-frn", data=["mine"], results=tmp_path)
+        rows = results({system: [[50.0, 60.0, 70.0, 80.0][:tasks]]})
+        write_results(tmp_path / f"mine/seed0/{system}.parquet", rows)
+    with pytest.raises(MelaError, match=message):
+        pairs.main("frn", second, data=[data], lists=ROOT / "benchmark/params.yaml", results=tmp_path)
 
 
 def test_one_seed_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "mine" / "seed3"
-    folder.mkdir(parents=True)
     for system, accuracy in (("frn", 60.0), ("maml", 50.0)):
-        rows = table(system, {3: [accuracy, accuracy]}).drop(columns=["system", "seed"])
-        store.write_table(folder / f"{system}.parquet", rows, schemas.RESULTS, stage="test", params={})
+        write_results(tmp_path / f"mine/seed3/{system}.parquet", results({system: [[accuracy, accuracy]]}))
     pairs.main("frn", "maml", data=["mine"], results=tmp_path)
     assert " ".join(capsys.readouterr().out.splitlines()[2].split()) == "mine 1_shot +10.0 ± 0.0 3: +10.0 2"

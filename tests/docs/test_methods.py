@@ -1,9 +1,7 @@
 """docs/results/methods.md followed in a copy of the project: its method, its change of the matrix, and its claims."""
 
 import shutil
-import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,7 @@ from mela.evaluation.rules import own_rule
 from mela.methods import find_method, method_names
 from mela.training.loop import Training
 from mela.training.on_tasks import train_on_tasks
-from studies.clones import for_clone
-from tests.helpers.copies import ask
+from tests.helpers.copies import ask, asked, copy_parts, module_at
 from tests.helpers.docs import apply, blocks, write_files
 from tests.helpers.embedding import IMAGES, WAYS, backbone, episodes, features, schedule
 from tests.helpers.project import ROOT
@@ -27,18 +24,17 @@ pytestmark = pytest.mark.slow
 
 PAGE = "docs/results/methods.md"
 TESTS = "tests/benchmark/test_benchmark_definition.py"
-DEFINITION = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS]
+# packages of others that a fork begins with cannot be rewritten any more
+REWRITTEN = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+DEFINITION = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", REWRITTEN, TESTS]
 
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with what the page adds."""
     folder = tmp_path_factory.mktemp("methods") / "project"
-    for name in ("mela", "stages", "benchmark", "tests"):
-        ignored = shutil.ignore_patterns("__pycache__", "runs", "cache", "tmp")
-        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    for name in ("dvc.yaml", "pyproject.toml"):
-        shutil.copy(ROOT / name, folder / name)
+    parts = ("mela", "stages", "benchmark", "studies", "tests", "dvc.yaml", "pyproject.toml")
+    copy_parts(folder, *parts, without=("results",))
     assert write_files(PAGE, folder) == ["mela/methods/nearest.py"]
     diffs = [block.content for block in blocks(PAGE) if block.language == "diff" and "nearest" in block.content]
     assert [apply(diff, folder) for diff in diffs] == ["params.yaml"]
@@ -64,20 +60,13 @@ def test_systems_follow_from_the_lists(changed: Path) -> None:
 def test_a_method_that_is_in_no_matrix_would_be_noticed(changed: Path, tmp_path: Path) -> None:
     shutil.copytree(changed, tmp_path / "copy")
     shutil.copy(ROOT / "benchmark/params.yaml", tmp_path / "copy/benchmark/params.yaml")
-    command = [*DEFINITION, "-k", "every_method_is_in_the_matrix"]
-    environment = for_clone(PYTHONPATH=str(tmp_path / "copy"))
-    ended = subprocess.run(command, cwd=tmp_path / "copy", env=environment, capture_output=True, text=True, check=False)
+    ended = asked(*DEFINITION, "-k", "every_method_is_in_the_matrix", where=tmp_path / "copy")
     assert ended.returncode == 1
     assert "nearest" in ended.stdout
 
 
 def nearest(folder: Path) -> Any:
-    spec = spec_from_file_location("nearest", folder / "mela/methods/nearest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.METHOD.build(backbone())
+    return module_at(folder / "mela/methods/nearest.py", "nearest").METHOD.build(backbone())
 
 
 def test_it_is_the_nearest_neighbour(changed: Path) -> None:

@@ -41,10 +41,15 @@ class Project:
     def dvc(self, *arguments: str, succeeds: bool = True) -> str:
         return self.run("python", "-m", "dvc", *arguments, succeeds=succeeds)
 
+    def undo(self) -> None:
+        """Back to what is committed."""
+        self.run("git", "checkout", "--", ".")
+        self.dvc("checkout")
+
     def lock(self) -> dict[str, Any]:
         """In the order in which stages ended, which means nothing."""
         return YAML(typ="safe").load((self.folder / "dvc.lock").read_text(encoding="utf-8"))
 
 
 def ran(output: str) -> list[str]:
-    return re.findall(r"^Running stage '(\w+)'", output, flags=re.MULTILINE)
+    return re.findall(r"^Running stage '([\w@-]+)'", output, flags=re.MULTILINE)

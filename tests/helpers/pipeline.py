@@ -1,7 +1,7 @@
 """What dvc.yaml and the code say of each other."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,6 @@ def imported_modules(path: Path) -> set[Path]:
     return {file for file in files if file.relative_to(ROOT).parts[0] in ("mela", "stages") and file.is_file()}
 
 
-def listed(stage: str, *kinds: str) -> list[str]:
-    entries = [entry for kind in kinds for entry in STAGES[stage].get(kind, [])]
+def listed(stage: str, *kinds: str, stages: Mapping[str, Any] = STAGES) -> list[str]:
+    entries = [entry for kind in kinds for entry in stages[stage].get(kind, [])]
     return [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
