@@ -68,6 +68,7 @@ PAIRS = {"python -m benchmark.report.pairs merged-rfs-feat oracle-rfs-feat"}
 MATRIX = {"python -m benchmark.matrix"}
 # commands that tests/stages/code_hashes/test_relock.py runs
 RELOCK = ["python -m stages.code_hashes.relock main --moved mela.runtime.console=mela.runtime.messages"]
+RUN = {*MELA, *DVC, *BENCHMARK, *PAIRS, *MATRIX, *RELOCK}
 # commands that nothing runs, and why; tests/docs/test_pages.py checks that they would be understood
 INSTALLS = "installs packages, or takes minutes and is what runs the tests itself"
 SHELL = "changes the shell that it is typed into"
