@@ -38,8 +38,8 @@ def test_uneven_tasks() -> None:
     assert not uneven_tasks(CLASSES, 20, 15, seed=1)["image_id"].equals(shorter["image_id"])
 
 
-@pytest.mark.parametrize("data", task_numbers.DATA)
-@pytest.mark.parametrize("number", task_numbers.NUMBERS)
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("kind", [EmbedParams, MethodsParams])
 def test_trainings_have_the_same_steps_whatever_the_number_of_tasks(
     data: str, number: int, kind: type[EmbedParams] | type[MethodsParams], tmp_path: Path
@@ -66,7 +66,7 @@ def test_the_table_is_that_of_the_results() -> None:
     pd.testing.assert_frame_equal(known, found, check_dtype=False, rtol=1e-4)
 
 
-@pytest.mark.parametrize("data", task_numbers.DATA)
+@pytest.mark.parametrize("data", DATA)
 def test_figures_show_all_that_is_measured(data: str) -> None:
     """Each system in one colour, whatever else its panel has, and no point off the scale."""
     rows = pd.read_csv(ROOT / "studies/results/task_numbers.csv")
@@ -124,7 +124,7 @@ def test_the_study_from_end_to_end(
     order = ["training_tasks", "system", "setting"]
     pd.testing.assert_frame_equal(*(table.sort_values(order, ignore_index=True) for table in (pd.read_csv(out), rows)))
     where: dict[str, Any] = {"params": tiny, "folder": places["folder"] / "glyphs", "results": tmp_path}
-    even, uneven = (Point(**where, kind=kind, number=20, seed=0).drawn("test", 9) for kind in task_numbers.KINDS)
+    even, uneven = (Point(**where, kind=kind, number=20, seed=0).drawn("test", 9) for kind in KINDS)
     pd.testing.assert_frame_equal(even, uneven)
     with pytest.raises(typer.BadParameter, match=r"expected even or uneven, got 'unevn'"):
         run(kind=["unevn"], **places)
