@@ -4,14 +4,13 @@ import json
 import re
 import shutil
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
 from dvc.repo import Repo
 
-from tests.helpers.copies import ask
+from tests.helpers.copies import ask, copy_parts, module_at
 from tests.helpers.docs import apply, blocks, commands, write_files
 from tests.helpers.project import ROOT, TINY, change
 
@@ -31,11 +30,8 @@ for name in ("images", "manifest", "embed", "extract", "label", "label_task_kmea
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with all that the page adds."""
     folder = tmp_path_factory.mktemp("changed") / "project"
-    for name in ("mela", "stages", "presets", "tests"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "data/raw/glyphs", folder / "data/raw/glyphs")
-    for name in ("dvc.yaml", ".dvcignore", "pyproject.toml"):
-        shutil.copy(ROOT / name, folder / name)
+    copy_parts(folder, "mela", "stages", "presets", "tests", "data/raw/glyphs")
+    copy_parts(folder, "dvc.yaml", ".dvcignore", "pyproject.toml")
     shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
     assert write_files(PAGE, folder) == ["stages/label_task_kmeans.py", "mela/sources/arrays.py"]
     changes = [apply(block.content, folder) for block in blocks(PAGE) if block.language == "diff"]
@@ -54,24 +50,18 @@ def experiments() -> list[dict[str, str]]:
 def test_the_page_speaks_of_these_blocks_only() -> None:
     assert {block.language for block in blocks(PAGE)} == {"sh", "python", "diff"}
     assert sum(block.language == "python" for block in blocks(PAGE)) == 3
-    assert [sorted(changes) for changes in experiments()] == [
-        ["pretrain.labels"],
-        ["model.backbone"],
-        ["data.name", "data.root", "data.size", "kmeans.n_clusters", "tasks.val", "tasks.ways"],
-    ]
+    of_data = ["data.name", "data.root", "data.size", "kmeans.n_clusters", "tasks.val", "tasks.ways"]
+    assert [sorted(changes) for changes in experiments()] == [["pretrain.labels"], ["model.backbone"], of_data]
 
 
 def definition(folder: Path) -> Any:
     """Return the tests of the pipeline's definition as the copy has them."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("helpers/project", "helpers/pipeline", "stages/code_hashes/test_pipeline_definition"):
-            path = folder / f"tests/{name}.py"
-            spec = spec_from_file_location(f"tests.{name.replace('/', '.')}", path)
-            assert spec is not None
-            assert spec.loader is not None
-            module = module_from_spec(spec)
-            patch.setitem(sys.modules, spec.name, module)
-            spec.loader.exec_module(module)
+            full = f"tests.{name.replace('/', '.')}"
+            # what stands there now comes back
+            patch.setitem(sys.modules, full, sys.modules.get(full))
+            module = module_at(folder / f"tests/{name}.py", full)
     assert folder == module.ROOT
     return module
 
@@ -84,8 +74,8 @@ def test_nothing_is_missing_in_the_pipeline(changed: Path) -> None:
     for stage in tests.STAGES:
         tests.test_the_code_that_a_stage_depends_on_is_the_file_of_its_script(stage)
         tests.test_truth_is_seen_only_where_it_belongs(stage)
-    ask(sys.executable, "-m", "ruff", "check", "--quiet", "mela", "stages", where=changed)
-    ask(sys.executable, "-m", "ruff", "format", "--quiet", "--check", "mela", "stages", where=changed)
+    for command in ("check", "format --check"):
+        ask(sys.executable, "-m", "ruff", *command.split(), "--quiet", "mela", "stages", where=changed)
 
 
 def test_dvc_knows_the_new_stage(changed: Path) -> None:
@@ -103,10 +93,8 @@ def test_a_line_that_is_missing_would_be_noticed(changed: Path) -> None:
 
 def test_a_new_module_is_part_of_the_code_of_the_stages_that_reach_it(changed: Path) -> None:
     tests = definition(changed)
-    assert {stage for stage in tests.STAGES if "mela.sources.arrays.arrays" in tests.reached(stage)} == {
-        "images",
-        "names",
-    }
+    of_arrays = {stage for stage in tests.STAGES if "mela.sources.arrays.arrays" in tests.reached(stage)}
+    assert of_arrays == {"images", "names"}
     assert "mela.labeling.task_classes.class_means" in tests.reached("label_task_kmeans")
 
 
