@@ -2,34 +2,34 @@
 
 import csv
 import re
-import subprocess
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from studies.clones import for_clone
+from tests.helpers import forked
+from tests.helpers.docs import blocks
 from tests.helpers.dvc import Project
 from tests.helpers.people import draw
 from tests.helpers.project import ROOT, change
+from tests.helpers.teams import Place
 
 pytestmark = pytest.mark.slow
 
-TEXT = (ROOT / "docs/guides/own-data.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+PAGE = "docs/guides/own-data.md"
+TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
 # a file is named right before its block
-FILES = re.findall(r"`(\S+)`:\n\n```csv\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
-COMMANDS = [line for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
-SECONDS = 300
+FILES = {block.before.split("`")[-2]: block.content for block in blocks(PAGE) if block.language == "csv"}
+COMMANDS = [line for block in blocks(PAGE) if block.language == "sh" for line in block.content.splitlines()]
 SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretrain.milestones": []}
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clone with the data that the text speaks of."""
-    folder = tmp_path_factory.mktemp("own") / "mela"
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True, env=for_clone())
+    folder = Place(tmp_path_factory.mktemp("own")).clone("mela", ROOT)
     rng = np.random.default_rng(0)
     for number in range(40):
         person = "anna" if number == 0 else f"person{number}"
@@ -37,7 +37,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for drawing in range(1, 5):
                 name = "cat" if label == 0 else f"pile {label}"
                 draw(kind, folder / f"data/raw/mine/{person}/{name}/{drawing:03}.png", rng)
-    for name, content in FILES:
+    for name, content in FILES.items():
         table = folder / name
         rows = list(csv.DictReader(content.splitlines()))
         if "path" in rows[0]:
@@ -52,29 +52,15 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(command: str, folder: Path, *, succeeds: bool = True) -> str:
-    ended = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=Project(folder).environment() | {"PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert (ended.returncode == 0) == succeeds, f"{command}\n{ended.stdout}{ended.stderr}"
-    return ended.stdout + ended.stderr
+def run(command: str, folder: Path) -> str:
+    return forked.run(command, folder, Project(folder).environment() | {"PYTHONPATH": str(folder)}, timeout=300)
 
 
 def test_the_text_speaks_of_commands_and_files() -> None:
     assert len(COMMANDS) == 13
-    assert [name for name, _ in FILES] == [
-        "data/raw/mine/splits.csv",
-        "data/raw/leaves/tasks.csv",
-        "data/raw/animals/splits.csv",
-    ]
-    assert {kind for kind, _ in BLOCKS} == {"sh", "csv"}
-    assert len(BLOCKS) == 10 + len(FILES)
+    files = ["mine/splits.csv", "leaves/tasks.csv", "animals/splits.csv"]
+    assert [*FILES] == [f"data/raw/{name}" for name in files]
+    assert Counter(block.language for block in blocks(PAGE)) == {"sh": 10, "csv": 3}
 
 
 def test_every_command_of_the_text_works(clone: Path) -> None:

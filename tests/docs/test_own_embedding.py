@@ -10,11 +10,12 @@ import pytest
 from ruamel.yaml import YAML
 
 from mela.params import check_document
+from tests.helpers.docs import blocks
 from tests.helpers.project import ROOT, change, run_stages
 
-TEXT = (ROOT / "docs/guides/own-embedding.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
-COMMANDS = [line for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
+PAGE = "docs/guides/own-embedding.md"
+TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
+COMMANDS = [line for block in blocks(PAGE) if block.language == "sh" for line in block.content.splitlines()]
 EXPERIMENTS = [command for command in COMMANDS if command.startswith("dvc exp run")]
 
 
@@ -29,7 +30,7 @@ def changes(command: str) -> dict[str, Any]:
 
 def test_nothing_else_is_said_to_be_run() -> None:
     assert [command for command in COMMANDS if command not in EXPERIMENTS] == ["dvc repro images"]
-    assert {kind for kind, _ in BLOCKS} == {"sh", "python"}
+    assert {block.language for block in blocks(PAGE)} == {"sh", "python"}
     assert len(EXPERIMENTS) == 5
 
 
@@ -75,7 +76,7 @@ def test_the_time_that_kept_features_save_is_what_was_measured() -> None:
 def test_features_of_ones_own(copied: Path) -> None:
     """The block that makes them, and the experiment after it."""
     (copied / "data/raw/features").mkdir(parents=True)
-    (code,) = (block for kind, block in BLOCKS if kind == "python")
+    (code,) = (block.content for block in blocks(PAGE) if block.language == "python")
     exec(code, {})
     change(copied / "params.yaml", changes(EXPERIMENTS[-1]))
     before = (copied / "data/features.parquet").read_bytes()

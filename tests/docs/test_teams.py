@@ -7,56 +7,43 @@ import asyncio
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import asyncssh
 import pytest
 
-from tests.helpers.forked import run, settle
+from tests.helpers.docs import blocks
+from tests.helpers.dvc import ran
 from tests.helpers.pipeline import STAGES as DEFINITIONS
 from tests.helpers.pipeline import listed
 from tests.helpers.project import ROOT, STAGE_NAMES
 from tests.helpers.team_servers import AWS_KEYS, keys, name_host, s3_server, sftp_server
-from tests.helpers.teams import cached, put_stand_in, ran, without_code
+from tests.helpers.teams import Place, cached
 
 pytestmark = pytest.mark.slow
 
-TEXT = (ROOT / "docs/guides/teams.md").read_text(encoding="utf-8")
-BLOCKS = [block.splitlines() for block in re.findall(r"^```sh\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)]
-(
-    SHARE,
-    JOIN,
-    STATUS,
-    CLOUD,
-    FROM_CLOUD,
-    ENDPOINT,
-    SSH,
-    FROM_SSH,
-    EXPERIMENT,
-    ITS_PULL,
-    RUNS,
-    ITS_RUNS,
-    CACHE,
-    WITHOUT,
-    DIFFERENCE,
-) = BLOCKS
-(LEFT_OUT,) = re.findall(r"^```yaml\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+PAGE = "docs/guides/teams.md"
+TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
+COMMANDS = iter([block.content.splitlines() for block in blocks(PAGE) if block.language == "sh"])
+SHARE, JOIN, STATUS, CLOUD, FROM_CLOUD, ENDPOINT, SSH, FROM_SSH = islice(COMMANDS, 8)
+EXPERIMENT, ITS_PULL, RUNS, ITS_RUNS, CACHE, WITHOUT, DIFFERENCE = COMMANDS
+(LEFT_OUT,) = (block.content for block in blocks(PAGE) if block.language == "yaml")
 OUTPUTS = [path for stage in STAGE_NAMES for path in DEFINITIONS[stage]["outs"] if isinstance(path, str)]
+TEAMS = "https://git.example.org/team/mela.git"
 UP_TO_DATE = "Data and pipelines are up to date."
 
 
-class Team:
+class Team(Place):
     """Ann, who has run the pipeline, and others; a Git server, a share, an S3 store and an SSH server."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.home = folder, folder / "home"
+        super().__init__(folder)
+        self.put_stand_in()
         self.ann = folder / "ann/mela"
-        self.environment = settle(folder)
-        self.environment["PATH"] = f"{folder / 'programs'}:{self.environment['PATH']}"
 
     def run(self, command: str, folder: Path, *, succeeds: bool = True) -> str:
-        command = command.replace("/mnt/share", str(self.folder / "share"))
-        return run(command, folder, self.environment, succeeds=succeeds)
+        return super().run(command.replace("/mnt/share", str(self.folder / "share")), folder, succeeds=succeeds)
 
     def follow(self, block: list[str], folder: Path) -> list[str]:
         """What each line of a block prints."""
@@ -73,19 +60,12 @@ class Team:
         self.follow(block, self.ann)
         self.run("git commit --quiet --all --message remotes && git push --quiet", self.ann)
 
-    def clone(self, name: str) -> Path:
-        """Somebody's fresh clone."""
-        folder = self.folder / name
-        self.run(f"git clone --quiet https://git.example.org/team/mela.git {folder}", self.folder)
-        return folder
-
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     """All of them; what Ann has run is committed, and pushed as the first block says."""
     folder = tmp_path_factory.mktemp("teams")
     team = Team(folder)
-    put_stand_in(folder / "programs")
     keys(team.home)
     (team.home / ".aws").mkdir()
     lines = [f"{name} = {value}\n" for name, value in AWS_KEYS.items()]
@@ -95,11 +75,8 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     for name in ("share", "server/srv"):
         (folder / name).mkdir(parents=True)
     team.run(f"git clone --quiet --bare {ROOT} git/team/mela.git", folder)
-    team.run(f"git clone --quiet https://git.example.org/team/mela.git {team.ann}", folder)
-    pipeline = (team.ann / "dvc.yaml").read_text(encoding="utf-8")
-    (team.ann / "dvc.yaml").write_text(without_code(pipeline), encoding="utf-8")
-    (team.ann / "dvc.lock").unlink()
-    team.run("dvc repro", team.ann)
+    team.clone("ann/mela", TEAMS)
+    team.run_anew(team.ann)
     team.run("git checkout --quiet -B main && git commit --quiet --all --message run", team.ann)
     team.run("git push --quiet --set-upstream origin main", team.ann)
     team.run("git symbolic-ref HEAD refs/heads/main", folder / "git/team/mela.git")
@@ -133,7 +110,7 @@ def test_whoever_joins_has_everything(team: Team) -> None:
 
 def test_s3(team: Team) -> None:
     team.follow_and_commit(CLOUD)
-    clone = team.clone("cid")
+    clone = team.clone("cid", TEAMS)
     assert "Unable to locate credentials" in team.run("dvc pull --remote cloud", clone, succeeds=False)
     team.follow(FROM_CLOUD, clone)
     assert_same(team.ann, clone)
@@ -146,7 +123,7 @@ def test_s3(team: Team) -> None:
 
 def test_ssh(team: Team) -> None:
     team.follow_and_commit(SSH)
-    clone = team.clone("dan")
+    clone = team.clone("dan", TEAMS)
     team.follow(FROM_SSH, clone)
     assert_same(team.ann, clone)
     assert ran(team.run("dvc repro", clone)) == []
@@ -167,7 +144,7 @@ async def connect_with_care(home: Path) -> None:
 def test_experiments_and_what_has_been_run(team: Team) -> None:
     said, _ = team.follow(EXPERIMENT, team.ann)
     assert ran(said) == ["label_kmeans", "score_labels", "report"]
-    eve = team.clone("eve")
+    eve = team.clone("eve", TEAMS)
     listed_there, *_, said = team.follow(ITS_PULL, eve)
     assert "kmeans-20" in listed_there
     assert ran(said) == []
@@ -180,7 +157,7 @@ def test_experiments_and_what_has_been_run(team: Team) -> None:
 
     team.follow(RUNS, team.ann)
     shutil.copytree(team.ann / ".dvc/cache", team.folder / "share/mela-cache")
-    fay, gus = team.clone("fay"), team.clone("gus")
+    fay, gus = team.clone("fay", TEAMS), team.clone("gus", TEAMS)
     shutil.copy(team.ann / "params.yaml", fay / "params.yaml")
     pull, repro = ITS_RUNS
     team.run(pull, fay)
@@ -204,7 +181,7 @@ def test_which_stages_others_need_not_run() -> None:
 
 
 def test_what_is_left_out(team: Team) -> None:
-    hal = team.clone("hal")
+    hal = team.clone("hal", TEAMS)
     team.run("dvc pull --quiet", hal)
     lines = (hal / "dvc.yaml").read_text(encoding="utf-8")
     images = re.sub(r":\n +push: false", "", LEFT_OUT)
@@ -218,8 +195,7 @@ def test_what_is_left_out(team: Team) -> None:
     team.run("git commit --quiet --all --message private", hal)
     assert ran(team.run("dvc repro", hal)) == []
     team.run("dvc push", hal)
-    ida = team.folder / "ida"
-    team.run(f"git clone --quiet {hal} {ida}", team.folder)
+    ida = team.clone("ida", hal)
     out = {"data/images/images.npy", "data/images/index.parquet", "results/report", "results/report.html"}
     said = team.run("dvc pull", ida, succeeds=False)
     assert all(name in said for name in out)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.forked import run, settle
 from tests.helpers.project import ROOT
 from tests.helpers.team_servers import AWS_KEYS, keys, name_host, s3_server, sshd
+from tests.helpers.teams import Place
 
 pytestmark = pytest.mark.slow
 
@@ -38,13 +38,14 @@ for _ in repo.brancher(revs=["HEAD"], workspace=False):
 """
 
 
-class Lab:
+class Lab(Place):
     """Somebody who has run the pipeline, and clones of others."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.home, self.owner = folder, folder / "home", folder / "owner"
+        super().__init__(folder)
+        self.owner = folder / "owner"
         self.owner.mkdir()
-        self.environment = settle(folder) | {name.upper(): value for name, value in AWS_KEYS.items()}
+        self.environment |= {name.upper(): value for name, value in AWS_KEYS.items()}
         (self.owner / "dvc.yaml").write_text(PIPELINE, encoding="utf-8")
         (self.owner / "input").write_text("", encoding="utf-8")
         for command in ("git init --quiet", "dvc init --quiet"):
@@ -52,14 +53,6 @@ class Lab:
         shutil.copy(ROOT / ".dvc/config", self.owner / ".dvc/config")
         for command in ("dvc repro", "git add --all", "git commit --quiet --message run"):
             self.run(command, self.owner)
-
-    def run(self, command: str, folder: Path, *, succeeds: bool = True) -> str:
-        return run(command, folder, self.environment, succeeds=succeeds)
-
-    def clone(self, name: str) -> Path:
-        folder = self.folder / name
-        self.run(f"git clone --quiet {self.owner} {folder}", self.folder)
-        return folder
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +84,7 @@ def assert_whole(lab: Lab, clone: Path) -> None:
 def damage_is_noticed_if_looked_for(lab: Lab, remote: str, put: Callable[[bytes | None], None]) -> None:
     """What users meet in both cases, and how they get out; `put` replaces the object of `file`, or deletes it."""
     put(b"FILE\n")
-    careless, careful = lab.clone(f"{remote}-careless"), lab.clone(f"{remote}-careful")
+    careless, careful = lab.clone(f"{remote}-careless", lab.owner), lab.clone(f"{remote}-careful", lab.owner)
     lab.run("dvc pull", careless)
     assert (careless / "file").read_bytes() == b"FILE\n"
     assert "up to date" in lab.run("dvc status", careless)
@@ -106,7 +99,7 @@ def damage_is_noticed_if_looked_for(lab: Lab, remote: str, put: Callable[[bytes 
     assert "Everything is up to date" in lab.run("dvc push", careful), "the damaged object is taken for pushed"
     put(None)
     assert "1 file pushed" in lab.run("dvc push", careful)
-    again = lab.clone(f"{remote}-again")
+    again = lab.clone(f"{remote}-again", lab.owner)
     lab.run("dvc pull", again)
     assert_whole(lab, again)
 
@@ -125,7 +118,7 @@ def test_damage_in_a_directory(lab: Lab) -> None:
     damage_is_noticed_if_looked_for(lab, "directory", put)
     put(b"FILE\n")
     target.chmod(0o644)
-    clone = lab.clone("writable")
+    clone = lab.clone("writable", lab.owner)
     assert "following targets:\nfile\n" in lab.run("dvc pull", clone, succeeds=False)
     assert not target.exists(), "what is not read-only is looked at, and deleted if it is wrong"
 
@@ -144,7 +137,7 @@ def test_damage_in_s3(lab: Lab, s3: tuple[str, Any]) -> None:
 def test_missing_in_the_remote(lab: Lab) -> None:
     share(lab, "forgetful", str(lab.folder / "forgetful"))
     (lab.folder / "forgetful" / NAME).unlink()
-    clone = lab.clone("without-one")
+    clone = lab.clone("without-one", lab.owner)
     said = lab.run("dvc pull", clone, succeeds=False)
     assert "Checkout failed for following targets:\nfile\n" in said
     assert (clone / "folder/1").is_file()
@@ -160,7 +153,7 @@ def assert_nothing_came(lab: Lab, clone: Path) -> None:
 
 def test_no_remote_at_all(lab: Lab, s3: tuple[str, Any]) -> None:
     share(lab, "away", str(lab.folder / "away"))
-    clone = lab.clone("waiting")
+    clone = lab.clone("waiting", lab.owner)
     (lab.folder / "away").rename(lab.folder / "far")
     said = lab.run("dvc pull", clone, succeeds=False)
     assert "file\n" in said
@@ -187,7 +180,7 @@ def test_rights_in_a_directory(lab: Lab) -> None:
 
 def test_a_relative_path_is_not_the_same_for_a_commit(lab: Lab) -> None:
     """Which is what ``dvc exp push`` reads."""
-    clone = lab.clone("relative")
+    clone = lab.clone("relative", lab.owner)
     lab.run("dvc remote add --force --default near ../near", clone)
     lab.run("git commit --quiet --all --message near", clone)
     (clone / "where.py").write_text(WHERE, encoding="utf-8")
@@ -200,10 +193,10 @@ def test_a_real_ssh_server(lab: Lab) -> None:
     with sshd(lab.home) as port:
         name_host(lab.home, "store", port)
         share(lab, "store", f"ssh://store{lab.folder}/kept", "verify true")
-        clone = lab.clone("by-ssh")
+        clone = lab.clone("by-ssh", lab.owner)
         lab.run("dvc pull", clone)
         assert_whole(lab, clone)
         assert "didn't change" in lab.run("dvc repro", clone)
         (lab.folder / "kept" / NAME).write_bytes(b"FILE\n")
-        another = lab.clone("by-ssh-damaged")
+        another = lab.clone("by-ssh-damaged", lab.owner)
         assert "following targets:\nfile\n" in lab.run("dvc pull", another, succeeds=False)

@@ -11,15 +11,16 @@ from PIL import Image
 from ruamel.yaml import YAML
 
 from tests.helpers.copies import ask
+from tests.helpers.pipeline import STAGES, listed
 from tests.helpers.project import ROOT
+from tests.helpers.teams import Place
 
 pytestmark = pytest.mark.slow
 
 vl_convert = pytest.importorskip("vl_convert", reason="plots are not drawn without vl-convert-python")
 
-PIPELINE = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
-OF_STAGES = [plot for stage in PIPELINE["stages"].values() for plot in stage.get("plots", [])]
-NAMES = [next(iter(plot)) for plot in [*PIPELINE["plots"], *OF_STAGES]]
+OWN = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["plots"]
+NAMES = [*(next(iter(plot)) for plot in OWN), *(name for stage in STAGES for name in listed(stage, "plots"))]
 EMPTY = "results/label/passes.csv"
 # of those at hand; the page that DVC makes loads 5.2
 OLDEST = vl_convert.get_vegalite_versions()[0]
@@ -28,8 +29,8 @@ OLDEST = vl_convert.get_vegalite_versions()[0]
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two commits: the results in the project, and those of another q."""
-    folder = tmp_path_factory.mktemp("views") / "mela"
-    ask("git", "clone", "--quiet", str(ROOT), str(folder), where=ROOT)
+    place = Place(tmp_path_factory.mktemp("views"))
+    folder = place.clone("mela", ROOT)
     sweep = folder / "results/sweep.csv"
     header, row = sweep.read_text(encoding="utf-8").splitlines()
     values = dict(zip(header.split(","), row.split(","), strict=True)) | {"q": "4", "method": "prune", "clusters": "99"}
@@ -37,8 +38,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     metrics = folder / "results/metrics.json"
     content = json.loads(metrics.read_text(encoding="utf-8"))
     metrics.write_text(json.dumps(content | {"clusters": 99}), encoding="utf-8")
-    person = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
-    ask("git", *person, "commit", "--quiet", "--all", "--message", "another q", where=folder)
+    place.run("git commit --quiet --all --message 'another q'", folder)
     return folder
 
 
@@ -68,8 +68,7 @@ def test_it_can_be_drawn(name: str, plots: dict[str, dict[str, Any]]) -> None:
 
 
 def points(chart: dict[str, Any]) -> list[dict[str, Any]]:
-    (data,) = [value for key, value in chart["content"].items() if key == "data"]
-    return data["values"]  # type: ignore[no-any-return]
+    return chart["content"]["data"]["values"]  # type: ignore[no-any-return]
 
 
 def test_every_run_is_a_point_of_a_sweep(plots: dict[str, dict[str, Any]]) -> None:
@@ -92,11 +91,8 @@ def test_accuracies_of_the_runs_stand_beside_each_other(plots: dict[str, dict[st
 
 
 def test_metrics_are_few(clone: Path) -> None:
-    assert ask("dvc", "metrics", "diff", "HEAD~1", where=clone).splitlines()[1].split()[:3] == [
-        "results/metrics.json",
-        "clusters",
-        "80",
-    ]
+    _, first, *_ = ask("dvc", "metrics", "diff", "HEAD~1", where=clone).splitlines()
+    assert first.split()[:3] == ["results/metrics.json", "clusters", "80"]
     shown = ask("dvc", "exp", "show", "--only-changed", "--drop", ".*/.*", "--csv", where=clone).splitlines()
     columns = shown[0].split(",")
     with (clone / "results/metrics.json").open(encoding="utf-8") as file:

@@ -5,15 +5,14 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
-from tests.helpers.forked import settle
 from tests.helpers.project import ROOT
+from tests.helpers.teams import Place
 
 pytestmark = pytest.mark.slow
 
@@ -86,55 +85,41 @@ def test_every_python_and_both_ends_of_the_ranges_have_a_job() -> None:
     assert ends == [("pinned", "3.14"), ("lowest-direct", "3.11"), ("highest", "3.14")]
 
 
-class Runner:
+class Runner(Place):
     """A clone of a change on top of its base, as a hosted runner has it, and the runner's variables."""
 
     def __init__(self, folder: Path) -> None:
-        self.clone = folder / "clone"
+        super().__init__(folder)
         self.files = {name: folder / name for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
-        self.environment = settle(folder) | {name: str(file) for name, file in self.files.items()}
+        self.environment |= {name: str(file) for name, file in self.files.items()}
         self.environment |= {"RUNNER_TEMP": str(folder), "GITHUB_REPOSITORY": "team/mela"}
-        origin = folder / "origin"
-        self.run(f"git clone --quiet {ROOT} {origin}", folder)
+        origin = self.clone("origin", ROOT)
         self.run("git commit --quiet --allow-empty --message 'a change'", origin)
-        self.run(f"git clone --quiet --depth 2 file://{origin} {self.clone}", folder)
-        activate = self.clone / ".venv/bin/activate"
+        self.checkout = self.clone("clone", f"--depth 2 file://{origin}")
+        activate = self.checkout / ".venv/bin/activate"
         activate.parent.mkdir(parents=True)
         activate.write_text(f'PATH="{Path(sys.executable).parent}:$PATH"\n', encoding="utf-8")
 
-    def run(self, command: str, folder: Path, more: Mapping[str, str] | None = None) -> str:
-        ended = subprocess.run(
-            # as the platform does
-            ["bash", "-e", "-c", command],
-            cwd=folder,
-            env=self.environment | dict(more or {}),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
+    def step(self, command: str) -> None:
+        """Run what a step says, as the platform does."""
+        self.run(f"set -e\n{command}", self.checkout)
 
     def compare(self) -> str:
         """What the step `compare` hands over."""
         for file in self.files.values():
             file.unlink(missing_ok=True)
         (command,) = [step["run"] for step in STEPS if step.get("id") == "compare"]
-        self.run(command, self.clone)
+        self.step(command)
         first, *lines, last = self.files["GITHUB_OUTPUT"].read_text(encoding="utf-8").splitlines()
         assert first == f"comment<<{last}"
         assert "\n".join(lines) + "\n" == self.files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8")
         return "\n".join(lines)
 
 
-@pytest.fixture
-def runner(tmp_path: Path) -> Runner:
-    return Runner(tmp_path)
-
-
-def test_metrics_are_compared_and_told(runner: Runner) -> None:
+def test_metrics_are_compared_and_told(tmp_path: Path) -> None:
+    runner = Runner(tmp_path)
     assert "\n\nNo metric differs.\n\n" in runner.compare()
-    path = runner.clone / "results/metrics.json"
+    path = runner.checkout / "results/metrics.json"
     metrics = json.loads(path.read_text(encoding="utf-8"))
     old = metrics["1_shot"]["final"]
     metrics["1_shot"]["final"] = old + 1.5
@@ -146,13 +131,10 @@ def test_metrics_are_compared_and_told(runner: Runner) -> None:
     assert (name, metric, change) == ("results/metrics.json", "1_shot.final", "1.5")
     assert (float(before), float(after)) == pytest.approx((old, old + 1.5), rel=1e-3)
 
-    programs = runner.clone.with_name("programs")
-    programs.mkdir()
-    (programs / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$HOME/gh"\n', encoding="utf-8")
-    (programs / "gh").chmod(0o755)
-    variables = {"NUMBER": "7", "COMMENT": comment, "PATH": f"{programs}:{runner.environment['PATH']}"}
+    runner.put_program("gh", 'printf "%s\\n" "$@" > "$HOME/gh"')
+    runner.environment |= {"NUMBER": "7", "COMMENT": comment}
     (step,) = JOBS["comment"]["steps"]
     assert set(step["env"]) == {"GH_TOKEN", "NUMBER", "COMMENT"}
-    runner.run(step["run"], runner.clone, variables)
-    told = (runner.clone.with_name("home") / "gh").read_text(encoding="utf-8")
-    assert told == (f"pr\ncomment\n7\n--repo\nteam/mela\n--edit-last\n--create-if-none\n--body\n{comment}\n")
+    runner.step(step["run"])
+    told = (runner.home / "gh").read_text(encoding="utf-8")
+    assert told == f"pr\ncomment\n7\n--repo\nteam/mela\n--edit-last\n--create-if-none\n--body\n{comment}\n"

@@ -95,7 +95,9 @@ class Forked(fork_client.Forked):
         return self._out.read_text(encoding="utf-8"), self._err.read_text(encoding="utf-8")
 
 
-def run(command: str, folder: Path, environment: Mapping[str, str], *, succeeds: bool = True) -> str:
+def run(
+    command: str, folder: Path, environment: Mapping[str, str], *, succeeds: bool = True, timeout: float = SECONDS
+) -> str:
     """What a command line prints: of DVC in a fork, of anything else in Bash.
 
     Parameters
@@ -107,10 +109,12 @@ def run(command: str, folder: Path, environment: Mapping[str, str], *, succeeds:
         All variables that it sees.
     succeeds : bool
         Whether its status has to be 0, or has to be another.
+    timeout : float
+        The seconds within which it has to end.
     """
     if command.startswith("dvc "):
         child = Forked(["-m", *shlex.split(command)], folder, environment, together=True)
-        text, _ = child.communicate()
+        text, _ = child.communicate(timeout)
         status = child.returncode
     else:
         ended = subprocess.run(
@@ -120,7 +124,7 @@ def run(command: str, folder: Path, environment: Mapping[str, str], *, succeeds:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=SECONDS,
+            timeout=timeout,
             check=False,
         )
         status, text = ended.returncode, ended.stdout

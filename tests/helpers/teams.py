@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+from tests.helpers.forked import run, settle
 from tests.helpers.pipeline import listed
 from tests.helpers.project import STAGE_NAMES
 
@@ -21,29 +22,48 @@ for name in outputs:
 """
 
 
-def without_code(pipeline: str) -> str:
-    """A dvc.yaml without the stage of code, which has nothing to do where a program stands in for all stages."""
-    pipeline, found = re.subn(r"^  code:\n(    .*\n)+", "", pipeline, flags=re.MULTILINE)
-    assert found == 1
-    pipeline, found = re.subn(r"^ +- data/code/\w+\.json\n", "", pipeline, flags=re.MULTILINE)
-    assert found == len(STAGE_NAMES)
-    return pipeline
+class Place:
+    """A folder in which people have a home, and clones beside each other."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.home = folder, folder / "home"
+        self.environment = settle(folder)
 
-def put_stand_in(folder: Path) -> None:
-    """A program `python` that stands in for every stage."""
-    folder.mkdir()
-    outputs = {stage: listed(stage, "outs", "metrics", "plots") for stage in STAGE_NAMES}
-    (folder / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
-    (folder / "stand_in.py").write_text(STAND_IN, encoding="utf-8")
-    (folder / "python").write_text(
-        f'#!/bin/sh\nexec {sys.executable} -I -S {folder}/stand_in.py "$@"\n', encoding="utf-8"
-    )
-    (folder / "python").chmod(0o755)
+    def run(self, command: str, folder: Path, *, succeeds: bool = True) -> str:
+        """What a command prints there."""
+        return run(command, folder, self.environment, succeeds=succeeds)
 
+    def clone(self, name: str, source: object) -> Path:
+        """Somebody's fresh clone."""
+        self.run(f"git clone --quiet {source} {self.folder / name}", self.folder)
+        return self.folder / name
 
-def ran(said: str) -> list[str]:
-    return re.findall(r"^Running stage '(\w+)'", said, flags=re.MULTILINE)
+    def put_program(self, name: str, script: str) -> Path:
+        """Let a script be the first program of a name; its folder."""
+        programs = self.folder / "programs"
+        programs.mkdir()
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+        self.environment["PATH"] = f"{programs}:{self.environment['PATH']}"
+        return programs
+
+    def put_stand_in(self) -> None:
+        """Let a program `python` stand in for every stage."""
+        programs = self.put_program("python", f'exec {sys.executable} -I -S "$(dirname "$0")/stand_in.py" "$@"')
+        outputs = {stage: listed(stage, "outs", "metrics", "plots") for stage in STAGE_NAMES}
+        (programs / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
+        (programs / "stand_in.py").write_text(STAND_IN, encoding="utf-8")
+
+    def run_anew(self, clone: Path) -> None:
+        """Run the pipeline without the stage of code, which has nothing to do where all stages are stood in for."""
+        pipeline = (clone / "dvc.yaml").read_text(encoding="utf-8")
+        pipeline, found = re.subn(r"^  code:\n(    .*\n)+", "", pipeline, flags=re.MULTILINE)
+        assert found == 1
+        pipeline, found = re.subn(r"^ +- data/code/\w+\.json\n", "", pipeline, flags=re.MULTILINE)
+        assert found == len(STAGE_NAMES)
+        (clone / "dvc.yaml").write_text(pipeline, encoding="utf-8")
+        (clone / "dvc.lock").unlink()
+        self.run("dvc repro", clone)
 
 
 def cached(said: str) -> list[str]:
