@@ -14,17 +14,12 @@ from studies.speed.train_steps import BATCH, SETTINGS, Images, Setting, ours, pl
 from tests.helpers.project import ROOT, TINY, run_stages
 
 SMALL = {name: replace(setting, steps=2) for name, setting in SETTINGS.items()}
-RESNET = Setting(
-    size=16,
-    channels=3,
-    augmentation=Augmentation(crop_padding=1, flip=True, jitter=0.1),
-    steps=1,
-    network="resnet12",
-    workers=(0,),
-)
+AUGMENTATION = Augmentation(crop_padding=1, flip=True, jitter=0.1)
+SMALL["resnet12"] = Setting(size=16, channels=3, augmentation=AUGMENTATION, steps=1, network="resnet12", workers=(0,))
+every_setting = pytest.mark.parametrize("setting", SMALL.values(), ids=SMALL)
 
 
-@pytest.mark.parametrize("setting", [*SMALL.values(), RESNET], ids=[*SMALL, "resnet12"])
+@every_setting
 def test_both_ways_train(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     # this process is not the contender's own: its memory stays as it is
     monkeypatch.setattr("studies.speed.train_steps.keep_freed_memory", lambda: None)
@@ -33,7 +28,7 @@ def test_both_ways_train(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> N
     assert 1 < reference(setting, 0)() / setting.steps < 10
 
 
-@pytest.mark.parametrize("setting", [*SMALL.values(), RESNET], ids=[*SMALL, "resnet12"])
+@every_setting
 def test_both_ways_have_the_same_network_and_images(setting: Setting) -> None:
     backbone, plain = setting.backbone(), plain_network(setting)
     weights = [weight.shape for weight in backbone.parameters()]
