@@ -3,15 +3,16 @@
 import json
 import re
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
+from tests.helpers.copies import copy_parts
 from tests.helpers.docs import DVC, NOT_RUN, blocks, commands
 from tests.helpers.dvc import AFTER_LABEL, Project, ran
+from tests.helpers.forked import Forked
 from tests.helpers.pipeline import listed
 from tests.helpers.project import ROOT, STAGE_NAMES, change, run_stages
 
@@ -22,13 +23,8 @@ pytestmark = pytest.mark.slow
 def project(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A clone in which a run is committed that DVC has only taken over, but for the report, which names the commit."""
     folder = tmp_path_factory.mktemp("project")
-    for name in ("mela", "stages", "presets"):
-        shutil.copytree(ROOT / name, folder / name)
-    for name in ("glyphs", "features", "weights"):
-        (folder / "data/raw" / name).mkdir(parents=True)
-        shutil.copy(ROOT / "data/raw" / name / "README.md", folder / "data/raw" / name)
-    for name in ("dvc.yaml", ".dvcignore", ".gitignore"):
-        shutil.copy(ROOT / name, folder / name)
+    copy_parts(folder, "mela", "stages", "presets", "dvc.yaml", ".dvcignore", ".gitignore")
+    copy_parts(folder, *(f"data/raw/{name}/README.md" for name in ("glyphs", "features", "weights")))
     project = Project(folder)
     project.run("git", "init", "--quiet")
     project.dvc("init", "--quiet")
@@ -55,8 +51,7 @@ def test_a_comment_reruns_nothing(project: Project) -> None:
     path = project.folder / "mela/errors.py"
     path.write_text(path.read_text(encoding="utf-8") + "# a comment\n", encoding="utf-8")
     assert ran(project.dvc("repro")) == ["code"]
-    project.run("git", "checkout", "--", ".")
-    project.dvc("checkout")
+    project.undo()
     assert ran(project.dvc("repro")) == []
 
 
@@ -105,8 +100,7 @@ def test_labels_that_stay_the_same_train_nothing_again(project: Project) -> None
     """Merging has no use for the number of clusters to start from."""
     change(project.folder / "params.yaml", {"labeler.n_clusters": 121})
     assert ran(project.dvc("repro")) == ["label", "assign", "score_labels", "report"]
-    project.run("git", "checkout", "--", ".")
-    project.dvc("checkout")
+    project.undo()
 
 
 def test_a_failing_stage_says_why_and_keeps_what_was_there(project: Project) -> None:
@@ -114,8 +108,7 @@ def test_a_failing_stage_says_why_and_keeps_what_was_there(project: Project) -> 
     output = project.dvc("repro", succeeds=False)
     assert "error: params.yaml: labeler.q: input should be greater than or equal to 0, got -1.0" in output
     assert "Traceback" not in output
-    project.run("git", "checkout", "--", ".")
-    project.dvc("checkout")
+    project.undo()
     assert ran(project.dvc("repro")) == []
 
 
@@ -154,8 +147,7 @@ def test_a_queue_with_two_workers(
         project.dvc("exp", "apply", name)
         found = [json.loads((project.folder / path).read_text(encoding="utf-8")) for path in metrics]
         assert found == expected[name]
-    project.run("git", "checkout", "--", ".")
-    project.dvc("checkout")
+    project.undo()
 
 
 def test_two_runs_at_once_from_nothing(project: Project) -> None:
@@ -167,17 +159,8 @@ def test_two_runs_at_once_from_nothing(project: Project) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     for path in ("dvc.lock", ".dvc/cache", "data/code"):
         project.run("rm", "-r", path)
-    runs = [
-        subprocess.Popen(
-            ["python", "-m", "dvc", "repro"],
-            cwd=project.folder,
-            env=project.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    words = ["-m", "dvc", "repro"]
+    runs = [Forked(words, project.folder, project.environment(), together=True) for _ in range(2)]
     ended = [(run.communicate(timeout=300)[0], run.returncode) for run in runs]
     assert 0 in [status for _, status in ended], ended
     for said, status in ended:
