@@ -5,8 +5,6 @@ import io
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
 
@@ -23,9 +21,9 @@ from benchmark.report import tables
 from mela.errors import MelaError
 from mela.params import LabelerParams, MethodsParams, RatesParams, TaskParams, TuningParams
 from mela.training.learner_files import load_learned
-from studies.clones import for_clone
-from tests.helpers.copies import ask, copy_project
+from tests.helpers.copies import MADE, ask, asked, copy_project
 from tests.helpers.docs import BENCHMARK, apply, blocks
+from tests.helpers.dvc import ran
 from tests.helpers.matrix import write_matrix
 from tests.helpers.people import draw
 from tests.helpers.project import ROOT, change
@@ -41,7 +39,7 @@ SHORT |= {"data.size": 16, "runtime.device": "cpu"}
 # what DVC is asked for in place of all systems
 CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"]
 TRAIN = {"embed", "tasks", "labels", "tuned", "distill", "unlabeled"}
-DVC = ["python", "-m", "dvc", "--cd", "benchmark"]
+DVC = ["dvc", "--cd", "benchmark"]
 
 
 def run(command: str, folder: Path) -> str:
@@ -90,38 +88,38 @@ def test_what_a_method_has_learned_is_for_use(mine: Path) -> None:
 def test_nothing_asks_for_true_classes(mine: Path) -> None:
     names = [line.split()[0] for line in ask(*DVC, "stage", "list", "--name-only", where=mine).splitlines()]
     assert "labels@rfs-merged-mine-0" in names
-    assert [name for name in names if "oracle" in name] == [
-        "label_oracle@mine-0",
-        "label_oracle@mine-1",
-        "label_oracle@mine-2",
-    ]
+    assert [name for name in names if "oracle" in name] == [f"label_oracle@mine-{seed}" for seed in range(3)]
 
 
-def test_the_table_has_the_shots_that_there_are(mine: Path) -> None:
-    told = ask("python", "-m", "benchmark.report.tables", where=mine)
-    assert "2 systems on mine" in told
-    page = (mine / "docs/results/systems.md").read_text(encoding="utf-8")
+def test_the_table_has_the_shots_that_there_are(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = page_of_systems(mine)
+    assert "2 systems on mine" in capsys.readouterr().out
     assert "| system | 1-shot | 2-shot | 1-shot - merged | 2-shot - merged | tasks | seeds | training |" in page
-    assert re.search(
-        r"\| ProtoNet \| [\d.]+ ± [\d.]+ \| [\d.]+ ± [\d.]+ \| [+-][\d.]+ ± [\d.]+ \| [+-].* \| 9 \| 1 \|", page
-    )
     assert "| MeLa (merged) + FEAT | not measured | not measured |  |  |  |  |  |" in page
     assert "true labels" not in page
-    assert re.search(r"\| mine \| MeLa \(merged\) \| 0 \| \d+ \| - \| - \| - \| - \| - \|\n", page), (
-        "labels, without any truth"
-    )
-    assert re.search(
-        r"\n\|  \| mine \|\n(.*\n)+\| MeLa \(merged\) - ProtoNet \| [+-][\d.]+.±.[\d.]+ / .* \(1\) \|\n", page
-    )
+    for line in (
+        r"\| ProtoNet \| [\d.]+ ± [\d.]+ \| [\d.]+ ± [\d.]+ \| [+-][\d.]+ ± [\d.]+ \| [+-].* \| 9 \| 1 \|",
+        # labels, without any truth
+        r"\| mine \| MeLa \(merged\) \| 0 \| \d+ \| - \| - \| - \| - \| - \|\n",
+        r"\n\|  \| mine \|\n(.*\n)+\| MeLa \(merged\) - ProtoNet \| [+-][\d.]+.±.[\d.]+ / .* \(1\) \|\n",
+    ):
+        assert re.search(line, page), line
     assert "on the same features, 1-shot / 2-shot, means" in page
 
 
-def cloned(folder: Path, target: Path) -> None:
-    """A copy with what Git would know, and the raw images: nothing that was trained or packed."""
-    ignored = shutil.ignore_patterns("runs", "cache", "tmp", "__pycache__")
-    shutil.copytree(folder, target, ignore=ignored)
-    shutil.copy(ROOT / "Makefile", target)
-    assert not list(target.rglob("*.safetensors"))
+@pytest.fixture
+def clone(mine: Path, tmp_path: Path) -> Path:
+    """A copy with what Git would know, and the raw images: nothing that was trained or packed.
+
+    Its matrix is small, since DVC is asked often, and looks at every cell.
+    """
+    folder = tmp_path / "clone"
+    shutil.copytree(mine, folder, ignore=shutil.ignore_patterns(*MADE))
+    shutil.copy(ROOT / "Makefile", folder)
+    lists = {"task_methods": ["protonet", "feat", "frn"], "comparisons": {"Better?": [["merged-rfs", "protonet"]]}}
+    write_matrix(folder / "benchmark", data=["mine"], seeds=[0, 1], labels=["merged"], **lists)
+    assert not list(folder.rglob("*.safetensors"))
+    return folder
 
 
 def cells_due(folder: Path, *, mark: bool = False) -> set[str]:
@@ -132,6 +130,13 @@ def cells_due(folder: Path, *, mark: bool = False) -> set[str]:
     return set(said.getvalue().split())
 
 
+def page_of_systems(folder: Path) -> str:
+    """The page, made anew in this process."""
+    with chdir(folder):
+        tables.main()
+    return (folder / "docs/results/systems.md").read_text(encoding="utf-8")
+
+
 def touch(path: Path, name: str) -> None:
     """Add a statement to a definition."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -140,103 +145,79 @@ def touch(path: Path, name: str) -> None:
     path.write_text(ast.unparse(tree), encoding="utf-8")
 
 
-def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "clone"
-    cloned(mine, folder)
-    measured = set(CELLS)
-    others = cells_due(folder)
-    assert not measured & others
+def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, clone: Path) -> None:
+    on_tasks, on_labels, scored = CELLS
+    others = cells_due(clone)
+    assert not {*CELLS} & others
     assert {"test_tasks@protonet-mine-1", "test_tasks@frn-mine-0", "test_initial@mine-0"} <= others
-    method = folder / "mela/methods/protonet.py"
+    method = clone / "mela/methods/protonet.py"
     text = method.read_text(encoding="utf-8")
     method.write_text(f"{text}# a comment\n", encoding="utf-8")
-    assert cells_due(folder) == others
+    assert cells_due(clone) == others
     touch(method, "ProtoNet")
-    assert cells_due(folder, mark=True) - others == {"test_tasks@protonet-mine-0"}
-    assert read_outdated(folder / "benchmark/results") == {("mine", "protonet")}
-    with chdir(folder):
-        tables.main()
-    page = (folder / "docs/results/systems.md").read_text(encoding="utf-8")
+    assert cells_due(clone, mark=True) - others == {on_tasks}
+    assert read_outdated(clone / "benchmark/results") == {("mine", "protonet")}
+    page = page_of_systems(clone)
     assert f"\n| ProtoNet {MARK} | " in page
     assert re.search(rf"\| MeLa \(merged\) - ProtoNet \| [^|]*{MARK} \|\n", page)
     assert f"\n{LEGEND}" in page
     method.write_text(text, encoding="utf-8")
-    assert cells_due(folder, mark=True) == others
-    with chdir(folder):
-        tables.main()
-    assert MARK not in (folder / "docs/results/systems.md").read_text(encoding="utf-8")
-    change(folder / DATA, {"rates.protonet": 0.001})
-    assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}, "a rate is that of one method"
-    change(folder / DATA, {"rates.protonet": None, "rates.feat": 0.0001})
-    assert cells_due(folder) == others
-    change(folder / DATA, {"rates.feat": None})
-    touch(folder / "mela/labeling/labeler.py", "LearnLabeler")
-    assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"}
-    shutil.copy(mine / "mela/labeling/labeler.py", folder / "mela/labeling/labeler.py")
-    change(folder / DATA, {"pretrain.epochs": 2})
-    assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0"}
-    change(folder / DATA, {"pretrain.epochs": 1, "labeler.q": 3.0})
-    assert cells_due(folder) - others == {"test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"}
-    change(folder / DATA, {"labeler.q": LabelerParams.read(mine / DATA).q})
-    assert cells_due(folder) == others
-    touch(folder / "mela/learners/base.py", "Learner")
-    assert cells_due(folder) - others >= {"test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0"}
-    shutil.copy(mine / "mela/learners/base.py", folder / "mela/learners/base.py")
-    result = folder / "benchmark/results/mine/seed0/protonet.parquet"
+    assert cells_due(clone, mark=True) == others
+    assert MARK not in page_of_systems(clone)
+    change(clone / DATA, {"rates.protonet": 0.001})
+    assert cells_due(clone) - others == {on_tasks}, "a rate is that of one method"
+    change(clone / DATA, {"rates.protonet": None, "rates.feat": 0.0001})
+    assert cells_due(clone) == others
+    change(clone / DATA, {"rates.feat": None})
+    touch(clone / "mela/labeling/labeler.py", "LearnLabeler")
+    assert cells_due(clone) - others == {on_labels, scored}
+    shutil.copy(mine / "mela/labeling/labeler.py", clone / "mela/labeling/labeler.py")
+    change(clone / DATA, {"pretrain.epochs": 2})
+    assert cells_due(clone) - others == {on_labels}
+    change(clone / DATA, {"pretrain.epochs": 1, "labeler.q": 3.0})
+    assert cells_due(clone) - others == {on_labels, scored}
+    change(clone / DATA, {"labeler.q": LabelerParams.read(mine / DATA).q})
+    assert cells_due(clone) == others
+    touch(clone / "mela/learners/base.py", "Learner")
+    assert cells_due(clone) - others >= {on_tasks, on_labels}
+    shutil.copy(mine / "mela/learners/base.py", clone / "mela/learners/base.py")
+    result = clone / "benchmark/results/mine/seed0/protonet.parquet"
     for spoil in (lambda: result.write_bytes(result.read_bytes()[:-1]), result.unlink):
         spoil()
-        assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
+        assert cells_due(clone) - others == {on_tasks}
 
 
-def test_what_is_due_by_the_lock(mine: Path, tmp_path: Path) -> None:
+def test_what_is_due_by_the_lock(clone: Path) -> None:
     """Where models are missing it alone tells whether a cell was measured with the one that there was."""
-    folder = tmp_path / "clone"
-    cloned(mine, folder)
-    others = cells_due(folder)
-    lock = folder / "benchmark/dvc.lock"
+    others = cells_due(clone)
+    lock = clone / "benchmark/dvc.lock"
     locked = lock.read_text(encoding="utf-8")
     made = YAML(typ="safe").load(locked)["stages"]["tasks@protonet-mine-0"]["outs"]
     model = next(out["md5"] for out in made if out["path"].endswith(MODEL))
     before, after = locked.split("  tasks@protonet-mine-0:")
     lock.write_text(f"{before}  tasks@protonet-mine-0:{after.replace(model, 'a' * 32, 1)}", encoding="utf-8")
-    assert cells_due(folder) - others == {"test_tasks@protonet-mine-0"}
+    assert cells_due(clone) - others == {"test_tasks@protonet-mine-0"}
     lock.write_text(f"<<<<<<< ours\n{locked}", encoding="utf-8")
-    ended = subprocess.run(
-        [sys.executable, "-m", "benchmark.due"],
-        cwd=folder,
-        env=for_clone(PYTHONPATH=str(folder)),
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    ended = asked("python", "-m", "benchmark.due", where=clone)
     assert ended.returncode == 1
     assert ended.stderr.startswith("error: benchmark: expected dvc.yaml and dvc.lock that DVC can read, got ")
     assert len(ended.stderr.splitlines()) == 1
 
 
-def test_a_clone_trains_what_is_due_alone(mine: Path, tmp_path: Path) -> None:
+def test_a_clone_trains_what_is_due_alone(clone: Path) -> None:
     """`make benchmark` where one method is new and the models of the others are not there."""
-    folder = tmp_path / "clone"
-    cloned(mine, folder)
-    write_matrix(folder / "benchmark", data=["mine"], labels=["merged"], task_methods=["protonet", "matchingnet"])
+    write_matrix(clone / "benchmark", data=["mine"], labels=["merged"], task_methods=["protonet", "matchingnet"])
     make = ["make", "-o", "setup", "benchmark"]
-    said = ask(*make, where=folder)
-    ran = set(re.findall(r"Running stage '(\S+)'", said))
-    assert {name.split("@")[0] for name in ran} & TRAIN == {"embed", "tasks"}, "the initial embedding is measured too"
-    assert "tasks@matchingnet-mine-0" in ran
-    assert "tasks@protonet-mine-0" not in ran
+    said = ask(*make, where=clone)
+    trained = ran(said)
+    assert {name.split("@")[0] for name in trained} & TRAIN == {"embed", "tasks"}, "the initial one is measured too"
+    assert "tasks@matchingnet-mine-0" in trained
+    assert "tasks@protonet-mine-0" not in trained
     assert "tables: docs/results/systems.md, 4 systems on mine" in said
-    assert not cells_due(folder), "`make benchmark` would ask DVC for nothing"
-    failing = folder / "mela/methods/matchingnet.py"
+    assert not cells_due(clone), "`make benchmark` would ask DVC for nothing"
+    failing = clone / "mela/methods/matchingnet.py"
     failing.write_text(failing.read_text(encoding="utf-8").replace("self.scale", "self.scales"), encoding="utf-8")
-    ended = subprocess.run(
-        make,
-        cwd=folder,
-        env=for_clone(OMP_NUM_THREADS="1", PYTHONPATH=str(folder)),
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    ended = asked(*make, where=clone)
     assert ended.returncode != 0
     assert "tables: docs/results/systems.md, 4 systems on mine" in ended.stdout, "they have what was measured before"
 
@@ -245,7 +226,7 @@ def test_images_that_have_changed(mine: Path) -> None:
     """DVC takes the packed images for those of before until it is told otherwise."""
     draw(5, mine / "data/raw/mine/person3/pile 1/0.png", np.random.default_rng(9))
     said = ask(*DVC, "repro", *CELLS, where=mine)
-    assert re.findall(r"Running stage '(\S+)'", said) == ["code"]
+    assert ran(said) == ["code"]
     packed = (mine / "benchmark/runs/mine/images.npy").read_bytes()
     run(BENCHMARK[1], mine)
     assert (mine / "benchmark/runs/mine/images.npy").read_bytes() != packed
@@ -255,8 +236,7 @@ def test_images_that_have_changed(mine: Path) -> None:
 def test_nothing_is_measured_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_matrix(Path("benchmark"), data=["mine"])
-    with pytest.raises(
-        MelaError, match=r"benchmark/results: expected accuracies of some system on mine, found none; run"
-    ):
+    message = "benchmark/results: expected accuracies of some system on mine, found none; run"
+    with pytest.raises(MelaError, match=message):
         tables.main(page=Path("systems.md"))
     assert not Path("systems.md").exists()
