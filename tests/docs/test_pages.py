@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from importlib import import_module
 from importlib.metadata import version
@@ -47,20 +48,15 @@ def untold(block: Block) -> str | None:
     if block.language == "python":
         return None if block.page in docs.PYTHON else "nothing runs this Python; see tests/helpers/docs.py"
     if block.language == "sh":
-        known = {*docs.RUN, *docs.NOT_RUN, *followed_commands()}
+        known = {*docs.RUN, *docs.NOT_RUN, *shell_commands(docs.FOLLOWED)}
         new = [command for command in commands(block) if command not in known]
         return f"nothing runs {new}; see tests/helpers/docs.py" if new else None
     return f"nothing is known of the language {block.language!r}; see tests/helpers/docs.py"
 
 
-def followed_commands() -> set[str]:
-    return {
-        command
-        for page in docs.FOLLOWED
-        for block in blocks(page)
-        if block.language == "sh"
-        for command in commands(block)
-    }
+def shell_commands(pages: Iterable[str]) -> set[str]:
+    of_shell = (block for page in pages for block in blocks(page) if block.language == "sh")
+    return {command for block in of_shell for command in commands(block)}
 
 
 def test_every_block_is_run_or_checked() -> None:
@@ -86,8 +82,7 @@ def test_a_new_block_would_be_noticed(page: str, language: str, content: str, pr
 
 def test_what_is_told_of_is_there() -> None:
     """No command or page is listed that the documentation has not, and every test that is named exists."""
-    there = {command for block in all_blocks() if block.language == "sh" for command in commands(block)}
-    assert {*docs.RUN, *docs.NOT_RUN} - there == set()
+    assert {*docs.RUN, *docs.NOT_RUN} - shell_commands(PAGES) == set()
     assert {page: sum(block.language == "python" for block in blocks(page)) for page in docs.PYTHON} == docs.PYTHON
     for page, (test, languages) in docs.FOLLOWED.items():
         assert languages <= {block.language for block in blocks(page)}
