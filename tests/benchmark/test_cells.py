@@ -276,6 +276,13 @@ def no_test_tasks(ran: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     aside.rename(RUNS / "test.parquet")
 
 
+def study(name: str, out: Path | None = None, **options: Any) -> pd.DataFrame:
+    """The table of a study of trainings, once it has run on the tiny data."""
+    out = out or Path(f"{name}.csv")
+    program(f"training.{name}")(data=["tiny"], out=out, **options)
+    return pd.read_csv(out)
+
+
 @pytest.mark.usefixtures("no_test_tasks")
 def test_rates_and_scales_are_measured_on_validation_tasks_alone(capsys: pytest.CaptureFixture[str]) -> None:
     out = Path("rates.csv")
@@ -332,9 +339,7 @@ def test_rates_and_scales_are_measured_on_validation_tasks_alone(capsys: pytest.
 
 @pytest.mark.usefixtures("no_test_tasks")
 def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone() -> None:
-    out = Path("embed_rates.csv")
-    program("training.embed_rates")(data=["tiny"], rate=["adam:0.003", "sgd:1e30"], ridge=[0.001, 50.0], out=out)
-    table = pd.read_csv(out)
+    table = study("embed_rates", rate=["adam:0.003", "sgd:1e30"], ridge=[0.001, 50.0])
     assert table.columns.tolist() == ["data", "optimizer", "rate", "ridge", "1_shot", "5_shot"]
     assert table[["rate", "ridge"]].to_numpy().tolist() == [[0.003, 0.001], [0.003, 50], [1e30, 0.001], [1e30, 50]]
     first, second, *others = table["5_shot"]
@@ -346,18 +351,15 @@ def test_rates_of_the_initial_embedding_are_measured_on_validation_tasks_alone()
 
 @pytest.mark.usefixtures("no_test_tasks")
 def test_longer_trainings_are_measured_on_validation_tasks_alone() -> None:
-    out = Path("label_lengths.csv")
-    lengths = partial(program("training.label_lengths"), data=["tiny"], longer=[0.5, 2.0], out=out)
-    lengths(method=["rfs", "mixup"])
-    table = pd.read_csv(out)
+    table = study("label_lengths", method=["rfs", "mixup"], longer=[0.5, 2.0])
     assert table.columns.tolist() == ["data", "labels", "method", "longer", "1_shot", "5_shot", "training"]
     assert table[["method", "longer"]].to_numpy().tolist() == [["mixup", 0.5], ["mixup", 2], ["rfs", 0.5], ["rfs", 2]]
     assert table[["1_shot", "5_shot"]].stack().between(20, 100).all()
     short, long = table.loc[table["method"] == "rfs", "training"]
     assert short < long <= 100, "it is the length that differs"
-    written = out.stat().st_mtime_ns
-    lengths(method=["rfs"])
-    assert out.stat().st_mtime_ns == written, "nothing is measured again"
+    written = Path("label_lengths.csv").stat().st_mtime_ns
+    study("label_lengths", method=["rfs"], longer=[0.5, 2.0])
+    assert Path("label_lengths.csv").stat().st_mtime_ns == written, "nothing is measured again"
 
 
 @pytest.mark.usefixtures("no_test_tasks")
@@ -370,9 +372,7 @@ def test_students_with_another_seed_are_measured_on_validation_tasks_alone(monke
         return train(learner, *given, **how)
 
     monkeypatch.setattr(trials, "train_on_labels", noted)
-    out = Path("distill_seeds.csv")
-    program("training.distill_seeds")(data=["tiny"], seeds=2, out=out)
-    table = pd.read_csv(out)
+    table = study("distill_seeds", seeds=2)
     assert table.columns.tolist() == ["data", "labels", "seed", "student", "1_shot", "5_shot"]
     assert table["student"].tolist() == ["other", "same", "teacher"] * 2
     assert table["seed"].tolist() == [0, 0, 0, 1, 1, 1]
@@ -388,21 +388,19 @@ def test_students_with_another_seed_are_measured_on_validation_tasks_alone(monke
 
 @pytest.mark.usefixtures("no_test_tasks")
 def test_variants_are_measured_on_validation_tasks_alone() -> None:
-    out, rates = Path("variants.csv"), Path("rates_of_methods.csv")
-    program("training.variants")(data=["tiny"], out=out)
-    for name in ("anil", "metaoptnet_svm"):
-        rate = f"adam:{find_method(name).learner.learning_rate}"
-        program("training.method_rates")(data=["tiny"], method=[name], rate=[rate], out=rates)
-    table = pd.read_csv(out)
+    table = study("variants")
     assert table.columns.tolist() == ["data", "variant", "1_shot", "5_shot"]
     assert table["variant"].tolist() == sorted(VARIANTS)
     assert table[["1_shot", "5_shot"]].stack().between(20, 100).all()
     found = table.set_index("variant")[["1_shot", "5_shot"]]
-    own = pd.read_csv(rates).set_index("method")[["1_shot", "5_shot"]]
+    for name in ("anil", "metaoptnet_svm"):
+        rate = f"adam:{find_method(name).learner.learning_rate}"
+        rates = study("method_rates", method=[name], rate=[rate], out=Path("rates_of_methods.csv"))
+    own = rates.set_index("method")[["1_shot", "5_shot"]]
     pd.testing.assert_frame_equal(found.loc[own.index], own, check_names=False, check_dtype=False)
     assert len(found.drop_duplicates()) == len(found)
     with pytest.raises(typer.BadParameter, match=r"--variant: expected metaoptnet_svm or .*, got 'anill'"):
-        program("training.variants")(data=["tiny"], variant=["anill"], out=out)
+        study("variants", variant=["anill"])
 
 
 def test_the_tables_are_those_of_the_results() -> None:
@@ -489,6 +487,7 @@ def test_dvc_runs_a_cell_and_only_once(tmp_path: Path) -> None:
     """A project in the project: the pipeline does not know the benchmark, which finds the code beside it."""
     folder = tmp_path / "project"
     copy_project(folder)
+    write_matrix(folder / "benchmark", data=["glyphs"])
     change(folder / "benchmark/data/glyphs.yaml", TINY | TRAINING | TUNING)
     cell = ["dvc", "--cd", "benchmark", "repro", "test_tasks@protonet-glyphs-0"]
     first = ask(*cell, where=folder)
