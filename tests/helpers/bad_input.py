@@ -1,7 +1,6 @@
 """Bad input of a stage, and what the stage says about it.
 
-A case is a stage, what spoils its input, and the message as a regular expression, whole. The stage ends with status 1,
-writes this line and no other, and every file is as it was.
+In each case the stage ends with status 1, writes the line of the message and no other, and every file is as it was.
 """
 
 import re
@@ -9,9 +8,10 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -19,8 +19,16 @@ from mela.params import PARAMS
 from tests.helpers.project import change
 
 Spoil = Callable[[], Any]
-Case = tuple[str, Spoil, str]
+Change = Callable[[pd.DataFrame], pd.DataFrame]
 RERUN = "rerun the stage that makes it"
+
+
+class Case(NamedTuple):
+    """A stage, what spoils its input, and the message as a regular expression."""
+
+    stage: str
+    spoil: Spoil
+    message: str
 
 
 def fails(stage: str, message: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -43,9 +51,8 @@ def one_line_each(cases: dict[str, Case]) -> Callable[..., None]:
 
     @pytest.mark.parametrize("name", cases)
     def test(name: str, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-        stage, spoil, message = cases[name]
-        spoil()
-        fails(stage, message, monkeypatch, capfd)
+        cases[name].spoil()
+        fails(cases[name].stage, cases[name].message, monkeypatch, capfd)
 
     return test
 
@@ -59,8 +66,13 @@ def params(**changes: Any) -> Spoil:
     return lambda: change(PARAMS, {name.replace("__", "."): value for name, value in changes.items()})
 
 
-def cut(path: Path, size: int) -> Spoil:
-    return lambda: path.write_bytes(path.read_bytes()[:size])
+def cut(size: int) -> Callable[[Path], Any]:
+    return lambda path: path.write_bytes(path.read_bytes()[:size])
+
+
+def cell(row: int, column: str, value: Any) -> Change:
+    """Change one cell."""
+    return lambda rows: rows.assign(**{column: rows[column].where(rows.index != row, value)})
 
 
 def picture(path: str, *, seed: int = 0, mode: str = "L", **options: Any) -> Path:

@@ -36,111 +36,93 @@ def animated() -> None:
 
 
 UNREADABLE = "image 'class 0/0.png': expected a readable image, got .*; replace the file"
+
+
+def wrong(spoil: Spoil, message: str = UNREADABLE) -> Case:
+    """What is wrong with images of six classes, and what is said of it."""
+    return Case("images", folders(spoil), message)
+
+
+def split(text: str, message: str) -> Case:
+    """A table that splits the six classes, and what follows its name in the message."""
+    return wrong(split_table(text), f"mine/split.csv{message}")
+
+
+def root(path: str, found: str) -> Case:
+    """A root that is no folder, and what is there."""
+    spoil = params(data__name="folder", data__root=path)
+    return Case("images", spoil, f"data.root: expected a folder at {path}, got {found}")
+
+
 CASES: dict[str, Case] = {
-    "no folder": (
-        "images",
-        params(data__name="folder", data__root="nowhere"),
-        "data.root: expected a folder at nowhere, got nothing; set data.root to the folder of images",
+    "no folder": root("nowhere", "nothing; set data.root to the folder of images"),
+    "a file for a folder": root("params.yaml", "a file; set data.root .*"),
+    "no benchmark": Case(
+        "images", params(data__name="cifar_fs", data__root="nowhere"), "data.root: expected .*nowhere.*"
     ),
-    "a file for a folder": (
-        "images",
-        params(data__name="folder", data__root="params.yaml"),
-        "data.root: expected a folder at params.yaml, got a file; set data.root .*",
-    ),
-    "no benchmark": (
-        "images",
-        params(data__name="cifar_fs", data__root="nowhere"),
-        "data.root: expected .*nowhere.*",
-    ),
-    "an empty folder": (
-        "images",
-        folders(lambda: Path("mine/class 7").mkdir()),
+    "an empty folder": wrong(
+        lambda: Path("mine/class 7").mkdir(),
         r".*mine: expected at least one image \(.*\) in folder 'class 7', got none; add images or remove the folder",
     ),
-    "an image in no folder": (
-        "images",
-        folders(lambda: picture("0.png")),
+    "an image in no folder": wrong(
+        lambda: picture("0.png"),
         ".*mine: expected one folder per class, got the image '0.png' in no folder; move it .*",
     ),
-    "a truncated image": ("images", folders(cut(Path("mine/class 0/0.png"), 200)), UNREADABLE),
-    "an empty file": ("images", folders(replaced(b"")), UNREADABLE),
-    "text": ("images", folders(replaced(b"hello")), UNREADABLE),
-    "random bytes": ("images", folders(replaced(np.random.default_rng(0).bytes(500))), UNREADABLE),
-    "a PNG's head alone": ("images", folders(replaced(b"\x89PNG\r\n\x1a\n")), UNREADABLE),
-    "an animation": (
-        "images",
-        folders(animated),
-        "image 'class 0/0.gif': expected a still image, got 3 frames; keep one of them",
-    ),
-    "32 bits a channel": (
-        "images",
-        folders(lambda: picture("class 0/9.tif", mode="F")),
+    "a truncated image": wrong(lambda: cut(200)(Path("mine/class 0/0.png"))),
+    "an empty file": wrong(replaced(b"")),
+    "text": wrong(replaced(b"hello")),
+    "random bytes": wrong(replaced(np.random.default_rng(0).bytes(500))),
+    "a PNG's head alone": wrong(replaced(b"\x89PNG\r\n\x1a\n")),
+    "an animation": wrong(animated, "image 'class 0/0.gif': expected a still image, got 3 frames; keep one of them"),
+    "32 bits a channel": wrong(
+        lambda: picture("class 0/9.tif", mode="F"),
         "image 'class 0/9.tif': expected 8 or 16 bits per channel, got 32; save it with 8",
     ),
-    "a decompression bomb": (
-        "images",
-        folders(huge),
-        "image 'class 0/0.png': expected .*40000.*|.*1600000000 pixels.*",
-    ),
-    "a link that leads out": (
-        "images",
-        folders(lambda: Path("mine/class 0/9.png").symlink_to(PARAMS.resolve())),
+    "a decompression bomb": wrong(huge, "image 'class 0/0.png': expected .*40000.*|.*1600000000 pixels.*"),
+    "a link that leads out": wrong(
+        lambda: Path("mine/class 0/9.png").symlink_to(PARAMS.resolve()),
         ".*mine: expected links that stay below this folder, got 'class 0/9.png' -> '.*params.yaml'; put a copy .*",
     ),
-    "a folder that is a link": (
-        "images",
-        folders(lambda: Path("mine/class 9").symlink_to(Path("mine/class 0").resolve())),
+    "a folder that is a link": wrong(
+        lambda: Path("mine/class 9").symlink_to(Path("mine/class 0").resolve()),
         ".*mine: expected real folders, got the symbolic link 'class 9'; put a copy in its place",
     ),
-    "a name that is no UTF-8": (
-        "images",
-        folders(lambda: Path(os.fsdecode(b"mine/class 0/\xff.png")).write_bytes(b"")),
+    "a name that is no UTF-8": wrong(
+        lambda: Path(os.fsdecode(b"mine/class 0/\xff.png")).write_bytes(b""),
         r".*mine: expected file names in UTF-8, got 'class 0/\\udcff.png'; rename it",
     ),
-    "a name with a line break": (
-        "images",
-        folders(lambda: Path("mine/class 0/a\nb.png").write_bytes(b"")),
+    "a name with a line break": wrong(
+        lambda: Path("mine/class 0/a\nb.png").write_bytes(b""),
         r"image 'class 0/a\\nb.png': expected a readable image, got .*; replace the file",
     ),
-    "a table that leaves the root": (
+    "a table that leaves the root": Case(
         "images",
         folders(data__table="../split.csv"),
         "params.yaml: data: table: expected a path below data.root, got '../split.csv'",
     ),
-    "a table that is not there": (
+    "a table that is not there": Case(
         "images",
         folders(data__table="split.csv"),
         "data.table: expected a readable file at mine/split.csv, got No such file or directory; set data.table",
     ),
-    "a split that nobody knows": (
-        "images",
-        folders(split_table("split,class\ntraining,class 0\n")),
-        "mine/split.csv, line 2: expected the split train or val or test, got 'training'; correct it",
+    "a split that nobody knows": split(
+        "split,class\ntraining,class 0\n",
+        ", line 2: expected the split train or val or test, got 'training'; correct it",
     ),
-    "a class that is not there": (
-        "images",
-        folders(split_table("split,class\ntrain,class 0\ntrain,class 8\n")),
-        "mine/split.csv: expected the folder 'class 8' with images in mine, got none; .*",
+    "a class that is not there": split(
+        "split,class\ntrain,class 0\ntrain,class 8\n",
+        ": expected the folder 'class 8' with images in mine, got none; .*",
     ),
-    "a class in two splits": (
-        "images",
-        folders(split_table("split,class\ntrain,class 0\ntest,class 0\n")),
-        "mine/split.csv, line 3: expected every class once, got 'class 0' again; remove the row",
+    "a class in two splits": split(
+        "split,class\ntrain,class 0\ntest,class 0\n",
+        ", line 3: expected every class once, got 'class 0' again; remove the row",
     ),
-    "no training classes": (
-        "images",
-        folders(split_table("split,class\ntest,class 0\n")),
-        "mine/split.csv: expected classes in the split 'train', got none; add them",
+    "no training classes": split(
+        "split,class\ntest,class 0\n", ": expected classes in the split 'train', got none; add them"
     ),
-    "a row that is too short": (
-        "images",
-        folders(split_table("split,class\ntrain\n")),
-        "mine/split.csv, line 2: expected 2 cells as in the header, got 1; .*",
-    ),
-    "a quote that does not end": (
-        "images",
-        folders(split_table('split,class\ntrain,"class 0\n')),
-        "mine/split.csv, line 2: expected comma-separated values, got .*; fix it",
+    "a row that is too short": split("split,class\ntrain\n", ", line 2: expected 2 cells as in the header, got 1; .*"),
+    "a quote that does not end": split(
+        'split,class\ntrain,"class 0\n', ", line 2: expected comma-separated values, got .*; fix it"
     ),
 }
 
