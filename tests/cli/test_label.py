@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -277,177 +277,152 @@ def cell(row: int, column: str, value: Any) -> Callable[[], object]:
     return cells(lambda rows: rows.assign(**{column: rows[column].where(rows.index != row, value)}))
 
 
-CASES: dict[str, tuple[Callable[[], object], list[str], str]] = {
-    "no features": (
-        lambda: Path("features.parquet").unlink(),
-        [],
-        "features.parquet: expected a Parquet file, got .*; write it again",
+class Bad(NamedTuple):
+    """What is said of the input, what is wrong with it, and the arguments of the command."""
+
+    message: str
+    spoil: Callable[[], object] = lambda: None
+    arguments: str = "features.parquet tasks.csv"
+
+
+CASES: dict[str, Bad] = {
+    "no features": Bad(
+        "features.parquet: expected a Parquet file, got .*; write it again", Path("features.parquet").unlink
     ),
-    "another file": (
-        lambda: None,
-        ["tasks.csv"],
-        "tasks.csv: expected features in a file .parquet or .npy, got '.csv'.*",
+    "another file": Bad(
+        "tasks.csv: expected features in a file .parquet or .npy, got '.csv'.*", arguments="tasks.csv tasks.csv"
     ),
-    "no column of features": (
-        lambda: pd.DataFrame({"image_id": [1]}).to_parquet("features.parquet"),
-        [],
+    "no column of features": Bad(
         "features.parquet: expected the column 'feature', a list of numbers, or columns 'f0', 'f1' and so on, got "
         "'image_id'; name them so",
+        lambda: pd.DataFrame({"image_id": [1]}).to_parquet("features.parquet"),
     ),
-    "no image ids": (
-        lambda: pd.DataFrame({"f0": [1.0]}).to_parquet("features.parquet"),
-        [],
+    "no image ids": Bad(
         "features.parquet: expected the column 'image_id', got 'f0'; add the column",
+        lambda: pd.DataFrame({"f0": [1.0]}).to_parquet("features.parquet"),
     ),
-    "no rows": (
-        lambda: pd.DataFrame({"image_id": np.empty(0, dtype=int), "f0": np.empty(0)}).to_parquet("features.parquet"),
-        [],
+    "no rows": Bad(
         "features.parquet: expected features of some images, got none; add rows",
+        lambda: pd.DataFrame({"image_id": np.empty(0, dtype=int), "f0": np.empty(0)}).to_parquet("features.parquet"),
     ),
-    "infinity": (
-        values(7, [1.0, float("inf"), 0.0, 0.0]),
-        [],
+    "infinity": Bad(
         r"features.parquet, row 8 \(image 7\): expected finite features, got NaN or infinity; correct it "
         r"\(1 of 600 rows are like this\)",
+        values(7, [1.0, float("inf"), 0.0, 0.0]),
     ),
-    "NaN, which pandas writes as nothing": (
-        values(7, [1.0, float("nan"), 0.0, 0.0]),
-        [],
+    "NaN, which pandas writes as nothing": Bad(
         "features.parquet, row 8: expected a number in the column 'feature', got none or NaN; fill it",
+        values(7, [1.0, float("nan"), 0.0, 0.0]),
     ),
-    "a row without features": (
-        values(7, None),
-        [],
+    "a row without features": Bad(
         "features.parquet, row 8: expected 4 features as in row 1, got no list; give all images as many",
+        values(7, None),
     ),
-    "a shorter row": (
-        values(7, [1.0]),
-        [],
-        "features.parquet, row 8: expected 4 features as in row 1, got 1; give all images as many",
+    "a shorter row": Bad(
+        "features.parquet, row 8: expected 4 features as in row 1, got 1; give all images as many", values(7, [1.0])
     ),
-    "words for features": (
-        features(feature=[["a"]] * 600),
-        [],
+    "words for features": Bad(
         "features.parquet: expected numbers in the column 'feature', got .*string; convert the column",
+        features(feature=[["a"]] * 600),
     ),
-    "numbers for lists": (
-        features(feature=1.5),
-        [],
+    "numbers for lists": Bad(
         "features.parquet: expected lists of numbers in the column 'feature', got double; convert the column",
+        features(feature=1.5),
     ),
-    "an image twice": (
-        features(image_id=[0, 1, 2, 1, *range(4, 600)]),
-        [],
+    "an image twice": Bad(
         "features.parquet, row 4: expected every image once, got 1 again; remove a row",
+        features(image_id=[0, 1, 2, 1, *range(4, 600)]),
     ),
-    "fractions for ids": (
-        features(image_id=0.5),
-        [],
+    "fractions for ids": Bad(
         "features.parquet, row 1: expected text or integers as image_id, got double; convert the column",
+        features(image_id=0.5),
     ),
-    "an array of three axes": (
-        lambda: np.save("features.npy", np.zeros((2, 3, 4))),
-        ["features.npy"],
+    "an array of three axes": Bad(
         r"features.npy: expected features \(images, dimensions\) of numbers, got shape \(2, 3, 4\) of float64; .*",
+        lambda: np.save("features.npy", np.zeros((2, 3, 4))),
+        "features.npy tasks.csv",
     ),
-    "an array with NaN": (
-        lambda: np.save("features.npy", np.where(np.arange(600)[:, None] == 3, np.nan, np.load("features.npy"))),
-        ["features.npy"],
+    "an array with NaN": Bad(
         r"features.npy, row 3, the first being row 0: expected finite features, got NaN or infinity; correct it \(1 .*",
+        lambda: np.save("features.npy", np.where(np.arange(600)[:, None] == 3, np.nan, np.load("features.npy"))),
+        "features.npy tasks.csv",
     ),
-    "a pickle": (
-        lambda: np.save("features.npy", np.array([{}], dtype=object), allow_pickle=True),
-        ["features.npy"],
+    "a pickle": Bad(
         r"features.npy: expected an array of features \(.npy\), got .*; save it again",
+        lambda: np.save("features.npy", np.array([{}], dtype=object), allow_pickle=True),
+        "features.npy tasks.csv",
     ),
-    "no column of tasks": (
-        cells(lambda rows: rows.drop(columns="task_id")),
-        [],
+    "no column of tasks": Bad(
         "tasks.csv: expected the column 'task_id', got 'image_id', 'local_label'; add the column",
+        cells(lambda rows: rows.drop(columns="task_id")),
     ),
-    "an empty table": (
-        cells(lambda rows: rows[:0]),
-        [],
-        "tasks.csv: expected one row per task and image, got an empty table; add rows",
+    "an empty table": Bad(
+        "tasks.csv: expected one row per task and image, got an empty table; add rows", cells(lambda rows: rows[:0])
     ),
-    "an empty cell": (
-        cell(3, "local_label", ""),
-        [],
-        "tasks.csv, line 5: expected a local_label, got none; fill it or remove the row",
+    "an empty cell": Bad(
+        "tasks.csv, line 5: expected a local_label, got none; fill it or remove the row", cell(3, "local_label", "")
     ),
-    "an image without features": (
-        cell(3, "image_id", "1003"),
-        [],
+    "an image without features": Bad(
         r"tasks.csv, line 5: expected an image with features in features.parquet, got 1003 \(1 images .*",
+        cell(3, "image_id", "1003"),
     ),
-    "an image with two labels": (
-        cell(7, "image_id", "0"),
-        [],
+    "an image with two labels": Bad(
         "tasks.csv, line 9: expected image 0 once in task 0, got the local labels 0, 1; remove one of the rows",
+        cell(7, "image_id", "0"),
     ),
-    "an image twice in a task": (
-        cell(3, "image_id", "0"),
-        [],
+    "an image twice in a task": Bad(
         "tasks.csv, line 5: expected image 0 once in task 0, got it again; remove one of the rows",
+        cell(3, "image_id", "0"),
     ),
-    "another ending": (
-        lambda: None,
-        ["features.npy", "tasks.csv", "--out", "x.txt"],
+    "another ending": Bad(
         "x.txt: expected a name that ends in .parquet or .csv; give another",
+        arguments="features.npy tasks.csv --out x.txt",
     ),
-    "one file for both": (
-        lambda: None,
-        ["features.npy", "tasks.csv", "--out", "x.csv", "--tasks-out", "x.csv"],
+    "one file for both": Bad(
         "x.csv: expected two files, got one name for --out and --tasks-out; give another",
+        arguments="features.npy tasks.csv --out x.csv --tasks-out x.csv",
     ),
-    "the tasks": (
-        lambda: None,
-        ["features.npy", "tasks.csv", "--out", "../{here}/tasks.csv"],
+    "the tasks": Bad(
         r"--out: \S+/tasks.csv is the file tasks.csv, which this command reads; give another name",
+        arguments="features.npy tasks.csv --out ../{here}/tasks.csv",
     ),
-    "a link to the tasks": (
-        lambda: Path("link.csv").symlink_to("tasks.csv"),
-        ["features.npy", "tasks.csv", "--out", "link.csv"],
+    "a link to the tasks": Bad(
         "--out: link.csv is the file tasks.csv, which this command reads; give another name",
+        lambda: Path("link.csv").symlink_to("tasks.csv"),
+        "features.npy tasks.csv --out link.csv",
     ),
-    "the features": (
-        lambda: None,
-        ["features.parquet", "tasks.csv", "--out", "x.csv", "--tasks-out", "features.parquet"],
+    "the features": Bad(
         "--tasks-out: features.parquet is the file features.parquet, which this command reads; give another name",
+        arguments="features.parquet tasks.csv --out x.csv --tasks-out features.parquet",
     ),
-    "tasks by the usual name of the second file": (
-        lambda: Path("tasks.csv").rename("labels_tasks.csv"),
-        ["features.npy", "labels_tasks.csv", "--out", "labels.csv"],
+    "tasks by the usual name of the second file": Bad(
         "--tasks-out: labels_tasks.csv is the file labels_tasks.csv, which this command reads; give another name",
+        lambda: Path("tasks.csv").rename("labels_tasks.csv"),
+        "features.npy labels_tasks.csv --out labels.csv",
     ),
-    "more clusters than local labels": (
-        lambda: None,
-        ["features.npy", "tasks.csv", "--no-merge"],
+    "more clusters than local labels": Bad(
         "--n-clusters: expected at most 120, the number of task classes, got 300 by default; give a smaller "
         "--n-clusters, above the number of classes that you expect",
+        arguments="features.npy tasks.csv --no-merge",
     ),
-    "more clusters than local labels, as asked for": (
-        lambda: None,
-        ["features.npy", "tasks.csv", "--no-merge", "--n-clusters", "121"],
+    "more clusters than local labels, as asked for": Bad(
         "--n-clusters: expected at most 120, the number of task classes, got 121; give a smaller --n-clusters, above "
         "the number of classes that you expect",
+        arguments="features.npy tasks.csv --no-merge --n-clusters 121",
     ),
-    "a negative q": (
-        lambda: None,
-        ["features.npy", "tasks.csv", "--no-merge", "--n-clusters", "20", "--q", "-1"],
+    "a negative q": Bad(
         "--q: expected a finite number of at least 0, got -1.0",
+        arguments="features.npy tasks.csv --no-merge --n-clusters 20 --q -1",
     ),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_bad_ends_in_one_line(name: str, folder: Path) -> None:
-    spoil, arguments, message = CASES[name]
-    spoil()
+    bad = CASES[name]
+    bad.spoil()
     before = sorted(Path().iterdir())
-    arguments = [argument.format(here=folder.name) for argument in arguments] or ["features.parquet"]
-    done = mela(*arguments, *([] if len(arguments) > 1 else ["tasks.csv"]))
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert re.fullmatch(f"error: {message}\n", done.stderr), done.stderr
+    done = mela(*bad.arguments.format(here=folder.name).split())
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(f"error: {bad.message}\n", done.stderr), done.stderr
     assert sorted(Path().iterdir()) == before

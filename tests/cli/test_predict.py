@@ -5,7 +5,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -168,121 +168,113 @@ def only_one_label() -> None:
         shutil.rmtree(f"support/{label}")
 
 
-REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
-    "no support folder": (
-        lambda: shutil.rmtree("support"),
-        [],
+class Refusal(NamedTuple):
+    """What is said, with HERE for the folder, what is wrong, and further arguments of the command."""
+
+    message: str
+    spoil: Callable[[], Any] = lambda: None
+    arguments: str = ""
+
+
+REFUSED: dict[str, Refusal] = {
+    "no support folder": Refusal(
         "--support: expected a folder at support, got nothing; set --support to the folder of images",
+        lambda: shutil.rmtree("support"),
     ),
-    "a label without images": (
-        lambda: Path("support/yew").mkdir(),
-        [],
+    "a label without images": Refusal(
         "HERE/support: expected at least one image (.avif .*) in folder 'yew', got "
         "none; add images or remove the folder",
+        Path("support/yew").mkdir,
     ),
-    "one label": (
-        only_one_label,
-        [],
+    "one label": Refusal(
         "--support: expected the folders of two labels or more in support, got only 'ash [grey]'; add a folder with "
         "examples of what it is not",
+        only_one_label,
     ),
-    "images in no folder": (
-        lambda: shutil.copy("query/a.png", "support"),
-        [],
+    "images in no folder": Refusal(
         "--support: expected support/<label>/<image>, got the image support/a.png; move it into the folder of its "
         "label",
+        lambda: shutil.copy("query/a.png", "support"),
     ),
-    "images in folders below": (
-        lambda: shutil.copytree("query/deeper", "support/elm/more"),
-        [],
+    "images in folders below": Refusal(
         "--support: expected support/<label>/<image>, got the image support/elm/more/[b].png; move it into the folder "
         "of its label",
+        lambda: shutil.copytree("query/deeper", "support/elm/more"),
     ),
-    "an example that is no image": (
-        lambda: Path("support/elm/0.png").write_text("text"),
-        ["--strict"],
+    "an example that is no image": Refusal(
         "image 'support/elm/0.png': expected a readable image, got UnidentifiedImageError: cannot identify image file "
         "'support/elm/0.png'; replace the file",
+        lambda: Path("support/elm/0.png").write_text("text"),
+        "--strict",
     ),
-    "a query that is no image": (
-        lambda: Path("query/a.png").write_bytes(Path("query/a.png").read_bytes()[:60]),
-        ["--strict"],
+    "a query that is no image": Refusal(
         "image 'query/a.png': expected a readable image, got .*; replace the file",
+        lambda: Path("query/a.png").write_bytes(Path("query/a.png").read_bytes()[:60]),
+        "--strict",
     ),
-    "a query that leads elsewhere": (
-        lambda: Path("query/z.png").symlink_to("/etc/hosts"),
-        ["--strict"],
+    "a query that leads elsewhere": Refusal(
         "HERE/query: expected links that stay below this folder, got 'z.png' -> .*; put a copy in its place",
+        lambda: Path("query/z.png").symlink_to("/etc/hosts"),
+        "--strict",
     ),
-    "a link that leads nowhere": (
-        lambda: Path("query/gone.png").symlink_to("nowhere.png"),
-        ["--strict"],
+    "a link that leads nowhere": Refusal(
         "HERE/query: expected a file behind the link 'gone.png', got none at 'nowhere.png'; remove the link, or put "
         "back what it leads to",
+        lambda: Path("query/gone.png").symlink_to("nowhere.png"),
+        "--strict",
     ),
-    "a pipe among the examples": (
-        lambda: os.mkfifo("support/elm/pipe.png"),
-        ["--strict"],
+    "a pipe among the examples": Refusal(
         "HERE/support: expected files and folders, got the named pipe (FIFO) 'elm/pipe.png', which cannot be "
         "read; remove it",
+        lambda: os.mkfifo("support/elm/pipe.png"),
+        "--strict",
     ),
-    "a label of which no example can be read": (
-        lambda: [Path(f"support/elm/{number}.png").write_text("text") for number in range(2)],
-        [],
+    "a label of which no example can be read": Refusal(
         "--support: expected an image of 'elm' that can be read, got none; image 'support/elm/1.png': expected a "
         "readable image, got .*; replace the file",
+        lambda: [Path(f"support/elm/{number}.png").write_text("text") for number in range(2)],
     ),
-    "no query that can be read": (
-        lambda: [path.write_text("text") for path in Path("query").rglob("*.png")],
-        [],
+    "no query that can be read": Refusal(
         "--query: expected an image that can be read, got none; image 'query/deeper/still/c.png': expected .*",
+        lambda: [path.write_text("text") for path in Path("query").rglob("*.png")],
     ),
-    "no query folder": (
-        lambda: shutil.rmtree("query"),
-        [],
+    "no query folder": Refusal(
         "--query: expected a folder of images or an image at query, got nothing; correct the path",
+        lambda: shutil.rmtree("query"),
     ),
-    "no query images": (
-        lambda: (shutil.rmtree("query/deeper"), Path("query/a.png").unlink()),
-        [],
+    "no query images": Refusal(
         "--query: expected images in the folder query, got none; add some, or correct the path",
+        lambda: (shutil.rmtree("query/deeper"), Path("query/a.png").unlink()),
     ),
-    "a query whose name is no text": (
-        lambda: None,
-        ["--query", os.fsdecode(b"\xff.png")],
+    "a query whose name is no text": Refusal(
         r"--query: expected a name in UTF-8, got '\udcff.png'; rename it",
+        arguments="--query " + os.fsdecode(b"\xff.png"),
     ),
-    "no model": (
-        lambda: Path("models/final.safetensors").unlink(),
-        [],
+    "no model": Refusal(
         "models/final.safetensors: no such file; run `dvc repro`, or the stage that makes it, first",
+        Path("models/final.safetensors").unlink,
     ),
-    "no such device": (lambda: None, ["--device", "gpu"], "device: expected auto, cpu, cuda or cuda:N, got 'gpu'"),
-    "a query for the output": (
-        lambda: None,
-        ["--out", "query/a.png"],
+    "no such device": Refusal("device: expected auto, cpu, cuda or cuda:N, got 'gpu'", arguments="--device gpu"),
+    "a query for the output": Refusal(
         "--out: query/a.png lies in query, which this command reads; write to another folder",
+        arguments="--out query/a.png",
     ),
-    "the one query for the output": (
-        lambda: None,
-        ["--query", "query/a.png", "--out", "query/a.png"],
+    "the one query for the output": Refusal(
         "--out: query/a.png is the file query/a.png, which this command reads; give another name",
+        arguments="--query query/a.png --out query/a.png",
     ),
-    "a folder of examples for the output": (
-        lambda: Path("link").symlink_to("support"),
-        ["--out", "link/elm/new.csv"],
+    "a folder of examples for the output": Refusal(
         "--out: link/elm/new.csv lies in support, which this command reads; write to another folder",
+        lambda: Path("link").symlink_to("support"),
+        "--out link/elm/new.csv",
     ),
-    "the model for the output": (
-        lambda: None,
-        ["--out", "models/final.safetensors"],
+    "the model for the output": Refusal(
         "--out: models/final.safetensors is the file models/final.safetensors, which this command reads; give another "
         "name",
+        arguments="--out models/final.safetensors",
     ),
-    "a folder in the way": (
-        lambda: Path("predictions.csv").mkdir(),
-        [],
-        "predictions.csv: Is a directory; move what is there away",
+    "a folder in the way": Refusal(
+        "predictions.csv: Is a directory; move what is there away", Path("predictions.csv").mkdir
     ),
 }
 
@@ -291,10 +283,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
 def test_it_refuses_in_one_line(
     folders: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], case: str
 ) -> None:
-    spoil, arguments, message = REFUSED[case]
+    message, spoil, arguments = REFUSED[case]
     spoil()
     before = sorted(Path().rglob("*"))
-    assert run(monkeypatch, *USUAL, *arguments) == 1
+    assert run(monkeypatch, *USUAL, *arguments.split()) == 1
     said = capfd.readouterr()
     pattern = re.escape(f"error: {message}\n".replace("HERE", str(folders))).replace(re.escape(".*"), ".*")
     assert re.fullmatch(pattern, said.err), said.err
