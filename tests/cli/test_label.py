@@ -1,11 +1,8 @@
 """`mela label`: the labels of the pipeline and of the estimator, for tables that anybody wrote."""
 
-import io
 import re
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,31 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mela.cli import main as cli
 from mela.io import schemas, store
 from mela.labeling.labeler import LearnLabeler
 from mela.params import PARAMS
 from stages.common import paths
+from tests.helpers import commands
 from tests.helpers.project import change, run_stages
 
-
-@dataclass
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def mela(*arguments: object) -> Done:
-    """Run the command in this process, which has torch and scikit-learn loaded."""
-    said, told = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(told):
-        patch.setattr(sys, "argv", ["mela", "label", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-    code = ended.value.code
-    assert isinstance(code, int)
-    return Done(code, said.getvalue(), told.getvalue())
+mela = partial(commands.mela, "label")
 
 
 @pytest.fixture

@@ -1,9 +1,5 @@
 """The command line: what it writes, and how it refuses."""
 
-import io
-import subprocess
-import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -11,6 +7,7 @@ import pytest
 from mela.cli import main as cli
 from mela.params import DataParams
 from mela.sources import benchmarks
+from tests.helpers.commands import mela
 from tests.helpers.processes import python
 from tests.helpers.project import ROOT
 
@@ -18,8 +15,9 @@ OLD = "# edited by hand\n"
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path) -> Path:
-    """A project with an edited params.yaml and three presets, the last two of them broken."""
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with an edited params.yaml and three presets, the last two of them broken; the current directory."""
+    monkeypatch.chdir(tmp_path)
     presets = tmp_path / "presets"
     presets.mkdir()
     text = (ROOT / "presets" / "omniglot.yaml").read_text(encoding="utf-8")
@@ -30,24 +28,8 @@ def sandbox(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    return python("-W", "error", "-c", "from mela.cli.main import main; main()", *arguments, folder=folder)
-
-
-def mela(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The command in this process."""
-    said, told = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(told):
-        patch.chdir(folder)
-        patch.setattr(sys, "argv", ["mela", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-    return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), said.getvalue(), told.getvalue())
-
-
 def test_preset_makes_a_preset_the_active_experiment(sandbox: Path) -> None:
-    done = started("preset", "omniglot", folder=sandbox)
+    done = python("-W", "error", "-c", "from mela.cli.main import main; main()", "preset", "omniglot")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "params.yaml is now the preset omniglot; `dvc repro` runs it in a clone of the project\n"
     assert (sandbox / "params.yaml").read_bytes() == (ROOT / "presets" / "omniglot.yaml").read_bytes()
@@ -56,7 +38,7 @@ def test_preset_makes_a_preset_the_active_experiment(sandbox: Path) -> None:
 
 def test_preset_reads_and_writes_where_it_is_told(sandbox: Path, tmp_path: Path) -> None:
     new = tmp_path / "new" / "other.yaml"
-    done = mela("preset", "glyphs", "--folder", str(ROOT / "presets"), "--params", str(new), folder=sandbox)
+    done = mela("preset", "glyphs", "--folder", str(ROOT / "presets"), "--params", str(new))
     assert (done.returncode, done.stderr) == (0, "")
     assert new.read_bytes() == (ROOT / "presets" / "glyphs.yaml").read_bytes()
     assert (sandbox / "params.yaml").read_text(encoding="utf-8") == OLD
@@ -66,10 +48,7 @@ def test_preset_reads_and_writes_where_it_is_told(sandbox: Path, tmp_path: Path)
     ("arguments", "message"),
     [
         (["nope"], "preset nope: no such preset; expected one of broken, cifar_fs, "),
-        (
-            ["nope", "--folder", "presets"],
-            "preset nope: no such preset; expected one of broken, omniglot, syntax",
-        ),
+        (["nope", "--folder", "presets"], "preset nope: no such preset; expected one of broken, omniglot, syntax"),
         (
             ["omniglot", "--folder", "elsewhere"],
             "preset omniglot: no such preset; expected one of none in elsewhere/; leave out --folder",
@@ -81,7 +60,7 @@ def test_preset_reads_and_writes_where_it_is_told(sandbox: Path, tmp_path: Path)
 def test_preset_refuses_in_one_line_and_leaves_the_parameters(
     sandbox: Path, arguments: list[str], message: str
 ) -> None:
-    done = mela("preset", *arguments, folder=sandbox)
+    done = mela("preset", *arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.count("\n") == 1
@@ -89,7 +68,7 @@ def test_preset_refuses_in_one_line_and_leaves_the_parameters(
 
 
 def test_download_refuses_an_unknown_data_set_in_one_line(sandbox: Path) -> None:
-    done = mela("download", "nope", folder=sandbox)
+    done = mela("download", "nope")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: download nope: no such data set; expected one of omniglot, cifar100\n"
     assert sorted(path.name for path in sandbox.iterdir()) == ["params.yaml", "presets"]

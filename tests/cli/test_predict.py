@@ -13,13 +13,14 @@ import pytest
 
 from mela import FewShotClassifier
 from mela.evaluation.temperatures import write_temperatures
-from tests.helpers.classifier import run, save, some_images, write_model
+from tests.helpers.classifier import save, some_images, write_model
+from tests.helpers.commands import mela
 from tests.helpers.starts import SLOW, modules_after
 
 LABELS = ("ash [grey]", "elm", "oak")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two examples of three labels, three queries and a model in the current directory."""
     monkeypatch.chdir(tmp_path)
@@ -37,11 +38,15 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 USUAL = ("--support", "support", "--query", "query", "--device", "cpu")
 
 
-@pytest.mark.usefixtures("folders")
-def test_it_writes_what_the_classifier_says(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, *USUAL) == 0
+def predict(*arguments: str) -> str:
+    """What the command prints, which ends well."""
+    done = mela("predict", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_it_writes_what_the_classifier_says() -> None:
+    printed = predict(*USUAL)
     table = pd.read_csv("predictions.csv")
     assert table.columns.tolist() == ["path", "label", "probability", *(f"p_{label}" for label in LABELS)]
     assert table["path"].tolist() == ["query/a.png", "query/deeper/[b].png", "query/deeper/still/c.png"]
@@ -52,31 +57,26 @@ def test_it_writes_what_the_classifier_says(
     np.testing.assert_allclose(table["probability"], expected.max(axis=1), rtol=1e-5)
     assert table["label"].tolist() == classifier.predict(table["path"].tolist()).tolist()
 
-    printed = capsys.readouterr()
-    assert printed.err == ""
     for row in table.itertuples():
-        line = next(line for line in printed.out.splitlines() if str(row.path) in line)
+        line = next(line for line in printed.splitlines() if str(row.path) in line)
         assert str(row.label) in line
         assert f"{row.probability:.3f}" in line
-    assert printed.out.endswith("predictions.csv: 3 images, by logistic regression\n")
+    assert printed.endswith("predictions.csv: 3 images, by logistic regression\n")
 
 
-@pytest.mark.usefixtures("folders")
-def test_one_image_another_model_and_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_image_another_model_and_another_file() -> None:
     write_model(Path("other.safetensors"), channels=1, size=24)
     arguments = ["--support", "support", "--query", "query/a.png", "--model", "other.safetensors", "--out", "new/p.csv"]
-    assert run(monkeypatch, *arguments) == 0
+    predict(*arguments)
     assert pd.read_csv("new/p.csv")["path"].tolist() == ["query/a.png"]
     assert not Path("predictions.csv").exists()
 
 
-@pytest.mark.usefixtures("folders")
-def test_what_is_not_calibrated_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_calibrated_is_said() -> None:
     model, temperatures = Path("models/final.safetensors"), Path("models/temperatures.json")
 
     def said() -> str:
-        assert run(monkeypatch, *USUAL) == 0
-        return capsys.readouterr().out.splitlines()[-2]
+        return predict(*USUAL).splitlines()[-2]
 
     start = "probabilities are not calibrated: "
     assert said() == start + "no temperatures.json knows this model; copy it beside the model"
@@ -88,34 +88,27 @@ def test_what_is_not_calibrated_is_said(monkeypatch: pytest.MonkeyPatch, capsys:
     assert said().startswith("left out: ")
 
 
-@pytest.mark.usefixtures("folders")
-def test_long_lists_are_short_in_print_and_whole_in_the_file(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_long_lists_are_short_in_print_and_whole_in_the_file() -> None:
     for number, image in enumerate(some_images(30, 16, 16, 3)):
         save(f"many/{number:02}.png", image)
-    assert run(monkeypatch, "--support", "support", "--query", "many") == 0
-    printed = capsys.readouterr().out
+    printed = predict("--support", "support", "--query", "many")
     assert [number for number in range(30) if f"many/{number:02}.png" in printed] == list(range(20))
     assert printed.endswith("predictions.csv: 30 images, 10 of them not shown, by logistic regression\n")
     assert len(pd.read_csv("predictions.csv")) == 30
 
 
-@pytest.mark.usefixtures("folders")
-def test_no_name_is_a_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_name_is_a_formula() -> None:
     Path(f"support/{LABELS[0]}").rename("support/=1+1")
     Path("query").rename("=query")
-    assert run(monkeypatch, "--support", "support", "--query", "=query", "--device", "cpu") == 0
+    predict("--support", "support", "--query", "=query", "--device", "cpu")
     table = pd.read_csv("predictions.csv")
     assert table["path"].str.startswith("'=query/").all()
     assert "'=1+1" in set(table["label"])
     assert table["probability"].between(0, 1).all()
 
 
-def test_what_cannot_be_read_costs_itself_alone(
-    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, *USUAL, "--out", "whole.csv") == 0
+def test_what_cannot_be_read_costs_itself_alone() -> None:
+    predict(*USUAL, "--out", "whole.csv")
     whole = pd.read_csv("whole.csv")
     Path("query/b.png").write_text("text")
     Path("query/z.png").symlink_to("/etc/hosts")
@@ -125,16 +118,13 @@ def test_what_cannot_be_read_costs_itself_alone(
     Path("support/elm/round.png").symlink_to("round.png")
     os.mkfifo("query/deeper/pipe.png")
     save("support/elm/2.png", some_images(1, 20, 18, 3)[0]).write_bytes(b"text")
-    capsys.readouterr()
-    assert run(monkeypatch, *USUAL) == 0
+    printed = predict(*USUAL)
     table = pd.read_csv("predictions.csv")
     assert table["path"].tolist() == ["query/a.png", "query/b.png", *whole["path"][1:]]
     assert table.iloc[1, 1:].isna().all()
     pd.testing.assert_frame_equal(table.drop(index=1).reset_index(drop=True), whole)
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    assert next(line for line in printed.out.splitlines() if "query/b.png" in line).endswith("not read    │")
-    told = [line for line in printed.out.splitlines() if line.startswith("left out: ")]
+    assert next(line for line in printed.splitlines() if "query/b.png" in line).endswith("not read    │")
+    told = [line for line in printed.splitlines() if line.startswith("left out: ")]
     expected = [
         r".*: expected at least one image .* in folder 'empty', got none; .*",
         r"image 'query/b.png': expected a readable image, got .*; replace the file",
@@ -152,13 +142,10 @@ def test_what_cannot_be_read_costs_itself_alone(
         assert re.fullmatch(f"left out: {pattern}", line), line
 
 
-def test_of_many_that_are_left_out_some_are_shown(
-    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_many_that_are_left_out_some_are_shown() -> None:
     for number in range(30):
         Path(f"query/{number}.txt").touch()
-    assert run(monkeypatch, *USUAL) == 0
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("left out: ")]
+    told = [line for line in predict(*USUAL).splitlines() if line.startswith("left out: ")]
     assert len(told) == 21
     assert told[-1] == "left out: 11 more"
 
@@ -280,17 +267,14 @@ REFUSED: dict[str, Refusal] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_it_refuses_in_one_line(
-    folders: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], case: str
-) -> None:
+def test_it_refuses_in_one_line(folders: Path, capfd: pytest.CaptureFixture[str], case: str) -> None:
     message, spoil, arguments = REFUSED[case]
     spoil()
     before = sorted(Path().rglob("*"))
-    assert run(monkeypatch, *USUAL, *arguments.split()) == 1
-    said = capfd.readouterr()
+    done = mela("predict", *USUAL, *arguments.split())
     pattern = re.escape(f"error: {message}\n".replace("HERE", str(folders))).replace(re.escape(".*"), ".*")
-    assert re.fullmatch(pattern, said.err), said.err
-    assert said.out == ""
+    assert re.fullmatch(pattern, done.stderr), done.stderr
+    assert (done.returncode, done.stdout, capfd.readouterr()) == (1, "", ("", ""))
     assert sorted(Path().rglob("*")) == before
 
 

@@ -1,13 +1,10 @@
 """Folders of images as people have them, and what the check and the stages say of them."""
 
-import io
 import os
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +14,8 @@ import pytest
 from PIL import Image
 
 import stages.images
-from mela.cli import main as cli
 from mela.errors import MelaError
+from tests.helpers.commands import mela
 from tests.helpers.processes import started
 from tests.helpers.project import ROOT
 
@@ -27,6 +24,8 @@ PRESET, BENCHMARK = ROOT / "presets/glyphs.yaml", ROOT / "benchmark/data/glyphs.
 
 @dataclass
 class Done:
+    """How `mela data check` ended."""
+
     status: int
     out: str
     err: str
@@ -40,14 +39,8 @@ class Done:
 
 def check(*arguments: object, preset: str | Path = PRESET) -> Done:
     """Run the command in this process."""
-    said, told = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(told):
-        patch.setattr(sys, "argv", ["mela", "data", "check", *map(str, arguments), "--preset", str(preset)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-    code = ended.value.code
-    assert isinstance(code, int)
-    return Done(code, said.getvalue(), told.getvalue())
+    done = mela("data", "check", *arguments, "--preset", preset)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def picture(path: str, seed: int, mode: str = "RGB", size: tuple[int, int] = (40, 34)) -> Path:
