@@ -1,6 +1,7 @@
 """Images in one folder per class, and the decoding of single image files."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from mela.sources.class_folders import folder
 from mela.sources.image_files import list_images, open_image
 from mela.sources.open import open_source
 from mela.sources.random_splits import split_by_fractions
+from mela.sources.source import ImageSource
+from tests.helpers.folders import truncated
 from tests.helpers.project import change
 
 FRACTIONS = (0.5, 0.25, 0.25)
@@ -21,6 +24,10 @@ FRACTIONS = (0.5, 0.25, 0.25)
 def save(path: Path, grey: int = 0) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("L", (2, 2), grey).save(path)
+
+
+def read(root: Path, table: Path | None = None, *, seed: int = 0) -> ImageSource:
+    return folder(root, split_table=table, split_fractions=FRACTIONS, seed=seed)
 
 
 def write_classes(root: Path, *labels: str) -> None:
@@ -36,7 +43,7 @@ def test_classes_are_the_folders_that_hold_images(tmp_path: Path) -> None:
         save(tmp_path / "x.png")
         (tmp_path / ignored).parent.mkdir(exist_ok=True)
         (tmp_path / "x.png").rename(tmp_path / ignored)
-    source = folder(tmp_path, split_table=None, split_fractions=FRACTIONS, seed=0)
+    source = read(tmp_path)
     assert source.classes == ["Greek/alpha"] * 2 + ["Greek/beta"] * 2 + ["Latin/a"] * 3 + ["flat"] * 2
     assert source.sources[4:7] == ["Latin/a/0.png", "Latin/a/1.png", "Latin/a/2.JPEG"]
     assert source.load(1).getpixel((0, 0)) == 11
@@ -44,22 +51,22 @@ def test_classes_are_the_folders_that_hold_images(tmp_path: Path) -> None:
 
 def test_seeded_split_is_one_of_classes(tmp_path: Path) -> None:
     write_classes(tmp_path, *(f"c{i}" for i in range(12)))
-    source = folder(tmp_path, split_table=None, split_fractions=FRACTIONS, seed=3)
+    source = read(tmp_path, seed=3)
     assert source.classes is not None
     pairs = set(zip(source.classes, source.splits, strict=True))
     counts = Counter(split for _, split in pairs)
     assert counts.total() == 12
     assert counts["train"] >= 3
     assert min(counts["val"], counts["test"]) >= 2
-    assert source.splits == folder(tmp_path, split_table=None, split_fractions=FRACTIONS, seed=3).splits
-    assert source.splits != folder(tmp_path, split_table=None, split_fractions=FRACTIONS, seed=4).splits
+    assert source.splits == read(tmp_path, seed=3).splits
+    assert source.splits != read(tmp_path, seed=4).splits
 
 
 def test_split_table_chooses_the_classes(tmp_path: Path) -> None:
     write_classes(tmp_path / "images", "a", "b/c", "unused")
     table = tmp_path / "splits.csv"
     table.write_text('\ufeffsplit,class,note\r\ntest,a,"two\r\nlines"\r\n\r\ntrain,b/c,\r\n', encoding="utf-8")
-    source = folder(tmp_path / "images", split_table=table, split_fractions=FRACTIONS, seed=0)
+    source = read(tmp_path / "images", table)
     assert source.classes == ["a", "a", "b/c", "b/c"]
     assert source.splits == ["test", "test", "train", "train"]
 
@@ -93,29 +100,28 @@ def test_bad_split_table(tmp_path: Path, content: str | bytes | None, expected: 
     if content is not None:
         table.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(MelaError, match=expected) as caught:
-        folder(tmp_path / "images", split_table=table, split_fractions=FRACTIONS, seed=0)
+        read(tmp_path / "images", table)
     assert "\n" not in str(caught.value)
     assert "splits.csv" in str(caught.value)
 
 
-def test_missing_root(tmp_path: Path) -> None:
-    with pytest.raises(MelaError, match=r"data\.root: expected a folder at .*nowhere, got nothing"):
-        folder(tmp_path / "nowhere", split_table=None, split_fractions=FRACTIONS, seed=0)
-
-
-def test_folder_without_images(tmp_path: Path) -> None:
-    write_classes(tmp_path, "a/b")
-    (tmp_path / "a" / "c").mkdir()
-    (tmp_path / "a" / "c" / "readme.txt").touch()
-    with pytest.raises(MelaError, match=r"expected at least one image .* in folder 'a/c', got none"):
-        folder(tmp_path, split_table=None, split_fractions=FRACTIONS, seed=0)
-
-
-def test_image_outside_any_class(tmp_path: Path) -> None:
-    write_classes(tmp_path, "a", "b")
-    save(tmp_path / "stray.png")
-    with pytest.raises(MelaError, match=r"got the image 'stray\.png' in no folder"):
-        folder(tmp_path, split_table=None, split_fractions=FRACTIONS, seed=0)
+@pytest.mark.parametrize(
+    ("added", "expected"),
+    [
+        (None, r"data\.root: expected a folder at .*root, got nothing"),
+        ("a/c/readme.txt", r"expected at least one image .* in folder 'a/c', got none"),
+        ("stray.png", r"got the image 'stray\.png' in no folder"),
+    ],
+)
+def test_bad_folder(tmp_path: Path, added: str | None, expected: str) -> None:
+    root = tmp_path / "root"
+    if added is not None:
+        write_classes(root, "a/b", "b")
+        save(tmp_path / "x.png")
+        (root / added).parent.mkdir(exist_ok=True)
+        (tmp_path / "x.png").rename(root / added)
+    with pytest.raises(MelaError, match=expected):
+        read(root)
 
 
 def test_links_must_stay_below_the_root(tmp_path: Path) -> None:
@@ -124,15 +130,15 @@ def test_links_must_stay_below_the_root(tmp_path: Path) -> None:
     save(tmp_path / "outside.png")
     inside = root / "a" / "9.png"
     inside.symlink_to(root / "a" / "0.png")
-    assert len(folder(root, split_table=None, split_fractions=FRACTIONS, seed=0)) == 5
+    assert len(read(root)) == 5
     inside.unlink()
     inside.symlink_to(tmp_path / "outside.png")
     with pytest.raises(MelaError, match=r"stay below this folder, got 'a/9\.png' -> "):
-        folder(root, split_table=None, split_fractions=FRACTIONS, seed=0)
+        read(root)
     inside.unlink()
     inside.symlink_to(root, target_is_directory=True)
     with pytest.raises(MelaError, match=r"expected real folders, got the symbolic link 'a/9\.png'"):
-        folder(root, split_table=None, split_fractions=FRACTIONS, seed=0)
+        read(root)
 
 
 def test_links_of_benchmarks_must_stay_in_their_folder(tmp_path: Path) -> None:
@@ -158,7 +164,7 @@ def test_a_table_may_not_be_a_link_to_outside(project: Path) -> None:
 def test_root_may_be_a_link(tmp_path: Path) -> None:
     write_classes(tmp_path / "real", "a", "b")
     (tmp_path / "link").symlink_to(tmp_path / "real", target_is_directory=True)
-    source = folder(tmp_path / "link", split_table=None, split_fractions=FRACTIONS, seed=0)
+    source = read(tmp_path / "link")
     assert source.sources == ["a/0.png", "a/1.png", "b/0.png", "b/1.png"]
 
 
@@ -234,12 +240,6 @@ def test_exif_orientation(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.asarray(open_image(tmp_path / "a.png", "a.png")), [[10], [20]])
 
 
-def truncated(path: Path) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (64, 64), dtype=np.uint8)
-    Image.fromarray(noise).save(path)
-    path.write_bytes(path.read_bytes()[:1000])
-
-
 def animated(path: Path) -> None:
     frames = [Image.new("L", (2, 2), grey) for grey in (0, 255)]
     frames[0].save(path, save_all=True, append_images=frames[1:])
@@ -260,8 +260,7 @@ def animated(path: Path) -> None:
         ("a.tif", lambda path: Image.new("I", (2, 2)).save(path), "8 or 16 bits per channel, got 32"),
     ],
 )
-def test_bad_image(tmp_path: Path, name: str, write: object, expected: str) -> None:
-    assert callable(write)
+def test_bad_image(tmp_path: Path, name: str, write: Callable[[Path], object], expected: str) -> None:
     write(tmp_path / name)
     with pytest.raises(MelaError, match=expected) as caught:
         open_image(tmp_path / name, f"some/{name}")

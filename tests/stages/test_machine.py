@@ -28,6 +28,13 @@ from tests.helpers.project import change
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has these means")
 
 
+def failing(error: Exception) -> Callable[..., None]:
+    def fail(*arguments: object, **options: object) -> None:
+        raise error
+
+    return fail
+
+
 def load_initial(path: Path) -> object:
     return load_model(path, torch.device("cpu"), np.zeros((1, 16, 16, 1), dtype=np.uint8))
 
@@ -158,6 +165,7 @@ def test_a_signal_waits_until_all_files_have_appeared(tmp_path: Path, monkeypatc
 
 
 MEMORY = "error: out of memory: {}: .*; use a machine with more, .*"
+REPLACE = "expected a readable image; replace the file"
 FILES = "error: {}: Too many open files; raise the number of open files .*"
 
 
@@ -191,10 +199,7 @@ def test_the_machine_is_not_mistaken_for_a_damaged_file(
     copied: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(*arguments: object, **options: object) -> None:
-        raise error
-
-    monkeypatch.setattr(opens, fail)
+    monkeypatch.setattr(opens, failing(error))
     with pytest.raises((MemoryError, OSError)) as caught:
         read(Path(path))
     said = line_of(caught.value)
@@ -208,12 +213,25 @@ def test_the_machine_is_not_mistaken_for_a_damaged_file(
         (OSError(errno.EIO, "x", "a\nb\x1b[31m.npy"), r"error: a\nb\x1b[31m.npy: Input/output error; check the disk"),
         (MelaError("data.root: 'mine\x1b[31m'"), r"error: data.root: 'mine\x1b[31m'"),
         (OSError(errno.EXDEV, "x", "é"), "error: é: Invalid cross-device link; check the file and the machine"),
+        (MelaError(f"image 'out of memory.png': {REPLACE}"), f"error: image 'out of memory.png': {REPLACE}"),
         (RuntimeError("a defect"), None),
     ],
 )
 def test_what_is_said_of_an_error(error: Exception, line: str | None) -> None:
     """One line of what can be printed, whatever files are called."""
     assert line_of(error) == line
+
+
+def stage_without(rights: int, target: Path, stage: str) -> str:
+    """What a stage says, which ends with status 1 since a user has only these rights for a file or folder."""
+    before = target.stat().st_mode
+    target.chmod(rights)
+    try:
+        ended = without_rights(sys.executable, "-m", f"stages.{stage}")
+    finally:
+        target.chmod(before)
+    assert ended.returncode == 1
+    return ended.stderr
 
 
 @pytest.mark.slow
@@ -236,17 +254,11 @@ def test_what_is_said_of_an_error(error: Exception, line: str | None) -> None:
 )
 def test_a_lack_of_rights(stage: str, path: str, mode: int, file: str, copied: Path) -> None:
     change(PARAMS, {"runtime.checkpoint_seconds": 0 if path == ".checkpoints" else 60})
-    target = Path(path)
     if path == ".checkpoints":
-        target.mkdir()
-    before, rights = contents(), target.stat().st_mode
-    target.chmod(mode)
-    try:
-        ended = without_rights(sys.executable, "-m", f"stages.{stage}")
-    finally:
-        target.chmod(rights)
-    assert re.fullmatch(f"error: {file}: {RIGHTS}\n", ended.stderr), ended.stderr
-    assert ended.returncode == 1
+        Path(path).mkdir()
+    before = contents()
+    said = stage_without(mode, Path(path), stage)
+    assert re.fullmatch(f"error: {file}: {RIGHTS}\n", said), said
     assert contents() == before
 
 
@@ -254,15 +266,8 @@ def test_a_lack_of_rights(stage: str, path: str, mode: int, file: str, copied: P
 @pytest.mark.parametrize("path", ["mine/class 0/1.png", "mine/class 0"])
 def test_images_that_must_not_be_read(path: str, project: Path) -> None:
     folders()()
-    target = Path(path)
-    rights = target.stat().st_mode
-    target.chmod(0)
-    try:
-        ended = without_rights(sys.executable, "-m", "stages.images")
-    finally:
-        target.chmod(rights)
-    assert re.fullmatch(f"error: .*{path}: {RIGHTS}\n", ended.stderr), ended.stderr
-    assert ended.returncode == 1
+    said = stage_without(0, Path(path), "images")
+    assert re.fullmatch(f"error: .*{path}: {RIGHTS}\n", said), said
     assert not Path("data/images").exists() or not any(Path("data/images").iterdir())
 
 
@@ -321,41 +326,30 @@ def test_shared_memory_is_no_device(tmp_path: Path) -> None:
 def test_too_little_memory_in_a_training_names_the_parameters(
     error: Exception, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(*arguments: object, **options: object) -> None:
-        raise error
-
-    change(Path("params.yaml"), {"embed.tasks_per_step": 4})
+    change(PARAMS, {"embed.tasks_per_step": 4})
     for stage, parts in {
         "embed": r"raise embed.accumulate \(now 1\), lower embed.tasks_per_step \(now 4\), ",
         "pretrain": r"raise pretrain.accumulate \(now 1\), lower pretrain.batch_size \(now \d+\), ",
     }.items():
-        monkeypatch.setattr(f"stages.{stage}.{'train_embedding' if stage == 'embed' else 'pretrain'}", fail)
+        train = "train_embedding" if stage == "embed" else "pretrain"
+        monkeypatch.setattr(f"stages.{stage}.{train}", failing(error))
         advice = f"{parts}lower data.size or model.width, or use a machine with more"
         fails(stage, f"{stage}: out of memory: .*; {advice}", monkeypatch, capfd)
 
 
 def test_advice_for_one_task_at_a_time(copied: Path) -> None:
     """There is nothing to divide."""
-    assert (
-        less_memory(EmbedParams.read(), "tasks_per_step")
-        == "lower data.size or model.width, or use a machine with more"
-    )
+    advice = less_memory(EmbedParams.read(), "tasks_per_step")
+    assert advice == "lower data.size or model.width, or use a machine with more"
 
 
 def test_threads_that_memory_is_too_small_for_are_no_damaged_file(
     copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*arguments: object, **options: object) -> None:
-        raise OSError("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
-
-    monkeypatch.setattr("mela.io.store.pq.ParquetFile", fail)
+    error = OSError("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
+    monkeypatch.setattr("mela.io.store.pq.ParquetFile", failing(error))
     with pytest.raises(MemoryError, match=r"^data/features.parquet: .*worker thread"):
         feature_tables.read_features(Path("data/features.parquet"))
-
-
-def test_a_file_named_after_memory_is_told_as_it_is() -> None:
-    error = MelaError("image 'out of memory.png': expected a readable image; replace the file")
-    assert line_of(error) == f"error: {error}"
 
 
 @LINUX

@@ -8,9 +8,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from PIL import Image
 
@@ -20,8 +22,9 @@ from mela.evaluation import accuracy as evaluation
 from mela.evaluation.heads import fit_head
 from mela.evaluation.temperatures import Temperatures, read_temperatures
 from mela.io import schemas, store
-from mela.params import BLOCKS, Block, RuntimeParams
+from mela.params import BLOCKS, PARAMS, Block, RuntimeParams
 from stages.common import paths
+from tests.helpers.commands import mela
 from tests.helpers.pipeline import listed
 from tests.helpers.project import ROOT, STAGE_NAMES, change, run_stages
 
@@ -30,27 +33,27 @@ def metrics(stage: str) -> dict[str, Any]:
     return json.loads(Path(f"results/{stage}/metrics.json").read_text(encoding="utf-8"))
 
 
-def stage_process(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", f"stages.{name}", *arguments]
+def read(path: Path | str, schema: pa.Schema) -> pd.DataFrame:
+    return store.read_table(Path(path), schema)
+
+
+def alone(*arguments: str) -> None:
+    """Run Python in an environment that has nothing else, and require that it ends well."""
     environment = {"PYTHONPATH": str(ROOT), "PATH": "", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    subprocess.run([sys.executable, *arguments], env=environment, check=True)
 
 
 def test_the_batched_meta_test_needs_no_scikit_learn(copied: Path) -> None:
     """Importing it takes longer than all heads together."""
     code = "import sys, stages.evaluate as stage\nstage.main()\nassert 'sklearn' not in sys.modules"
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    alone("-c", code)
 
 
 def test_metrics_have_the_promised_keys(copied: Path) -> None:
     label = {"clusters", "tasks_clustered", "pair_precision", "pair_precision_error", "consistency"}
     counts = {"task_classes_merged", "task_classes_not_merged", "task_classes_left_out"}
-    assert set(metrics("label")) - {"remark"} == label | counts | {
-        "largest_weight",
-        "certainty",
-        "tasks_of_one_class",
-    }
+    further = {"largest_weight", "certainty", "tasks_of_one_class"}
+    assert set(metrics("label")) - {"remark"} == label | counts | further
     assert sum(metrics("label")[name] for name in counts) == 400
     scores = metrics("score_labels")
     expected = {"clusters", "true_classes", "accuracy", "accuracy_all_tasks", "purity", "ari", "nmi", "kmeans"}
@@ -64,7 +67,7 @@ def test_metrics_have_the_promised_keys(copied: Path) -> None:
         for results in (evaluation[name], evaluation["validation"][name]):
             assert set(results) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
             assert all(set(interval) == {"mean", "ci95"} for interval in results.values())
-    per_task = store.read_table(Path("results/evaluate/per_task.parquet"), schemas.ACCURACIES)
+    per_task = read("results/evaluate/per_task.parquet", schemas.ACCURACIES)
     test = per_task[(per_task["split"] == "test") & (per_task["model"] == "mela") & (per_task["setting"] == "5_shot")]
     assert len(test) == 12
     assert test["accuracy"].mean() == pytest.approx(evaluation["mela"]["5_shot"]["mean"])
@@ -80,9 +83,8 @@ def test_probabilities_are_calibrated_on_validation_tasks_alone(copied: Path) ->
     before = paths.TEMPERATURES.read_bytes()
     tasks = pd.read_parquet(paths.TEST)
     # other test tasks judge the same temperatures
-    store.write_table(
-        paths.TEST, tasks[tasks["task_id"] < tasks["task_id"].max()], schemas.MANIFEST, stage="manifest", params={}
-    )
+    others = tasks[tasks["task_id"] < tasks["task_id"].max()]
+    store.write_table(paths.TEST, others, schemas.MANIFEST, stage="manifest", params={})
     run_stages("evaluate")
     assert paths.TEMPERATURES.read_bytes() == before
     assert metrics("evaluate")["calibration"] != found["calibration"]
@@ -110,7 +112,7 @@ def test_a_calibrated_model_predicts_the_same_with_other_probabilities(copied: P
 
 
 def test_without_validation_tasks_there_are_no_temperatures(copied: Path) -> None:
-    change(Path("params.yaml"), {"tasks.val": 0})
+    change(PARAMS, {"tasks.val": 0})
     run_stages("manifest", "evaluate", "report")
     found = metrics("evaluate")["calibration"]["mela"]["5_shot"]
     assert found["temperature"] is None
@@ -130,22 +132,22 @@ def test_report_shows_the_run(copied: Path) -> None:
 
 def test_images_do_not_betray_their_class(copied: Path) -> None:
     """Sources list classes one after the other; the ids that stages see must not."""
-    truth = store.read_table(Path("data/truth.parquet"), schemas.TRUTH).sort_values("image_id")["class"]
+    truth = read("data/truth.parquet", schemas.TRUTH).sort_values("image_id")["class"]
     same = (truth.to_numpy()[1:] == truth.to_numpy()[:-1]).mean()
     assert same < 0.05
 
 
 def test_splits_share_no_image(copied: Path) -> None:
-    split_of = store.read_table(Path("data/images/index.parquet"), schemas.INDEX).set_index("image_id")["split"]
+    split_of = read("data/images/index.parquet", schemas.INDEX).set_index("image_id")["split"]
     for split in ("train", "val", "test"):
-        images = store.read_table(Path(f"data/manifest/{split}.parquet"), schemas.MANIFEST)["image_id"]
+        images = read(f"data/manifest/{split}.parquet", schemas.MANIFEST)["image_id"]
         assert set(split_of[images]) == {split}
 
 
 def test_the_same_again_gives_the_same_bytes(copied: Path) -> None:
-    before = {path: path.read_bytes() for path in [*Path("data").rglob("*.*"), *Path("results").rglob("*.*")]}
-    before |= {path: path.read_bytes() for path in Path("models").rglob("*.*")}
-    for folder in ("data", "models", "results"):
+    folders = ("data", "models", "results")
+    before = {path: path.read_bytes() for folder in folders for path in Path(folder).rglob("*.*")}
+    for folder in folders:
         shutil.rmtree(folder)
     run_stages()
     changed = [path for path, content in before.items() if path.read_bytes() != content]
@@ -195,7 +197,7 @@ def test_parameters_read_are_the_ones_declared(project: Path, monkeypatch: pytes
         run_stages(stage)
     stage = "images"
     for name in ("omniglot", "cifar_fs", "fc100", "folder", "tasks"):
-        change(project / "params.yaml", {"data.name": name, "data.root": "nowhere"})
+        change(PARAMS, {"data.name": name, "data.root": "nowhere"})
         with pytest.raises(MelaError):
             run_stages("images")
 
@@ -215,7 +217,7 @@ def test_parameters_read_are_the_ones_declared(project: Path, monkeypatch: pytes
 def test_a_q_without_effect_is_said(
     copied: Path, capfd: pytest.CaptureFixture[str], q: float, merge: bool, told: bool
 ) -> None:
-    change(Path("params.yaml"), {"labeler.q": q, "labeler.merge": merge})
+    change(PARAMS, {"labeler.q": q, "labeler.merge": merge})
     run_stages("label")
     line = "label: labeler.q (5.5) has no effect, since labeler.merge is true; it is for pruning\n"
     assert (line in capfd.readouterr().out) == told
@@ -223,7 +225,7 @@ def test_a_q_without_effect_is_said(
 
 def test_seeds_matter(copied: Path) -> None:
     before = Path("models/initial.safetensors").read_bytes()
-    change(Path("params.yaml"), {"embed.seed": 1})
+    change(PARAMS, {"embed.seed": 1})
     run_stages("embed")
     assert Path("models/initial.safetensors").read_bytes() != before
 
@@ -231,7 +233,7 @@ def test_seeds_matter(copied: Path) -> None:
 @pytest.mark.parametrize("labels", ["mela_soft", "kmeans", "oracle"])
 def test_other_labels(copied: Path, labels: str) -> None:
     before = Path("models/final.safetensors").read_bytes()
-    change(Path("params.yaml"), {"pretrain.labels": labels})
+    change(PARAMS, {"pretrain.labels": labels})
     run_stages("pretrain", "evaluate", "report")
     assert Path("models/final.safetensors").read_bytes() != before
     assert metrics("pretrain")["labels"] == metrics("evaluate")["labels"] == labels
@@ -241,23 +243,21 @@ def test_other_labels(copied: Path, labels: str) -> None:
 
 def test_the_other_solver_of_the_meta_test(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path("results/evaluate/per_task.parquet")
-    found = store.read_table(path, schemas.ACCURACIES)
-    change(Path("params.yaml"), {"evaluate.solver": "sklearn"})
-    heads = []
-    monkeypatch.setattr(
-        evaluation, "fit_head", lambda *task, **settings: heads.append(fit_head(*task, **settings)) or heads[-1]
-    )
+    found = read(path, schemas.ACCURACIES)
+    change(PARAMS, {"evaluate.solver": "sklearn"})
+    spy = Mock(wraps=fit_head)
+    monkeypatch.setattr(evaluation, "fit_head", spy)
     run_stages("evaluate")
-    assert len(heads) == len(found)
-    wanted = store.read_table(path, schemas.ACCURACIES)
+    assert spy.call_count == len(found)
+    wanted = read(path, schemas.ACCURACIES)
     pd.testing.assert_frame_equal(wanted.drop(columns="accuracy"), found.drop(columns="accuracy"))
     # the features of this model hardly differ, and scikit-learn stops early
     assert (wanted["accuracy"] - found["accuracy"]).abs().mean() < 1
 
 
 def test_soft_labels_belong_to_the_labelled_images(copied: Path) -> None:
-    labels = store.read_table(Path("data/labels/mela.parquet"), schemas.LABELS)
-    soft = store.read_table(Path("data/labels/mela_soft.parquet"), schemas.SOFT_LABELS)
+    labels = read("data/labels/mela.parquet", schemas.LABELS)
+    soft = read("data/labels/mela_soft.parquet", schemas.SOFT_LABELS)
     sums = soft.groupby("image_id")["weight"].sum()
     assert sums.index.tolist() == labels["image_id"].tolist()
     np.testing.assert_allclose(sums, 1, rtol=1e-12)
@@ -268,30 +268,24 @@ def test_soft_labels_belong_to_the_labelled_images(copied: Path) -> None:
 
 
 def test_soft_labels_that_do_not_add_up(copied: Path) -> None:
-    path = Path("data/labels/mela_soft.parquet")
-    table = store.read_table(path, schemas.SOFT_LABELS)
+    table = read(paths.SOFT_LABELS, schemas.SOFT_LABELS)
     image = int(table["image_id"].iloc[0])
     table.loc[0, "weight"] = 0.3
-    store.write_table(
-        path, table[(table["image_id"] != image) | (table.index == 0)], schemas.SOFT_LABELS, stage="label", params={}
-    )
-    change(Path("params.yaml"), {"pretrain.labels": "mela_soft"})
+    kept = table[(table["image_id"] != image) | (table.index == 0)]
+    store.write_table(paths.SOFT_LABELS, kept, schemas.SOFT_LABELS, stage="label", params={})
+    change(PARAMS, {"pretrain.labels": "mela_soft"})
     before = Path("models/final.safetensors").read_bytes()
-    with pytest.raises(
-        MelaError, match=rf"mela_soft\.parquet: image {image}: expected labels from 0, each once, with pos"
-    ):
+    message = rf"mela_soft\.parquet: image {image}: expected labels from 0, each once, with pos"
+    with pytest.raises(MelaError, match=message):
         run_stages("pretrain")
     assert Path("models/final.safetensors").read_bytes() == before
 
 
 def test_resnet12_without_replacement(project: Path) -> None:
-    change(
-        project / "params.yaml",
-        {"model.backbone": "resnet12", "model.width": 4, "tasks.replacement": False, "tasks.train": None}
-        | {"embed.tasks_per_epoch": 3, "labeler.n_clusters": 40},
-    )
+    network = {"model.backbone": "resnet12", "model.width": 4, "embed.tasks_per_epoch": 3}
+    change(PARAMS, network | {"tasks.replacement": False, "tasks.train": None, "labeler.n_clusters": 40})
     run_stages()
-    train = store.read_table(Path("data/manifest/train.parquet"), schemas.MANIFEST)
+    train = read("data/manifest/train.parquet", schemas.MANIFEST)
     assert train["image_id"].is_unique
     assert train["task_id"].nunique() == 16
 
@@ -315,23 +309,23 @@ def draw_tasks(root: Path, *, with_split: bool) -> None:
     (table if with_split else table.drop(columns="split")).to_csv(root / "tasks.csv", index=False)
 
 
+OWN: dict[str, object] = {"data.name": "tasks", "data.root": "mine", "data.table": "tasks.csv", "tasks.shots": 2}
+OWN |= {"embed.tasks_per_epoch": None, "labeler.n_clusters": 12}
+
+
 @pytest.mark.parametrize("with_split", [True, False])
 def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[str], with_split: bool) -> None:
     draw_tasks(project / "mine", with_split=with_split)
-    change(
-        project / "params.yaml",
-        {"data.name": "tasks", "data.root": "mine", "data.table": "tasks.csv", "tasks.shots": 2}
-        | {"embed.tasks_per_epoch": None, "labeler.n_clusters": 12, "kmeans.n_clusters": 6, "evaluate.shots": [1]},
-    )
+    change(PARAMS, OWN | {"kmeans.n_clusters": 6, "evaluate.shots": [1]})
     run_stages()
-    labels = store.read_table(Path("data/labels/mela.parquet"), schemas.LABELS)
+    labels = read("data/labels/mela.parquet", schemas.LABELS)
     assert labels["label"].nunique() == metrics("score_labels")["clusters"] > 1
     assert set(metrics("score_labels")) == {"clusters"}
     assert set(metrics("evaluate")["mela"]) >= {"1_shot", "all_shots"}
     assert "no ground truth" in capsys.readouterr().out
     assert "true classes not known" in Path("results/report/summary.md").read_text(encoding="utf-8")
     assert Path("models/final.safetensors").is_file()
-    change(project / "params.yaml", {"pretrain.labels": "oracle"})
+    change(PARAMS, {"pretrain.labels": "oracle"})
     with pytest.raises(MelaError, match=r"^pretrain\.labels: expected at least 2 global labels"):
         run_stages("pretrain")
 
@@ -340,11 +334,7 @@ def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_own_tasks_that_are_all_for_training(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     draw_tasks(project / "mine", with_split=False)
-    change(
-        project / "params.yaml",
-        {"data.name": "tasks", "data.root": "mine", "data.table": "tasks.csv", "data.split_fractions": [1.0, 0.0, 0.0]}
-        | {"tasks.shots": 2, "embed.tasks_per_epoch": None, "labeler.n_clusters": 12, "kmeans.n_clusters": 5000},
-    )
+    change(PARAMS, OWN | {"data.split_fractions": [1.0, 0.0, 0.0], "kmeans.n_clusters": 5000})
     run_stages()
     assert "kmeans.n_clusters=5000 is more than there are images" in capsys.readouterr().out
     assert metrics("evaluate")["mela"] == {}
@@ -353,31 +343,25 @@ def test_own_tasks_that_are_all_for_training(project: Path, capsys: pytest.Captu
 
 def test_stage_takes_paths_as_arguments(copied: Path) -> None:
     shutil.move("data/truth.parquet", "elsewhere.parquet")
-    ended = stage_process("label_oracle", "--truth", "elsewhere.parquet", "--labels", "mine.parquet")
-    assert ended.returncode == 0, ended.stderr
+    alone("-m", "stages.label_oracle", "--truth", "elsewhere.parquet", "--labels", "mine.parquet")
     assert Path("mine.parquet").read_bytes() == Path("data/labels/oracle.parquet").read_bytes()
 
 
-def summary_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from mela.cli.main import main; main()", "summary", *arguments]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "COLUMNS": "120"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-
-
-def test_summary_prints_the_run(copied: Path) -> None:
-    ended = summary_command()
+def test_summary_prints_the_run(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    ended = mela("summary")
     assert ended.returncode == 0, ended.stderr
     for line in Path("results/report/summary.md").read_text(encoding="utf-8").splitlines()[2:]:
         assert line.split(" | ")[0].removeprefix("| ") in ended.stdout
     assert ended.stdout.splitlines()[-1] == "the run on a page, with pictures: results/report.html"
     Path("results/report.html").unlink()
-    assert "page" not in summary_command().stdout, "there is none"
+    assert "page" not in mela("summary").stdout, "there is none"
 
 
 def test_summary_of_two_runs_at_once(copied: Path) -> None:
     found = metrics("label")
     store.write_json(Path("results/label/metrics.json"), found | {"clusters": found["clusters"] + 1})
-    ended = summary_command()
+    ended = mela("summary")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
         "error: results/metrics.json: the report is of another run than the metrics of label, so one table would mix "
@@ -386,9 +370,6 @@ def test_summary_of_two_runs_at_once(copied: Path) -> None:
 
 
 def test_summary_without_a_run(tmp_path: Path) -> None:
-    ended = summary_command("--results", str(tmp_path))
-    assert ended.returncode == 1
-    assert (
-        ended.stderr
-        == f"error: {tmp_path}/label/metrics.json: no such file; run `dvc repro`, or the stage that makes it, first\n"
-    )
+    ended = mela("summary", "--results", tmp_path)
+    message = f"{tmp_path}/label/metrics.json: no such file; run `dvc repro`, or the stage that makes it, first"
+    assert (ended.returncode, ended.stderr) == (1, f"error: {message}\n")
