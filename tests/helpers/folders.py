@@ -4,7 +4,8 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,6 +98,26 @@ def socket_at(path: Path) -> None:
 def truncated(path: Path) -> None:
     noise(9, (200, 200)).save(path)
     path.write_bytes(path.read_bytes()[:3000])
+
+
+@contextmanager
+def rights_of(path: Path, mode: int) -> Iterator[None]:
+    """Other rights of a file or folder, for a while."""
+    before = path.stat().st_mode
+    path.chmod(mode)
+    try:
+        yield
+    finally:
+        path.chmod(before)
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """Every file and link below a folder."""
+    return {
+        path.relative_to(folder).as_posix(): str(path.readlink()) if path.is_symlink() else path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
 
 
 def without_rights(*command: str) -> subprocess.CompletedProcess[str]:

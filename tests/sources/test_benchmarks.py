@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from torchvision.datasets import CIFAR100, Omniglot
 
 from mela.errors import MelaError
 from mela.sources import benchmarks
@@ -21,18 +22,17 @@ from tests.helpers.processes import python
 
 CHARACTERS = {"background/Latin/character01": "train", "evaluation/Tengwar/character02": "test"}
 DRAWINGS = 2
+BELOW = pytest.mark.parametrize("below", [".", "omniglot-py"])
 CIFAR_CLASSES = {"apple": "train", "bee": "test", "cat": "val"}
 
 
-@pytest.fixture
-def small_omniglot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmarks, "split_of_classes", lambda name: CHARACTERS)
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Benchmarks of few classes and images."""
+    monkeypatch.setattr(
+        benchmarks, "split_of_classes", lambda name: CHARACTERS if name == "omniglot" else CIFAR_CLASSES
+    )
     monkeypatch.setattr(benchmarks, "OMNIGLOT_IMAGES_PER_CLASS", DRAWINGS)
-
-
-@pytest.fixture
-def small_cifar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmarks, "split_of_classes", lambda name: CIFAR_CLASSES)
     monkeypatch.setattr(benchmarks, "CIFAR_IMAGES_PER_CLASS", 3)
 
 
@@ -47,8 +47,6 @@ def write_omniglot(root: Path) -> None:
 
 
 def zip_omniglot(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from torchvision.datasets import Omniglot
-
     write_omniglot(root / "pages")
     checksums = {}
     for part in benchmarks.OMNIGLOT_PARTS:
@@ -81,8 +79,6 @@ class OldDtype:
 
 def write_cifar_archive(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files as torchvision expects them; pixel values tell train (below 100) from test, and the order in the file."""
-    from torchvision.datasets import CIFAR100
-
     folder = root / CIFAR100.base_folder
     folder.mkdir(parents=True)
     labels = {"train": [2, 0, 1, 0, 1, 2], "test": [1, 0, 2]}
@@ -102,6 +98,15 @@ def write_cifar_archive(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CIFAR100, "meta", {**CIFAR100.meta, "md5": md5(folder / "meta")})
 
 
+def pack_cifar(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Pack these files as they are published."""
+    archive = root / CIFAR100.filename
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(root / CIFAR100.base_folder, CIFAR100.base_folder)
+    monkeypatch.setattr(CIFAR100, "tgz_md5", md5(archive))
+    return archive
+
+
 @pytest.mark.parametrize(
     ("name", "train", "val", "test"), [("omniglot", 1028, 172, 423), ("cifar_fs", 64, 16, 20), ("fc100", 60, 20, 20)]
 )
@@ -111,8 +116,7 @@ def test_published_splits(name: str, train: int, val: int, test: int) -> None:
     assert list(split_of) == sorted(split_of)
 
 
-@pytest.mark.parametrize("below", [".", "omniglot-py"])
-@pytest.mark.usefixtures("small_omniglot")
+@BELOW
 def test_omniglot_from_folders(tmp_path: Path, below: str) -> None:
     write_omniglot(tmp_path / below)
     for ignored in ("._00.png", "Thumbs.db"):
@@ -124,7 +128,6 @@ def test_omniglot_from_folders(tmp_path: Path, below: str) -> None:
     np.testing.assert_array_equal(np.asarray(source.load(0)), [[255] * 3, [0] * 3, [0] * 3])
 
 
-@pytest.mark.usefixtures("small_omniglot")
 def test_omniglot_rotations_are_further_classes(tmp_path: Path) -> None:
     write_omniglot(tmp_path)
     source = omniglot(tmp_path, rotations=True)
@@ -140,8 +143,7 @@ def test_omniglot_rotations_are_further_classes(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.asarray(source.load(i)), np.rot90(upright, quarter_turns))
 
 
-@pytest.mark.parametrize("below", [".", "omniglot-py"])
-@pytest.mark.usefixtures("small_omniglot")
+@BELOW
 def test_omniglot_zip_files_are_unpacked_once(tmp_path: Path, below: str, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / below
     zip_omniglot(home, monkeypatch)
@@ -149,23 +151,17 @@ def test_omniglot_zip_files_are_unpacked_once(tmp_path: Path, below: str, monkey
     for part in benchmarks.OMNIGLOT_PARTS:
         (home / f"{part}.zip").unlink()
     assert len(first) == len(omniglot(tmp_path)) == 4
-    assert sorted(path.name for path in home.iterdir() if path.name != "omniglot-py") == [
-        *benchmarks.OMNIGLOT_PARTS,
-        "pages",
-    ]
+    assert {path.name for path in home.iterdir()} - {"omniglot-py"} == {*benchmarks.OMNIGLOT_PARTS, "pages"}
 
 
-@pytest.mark.usefixtures("small_omniglot")
 def test_omniglot_refuses_a_damaged_zip_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zip_omniglot(tmp_path, monkeypatch)
     (tmp_path / "images_evaluation.zip").write_bytes(b"half a download")
-    with pytest.raises(
-        MelaError, match=r"images_evaluation\.zip: expected the MD5 checksum .*run `mela download omniglot`$"
-    ):
+    message = r"images_evaluation\.zip: expected the MD5 checksum .*run `mela download omniglot`$"
+    with pytest.raises(MelaError, match=message):
         omniglot(tmp_path)
 
 
-@pytest.mark.usefixtures("small_omniglot")
 def test_omniglot_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server, root = tmp_path / "server", tmp_path / "raw"
     zip_omniglot(server, monkeypatch)
@@ -181,28 +177,7 @@ def test_omniglot_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (root / "omniglot-py" / "images_background").is_dir()
 
 
-@pytest.mark.parametrize(
-    ("remove", "expected"),
-    [
-        ("", r"data\.root: expected images_background and images_evaluation .*run `mela download \w+ --root .*`$"),
-        ("images_evaluation", r"data\.root: expected the folder images_evaluation or images_evaluation\.zip in "),
-        ("images_evaluation/Tengwar/character02", r"class 'evaluation/Tengwar/character02', got 0; "),
-        ("images_evaluation/Tengwar/character02/01.png", r"data\.root: expected 2 images .*, got 1; "),
-    ],
-)
-@pytest.mark.usefixtures("small_omniglot")
-def test_omniglot_incomplete(tmp_path: Path, remove: str, expected: str) -> None:
-    root = tmp_path / "root"
-    write_omniglot(root)
-    (root / remove).rename(tmp_path / "gone")
-    with pytest.raises(MelaError, match=expected) as caught:
-        omniglot(root)
-    assert "\n" not in str(caught.value)
-    assert str(root) in str(caught.value)
-
-
 @pytest.mark.parametrize("read", [cifar_fs, fc100])
-@pytest.mark.usefixtures("small_cifar")
 def test_cifar_from_folders(tmp_path: Path, read: Callable[[Path], ImageSource]) -> None:
     write_cifar(tmp_path)
     source = read(tmp_path)
@@ -213,16 +188,11 @@ def test_cifar_from_folders(tmp_path: Path, read: Callable[[Path], ImageSource])
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.usefixtures("small_cifar")
 def test_cifar_from_the_archive(tmp_path: Path, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    from torchvision.datasets import CIFAR100
-
     write_cifar_archive(tmp_path, monkeypatch)
     if packed:
-        with tarfile.open(tmp_path / CIFAR100.filename, "w:gz") as file:
-            file.add(tmp_path / CIFAR100.base_folder, CIFAR100.base_folder)
+        pack_cifar(tmp_path, monkeypatch)
         (tmp_path / CIFAR100.base_folder).rename(tmp_path / "gone")
-        monkeypatch.setattr(CIFAR100, "tgz_md5", md5(tmp_path / CIFAR100.filename))
     source = cifar_fs(tmp_path)
     assert source.classes == ["apple"] * 3 + ["bee"] * 3 + ["cat"] * 3
     assert source.sources[:3] == ["train/apple/000.png", "train/apple/001.png", "test/apple/000.png"]
@@ -231,19 +201,12 @@ def test_cifar_from_the_archive(tmp_path: Path, packed: bool, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("spoil", ["", "test"])
-@pytest.mark.usefixtures("small_cifar")
 def test_cifar_is_fetched_where_it_is_not_whole(tmp_path: Path, spoil: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from torchvision.datasets import CIFAR100
-
     server, root = tmp_path / "server", tmp_path / "raw"
     write_cifar_archive(server, monkeypatch)
-    archive = server / CIFAR100.filename
-    with tarfile.open(archive, "w:gz") as file:
-        file.add(server / CIFAR100.base_folder, CIFAR100.base_folder)
-    monkeypatch.setattr(CIFAR100, "tgz_md5", md5(archive))
-    (server / CIFAR100.base_folder).rename(tmp_path / "raw-folder")
+    archive = pack_cifar(server, monkeypatch)
     root.mkdir()
-    (tmp_path / "raw-folder").rename(root / CIFAR100.base_folder)
+    (server / CIFAR100.base_folder).rename(root / CIFAR100.base_folder)
     fetched = []
 
     def fetch(url: str, path: Path, checksum: str) -> None:
@@ -253,7 +216,6 @@ def test_cifar_is_fetched_where_it_is_not_whole(tmp_path: Path, spoil: str, monk
     monkeypatch.setattr("mela.sources.cifar_archive.fetch", fetch)
     if spoil:
         (root / CIFAR100.base_folder / spoil).write_bytes(b"half")
-    if spoil:
         with pytest.raises(MelaError, match=r"test: expected the MD5 checksum .*; run `mela download cifar100`$"):
             cifar_fs(root)
     assert len(cifar_fs(root, download=True)) == 9
@@ -261,35 +223,40 @@ def test_cifar_is_fetched_where_it_is_not_whole(tmp_path: Path, spoil: str, monk
     assert fetched == ([CIFAR100.url] if spoil else [])
 
 
-@pytest.mark.usefixtures("small_cifar")
 def test_cifar_archive_that_is_not_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from torchvision.datasets import CIFAR100
-
     write_cifar_archive(tmp_path, monkeypatch)
     monkeypatch.setattr(CIFAR100, "test_list", [["test", "0" * 32]])
     with pytest.raises(MelaError, match=r"cifar-100-python/test: expected the MD5 checksum 0+, got \w+; run `mela "):
         cifar_fs(tmp_path)
 
 
+DOWNLOAD = r".*run `mela download \w+ --root .*`$"
+
+
 @pytest.mark.parametrize(
-    ("remove", "expected"),
+    ("data", "remove", "expected"),
     [
+        ("omniglot", "", rf"data\.root: expected images_background and images_evaluation {DOWNLOAD}"),
         (
-            "",
-            r"data\.root: expected the folders train and test, or cifar-100-python.*run `mela download \w+ --root .*`$",
+            "omniglot",
+            "images_evaluation",
+            r"data\.root: expected the folder images_evaluation or images_evaluation\.zip in ",
         ),
-        ("test", r"data\.root: expected 3 images in .*'apple'.*, got 2; "),
-        ("train/bee", r"'bee'.*, got 1; "),
-        ("train/cat/001.png", r"'cat'.*, got 2; "),
+        ("omniglot", "images_evaluation/Tengwar/character02", r"class 'evaluation/Tengwar/character02', got 0; "),
+        ("omniglot", "images_evaluation/Tengwar/character02/01.png", r"data\.root: expected 2 images .*, got 1; "),
+        ("fc100", "", rf"data\.root: expected the folders train and test, or cifar-100-python{DOWNLOAD}"),
+        ("fc100", "test", r"data\.root: expected 3 images in .*'apple'.*, got 2; "),
+        ("fc100", "train/bee", r"'bee'.*, got 1; "),
+        ("fc100", "train/cat/001.png", r"'cat'.*, got 2; "),
     ],
 )
-@pytest.mark.usefixtures("small_cifar")
-def test_cifar_incomplete(tmp_path: Path, remove: str, expected: str) -> None:
+def test_what_is_incomplete(tmp_path: Path, data: str, remove: str, expected: str) -> None:
+    write, read = {"omniglot": (write_omniglot, omniglot), "fc100": (write_cifar, fc100)}[data]
     root = tmp_path / "root"
-    write_cifar(root)
+    write(root)
     (root / remove).rename(tmp_path / "gone")
     with pytest.raises(MelaError, match=expected) as caught:
-        fc100(root)
+        read(root)
     assert "\n" not in str(caught.value)
     assert str(root) in str(caught.value)
 
@@ -335,11 +302,8 @@ def test_pickles_of_other_things_are_refused(
 
 
 @pytest.mark.parametrize("name", ["/etc/evil.png", "../../evil.png", "images_background/../../../evil.png"])
-@pytest.mark.usefixtures("small_omniglot")
 def test_archives_do_not_leave_their_folder(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if somebody gets the checksum right."""
-    from torchvision.datasets import Omniglot
-
     root = tmp_path / "a" / "b"
     zip_omniglot(root, monkeypatch)
     archive = root / "images_background.zip"
@@ -347,8 +311,7 @@ def test_archives_do_not_leave_their_folder(tmp_path: Path, name: str, monkeypat
         file.writestr(name, b"evil")
     monkeypatch.setattr(Omniglot, "zips_md5", Omniglot.zips_md5 | {"images_background": md5(archive)})
     omniglot(root)
-    assert not list(tmp_path.glob("*evil*"))
-    assert not list((tmp_path / "a").glob("*evil*"))
+    assert not [*tmp_path.glob("*evil*"), *tmp_path.glob("a/*evil*")]
     assert not Path("/etc/evil.png").exists()
 
 

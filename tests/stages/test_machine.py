@@ -21,7 +21,7 @@ from mela.params import PARAMS, EmbedParams
 from mela.sources.image_files import open_image
 from stages.common.training import less_memory
 from tests.helpers.bad_input import contents, fails, folders
-from tests.helpers.folders import without_rights
+from tests.helpers.folders import rights_of, without_rights
 from tests.helpers.processes import python, started
 from tests.helpers.project import change
 
@@ -224,12 +224,8 @@ def test_what_is_said_of_an_error(error: Exception, line: str | None) -> None:
 
 def stage_without(rights: int, target: Path, stage: str) -> str:
     """What a stage says, which ends with status 1 since a user has only these rights for a file or folder."""
-    before = target.stat().st_mode
-    target.chmod(rights)
-    try:
+    with rights_of(target, rights):
         ended = without_rights(sys.executable, "-m", f"stages.{stage}")
-    finally:
-        target.chmod(before)
     assert ended.returncode == 1
     return ended.stderr
 
