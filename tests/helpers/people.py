@@ -26,6 +26,7 @@ HOSTILE = [
 ]
 # whose labels no task can be learned from: the only label of a person, and a label of one image
 REST_LABELS = {("lone", "pilz"): (0, 4), ("anna", "single"): (3, 1)}
+SMALL = {"side": 24, "margin": 5, "dark": 50, "shift": 2, "thick": 4}
 PEOPLE = ["anna", "ben", "=HYPERLINK(1)", "carla & <b>co", *(f"person {number}" for number in range(4, 26))]
 
 
@@ -37,9 +38,7 @@ def draw_people(root: Path) -> None:
             # every name occurs, and the first people have those that tests ask for
             label = WORDS[kind][number % 3]
             for drawing in range(4):
-                path = root / person / label / f"{drawing}.png"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _draw(kind, rng).save(path)
+                draw(kind, root / person / label / f"{drawing}.png", rng, **SMALL)
 
 
 def draw_alone(root: Path) -> None:
@@ -47,17 +46,18 @@ def draw_alone(root: Path) -> None:
     rng = np.random.default_rng(1)
     for (person, label), (kind, count) in REST_LABELS.items():
         for drawing in range(count):
-            path = root / person / label / f"{drawing}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _draw(kind, rng).save(path)
-
-
-def _draw(kind: int, rng: np.random.Generator) -> Image.Image:
-    return figure(kind, rng, side=24, margin=5, dark=50, shift=2, thick=4)
+            draw(kind, root / person / label / f"{drawing}.png", rng, **SMALL)
 
 
 def figure(
-    kind: int, rng: np.random.Generator, *, side: int, margin: int, dark: int, shift: int, thick: int
+    kind: int,
+    rng: np.random.Generator,
+    *,
+    side: int = 28,
+    margin: int = 6,
+    dark: int = 60,
+    shift: int = 3,
+    thick: int = 5,
 ) -> Image.Image:
     """Return a bright figure, one of six kinds, on a ground below `dark`, moved by at most `shift` pixels."""
     image = Image.new("L", (side, side), int(rng.integers(0, dark)))
@@ -79,7 +79,7 @@ def figure(
     return image
 
 
-def draw(kind: int, path: Path, rng: np.random.Generator) -> None:
+def draw(kind: int, path: Path, rng: np.random.Generator, **shape: int) -> None:
     """A bright figure on a dark ground, a little moved."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure(kind, rng, side=28, margin=6, dark=60, shift=3, thick=5).save(path)
+    figure(kind, rng, **shape).save(path)

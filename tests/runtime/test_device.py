@@ -67,28 +67,28 @@ def test_each_process_has_its_gpu(
     assert keeps == [True] * (expected == "cpu")
 
 
-def test_more_processes_than_gpus(monkeypatch: pytest.MonkeyPatch, gpus: list[torch.device]) -> None:
-    monkeypatch.setenv("LOCAL_RANK", "2")
-    with pytest.raises(
-        MelaError, match=r"^runtime.device: expected .* \(2 CUDA devices\), got cuda:2; .* no more proc"
-    ):
-        choose_device("auto")
-    assert gpus == []
-
-
-def test_processes_do_not_share_a_gpu(monkeypatch: pytest.MonkeyPatch, gpus: list[torch.device]) -> None:
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    with pytest.raises(MelaError, match=r"^runtime.device: expected auto, cuda or cpu with 2 processes, got cuda:1$"):
-        choose_device("cuda:1")
+@pytest.mark.parametrize(
+    ("variable", "name", "message"),
+    [
+        ("LOCAL_RANK", "auto", r"expected .* \(2 CUDA devices\), got cuda:2; .* no more proc"),
+        ("LOCAL_WORLD_SIZE", "cuda:1", r"expected auto, cuda or cpu with 2 processes, got cuda:1$"),
+    ],
+    ids=["more processes than GPUs", "processes that share a GPU"],
+)
+def test_too_few_gpus(
+    monkeypatch: pytest.MonkeyPatch, gpus: list[torch.device], variable: str, name: str, message: str
+) -> None:
+    monkeypatch.setenv(variable, "2")
+    with pytest.raises(MelaError, match=f"^runtime.device: {message}"):
+        choose_device(name)
     assert gpus == []
 
 
 def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert choose_device("auto") == torch.device("cpu")
-    with pytest.raises(
-        MelaError, match=r"^runtime.device: expected .* \(0 CUDA devices\), got cuda:0; use auto or cpu"
-    ):
+    message = r"^runtime.device: expected .* \(0 CUDA devices\), got cuda:0; use auto or cpu"
+    with pytest.raises(MelaError, match=message):
         choose_device("cuda")
 
 

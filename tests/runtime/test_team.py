@@ -119,8 +119,7 @@ def test_stages_share_their_work(project: Path) -> None:
     ids, features = feature_tables.read_features(paths.FEATURES)
     for stage in ("embed", "extract", "pretrain"):
         done = python("-m", f"stages.{stage}", folder=project)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
+        assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.count(f"{stage}: ") == {"embed": 3, "extract": 2, "pretrain": 4}[stage]
         assert done.stdout.count("of memory at most") == 1, "told once for all processes"
     assert [float(x) for x in paths.EMBED_CURVE.read_text().split("\n")[1].split(",")] == pytest.approx(
@@ -147,6 +146,7 @@ def test_errors_of_a_team_are_one_line(project: Path) -> None:
     assert not paths.INITIAL.exists()
 
 
+PERHAPS = "(9 is often a lack of memory)"
 ALONE_WITH_IT = """
 import os, signal
 from pathlib import Path
@@ -168,22 +168,20 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_an_error_of_one_process_is_told_and_ends_all(project: Path, rank: int) -> None:
+@pytest.mark.parametrize(
+    ("rank", "event", "said"),
+    [
+        (0, "raise MelaError('task 17: broken')", "task 17: broken"),
+        (1, "raise MelaError('task 17: broken')", "task 17: broken"),
+        (1, "os.kill(os.getpid(), signal.SIGKILL)", "process 1 of 2: expected it to finish, got signal 9 " + PERHAPS),
+    ],
+    ids=["the first", "another", "killed"],
+)
+def test_the_end_of_one_process_is_told_and_ends_all(project: Path, rank: int, event: str, said: str) -> None:
     change(project / "params.yaml", {"runtime.processes": 2})
-    code = ALONE_WITH_IT.format(rank=rank, event="raise MelaError('task 17: broken')")
-    (project / "alone.py").write_text(code, encoding="utf-8")
+    (project / "alone.py").write_text(ALONE_WITH_IT.format(rank=rank, event=event), encoding="utf-8")
     done = python("-m", "alone", folder=project)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "error: task 17: broken\n")
-
-
-def test_a_process_that_is_killed_is_told(project: Path) -> None:
-    change(project / "params.yaml", {"runtime.processes": 2})
-    code = ALONE_WITH_IT.format(rank=1, event="os.kill(os.getpid(), signal.SIGKILL)")
-    (project / "alone.py").write_text(code, encoding="utf-8")
-    done = python("-m", "alone", folder=project)
-    assert done.returncode == 1
-    assert done.stderr == ("error: process 1 of 2: expected it to finish, got signal 9 (9 is often a lack of memory)\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {said}\n")
 
 
 def test_compiling_and_sharing_do_not_go_together() -> None:

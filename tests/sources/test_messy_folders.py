@@ -88,13 +88,13 @@ WRONG = {
     ),
     "a link to an image of the same label": Wrong(
         lambda root: (root / "p0/l0/9.png").symlink_to("1.png"),
-        "mine, folder 'p0/l0': expected an image once in task 'p0', got 'p0/l0/9.png', a link to the same file as 'p0/l0/1.png'; remove "
-        "the link",
+        "mine, folder 'p0/l0': expected an image once in task 'p0', got 'p0/l0/9.png', a link to the same file as "
+        "'p0/l0/1.png'; remove the link",
     ),
     "a link to an image of another label of the person": Wrong(
         lambda root: (root / "p0/l0/9.png").symlink_to("../l1/1.png"),
-        "mine, folder 'p0/l1': expected an image under one label in task 'p0', got 'p0/l0/9.png', a link to the same file as "
-        "'p0/l1/1.png'; keep it under the label that is right",
+        "mine, folder 'p0/l1': expected an image under one label in task 'p0', got 'p0/l0/9.png', a link to the same "
+        "file as 'p0/l1/1.png'; keep it under the label that is right",
     ),
     "one image of a person under a label that has no other": Wrong(
         lambda root: ((root / "p0/l2").mkdir(), Image.open(root / "p0/l0/1.png").save(root / "p0/l2/9.bmp")),

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -40,8 +39,20 @@ def spoil(folder: Path) -> None:
     (folder / "params.yaml").write_text(text.replace("  q: 5.0 ", "  q: null "), encoding="utf-8")
 
 
-def started(tmp_path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A stage whose work prints "at work", with a mistake in a block that it does not read."""
+MISTAKE = "error: params.yaml: labeler.q: input should be a valid number, got None\n"
+
+
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+def test_every_stage_checks_all_parameters_first(stage: str, tmp_path: Path) -> None:
+    """In a folder that has nothing but a params.yaml, so that whatever a stage did before would fail for that."""
+    spoil(tmp_path)
+    ended = python("-m", f"stages.{stage}", folder=tmp_path)
+    assert (ended.returncode, ended.stderr) == (1, MISTAKE)
+
+
+@pytest.mark.parametrize(("rank", "stops"), [(None, True), ("0", True), ("1", False)])
+def test_one_process_tells_a_mistake_for_a_later_stage(tmp_path: Path, rank: str | None, stops: bool) -> None:
+    """Before a stage's work, which prints "at work", though the mistake is in a block that it does not read."""
     spoil(tmp_path)
     code = """
 from pathlib import Path
@@ -49,30 +60,9 @@ from stages.common.run import run
 def main(params: Path = Path("params.yaml")): print("at work")
 run(main)
 """
-    return python("-c", code, folder=tmp_path, **environment)
-
-
-def test_a_mistake_for_a_later_stage_ends_a_stage_before_its_work(tmp_path: Path) -> None:
-    ended = started(tmp_path)
-    assert ended.returncode == 1
-    assert ended.stderr == "error: params.yaml: labeler.q: input should be a valid number, got None\n"
-    assert "at work" not in ended.stdout
-
-
-@pytest.mark.parametrize("stage", [stage for stage in STAGE_NAMES if stage != "code"])
-def test_every_stage_checks_all_parameters_first(stage: str, tmp_path: Path) -> None:
-    """In a folder that has nothing but a params.yaml, so that whatever a stage did before would fail for that."""
-    spoil(tmp_path)
-    ended = python("-m", f"stages.{stage}", folder=tmp_path)
-    assert (ended.returncode, ended.stderr) == (
-        1,
-        "error: params.yaml: labeler.q: input should be a valid number, got None\n",
-    )
-
-
-def test_of_several_processes_the_first_one_tells(tmp_path: Path) -> None:
-    assert started(tmp_path, RANK="0").returncode == 1
-    assert "at work" in started(tmp_path, RANK="1").stdout
+    ended = python("-c", code, folder=tmp_path, **({"RANK": rank} if rank else {}))
+    assert (ended.returncode, ended.stderr) == ((1, MISTAKE) if stops else (0, ""))
+    assert ("at work" in ended.stdout) != stops
 
 
 @pytest.mark.parametrize(
