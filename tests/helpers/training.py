@@ -61,13 +61,7 @@ def main(path: str) -> None:
             tasks_per_step=5,
         )
         targets = Targets(image_ids=np.arange(5, 60), labels=np.arange(55) % 4)
-        _, second = pretrain(
-            final,
-            IMAGES,
-            targets,
-            training,
-            batch_size=13,
-        )
+        _, second = pretrain(final, IMAGES, targets, training, batch_size=13)
         features = list(feature_batches(final.float(), IMAGES, np.arange(3, 60), team=team))
         # the others have no image to look at
         features += feature_batches(final, IMAGES, np.array([7]), team=team)

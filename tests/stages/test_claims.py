@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,12 +9,12 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from mela.cli import main as cli
 from mela.inference.provenance import provenance
 from mela.io import store
 from mela.io.name_tables import IMAGE_NAMES, LISTING
 from mela.io.text_tables import read_text_csv
 from stages.common import paths
+from tests.helpers.commands import mela
 from tests.helpers.people import PEOPLE, draw_people
 from tests.helpers.project import change, run_stages
 
@@ -31,10 +30,7 @@ def said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str, str]:
     caption = re.search(r'id="figure-accuracy">.*?<figcaption>(.*?)</figcaption>', page, flags=re.DOTALL)
     assert headline is not None
     assert caption is not None
-    monkeypatch.setattr(sys, "argv", ["mela", "export", "--torch", "psi.pt2"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert not ended.value.code
+    assert mela("export", "--torch", "psi.pt2").returncode == 0
     card = Path("psi.pt2.md").read_text(encoding="utf-8")
     return headline[1], caption[1], card[card.index("## Accuracy") :]
 
@@ -60,17 +56,9 @@ def test_classes_are_split_as_the_user_says(project: Path, monkeypatch: pytest.M
     rows = [("train" if number < 6 else "val" if number < 9 else "test", str(number)) for number in range(12)]
     deep = [(split, f"{name}/{label.name}") for split, name in rows for label in (project / "classes" / name).iterdir()]
     pd.DataFrame(deep, columns=["split", "class"]).to_csv(project / "classes/splits.csv", index=False)
-    change(
-        project / "params.yaml",
-        {
-            "data.name": "folder",
-            "data.root": "classes",
-            "data.table": "splits.csv",
-            "tasks.shots": 1,
-            "tasks.queries": 3,
-        }
-        | {"tasks.ways": 3, "kmeans.n_clusters": 6, "evaluate.shots": [1], "labeler.n_clusters": 30},
-    )
+    own = {"data.name": "folder", "data.root": "classes", "data.table": "splits.csv", "labeler.n_clusters": 30}
+    few = {"tasks.shots": 1, "tasks.queries": 3, "tasks.ways": 3, "kmeans.n_clusters": 6, "evaluate.shots": [1]}
+    change(project / "params.yaml", own | few)
     run_stages()
     require_new_classes(project, monkeypatch)
     # the folders are the truth, which only scores may show

@@ -16,9 +16,17 @@ from tests.helpers.people import HOSTILE, PEOPLE, REST_LABELS, WORDS, draw_alone
 from tests.helpers.pipeline import STAGES, listed
 from tests.helpers.project import change, run_stages
 
+KIND = {word: number for number, words in enumerate(WORDS) for word in words}
+
 
 def listing(folder: Path) -> pd.DataFrame:
     return read_text_csv(folder / paths.LISTING, LISTING)
+
+
+def meant(table: pd.DataFrame) -> pd.Series:
+    """What most labels of a cluster mean: one of the six things."""
+    kinds = table[table["clustered"]].assign(kind=table["label"].map(KIND))
+    return kinds.groupby("cluster")["kind"].agg(lambda kinds: kinds.mode()[0])
 
 
 def test_names_are_those_of_the_folders(of_people: Path) -> None:
@@ -63,13 +71,11 @@ def test_what_is_listed_of_training_tasks_is_what_the_labeler_found(of_people: P
 
 
 def test_held_out_labels_are_assigned_to_what_they_mean(of_people: Path) -> None:
-    kind = {word: number for number, words in enumerate(WORDS) for word in words}
     table = listing(of_people)
     train, new = table[~table["assigned"]], table[table["assigned"]]
-    of_cluster = train[train["clustered"]].groupby("cluster")["label"].agg(lambda labels: labels.map(kind).mode()[0])
     given = new[new["clustered"]]
     assert len(given) > len(new) / 2
-    right = (given["cluster"].map(of_cluster) == given["label"].map(kind)).mean()
+    right = (given["cluster"].map(meant(train)) == given["label"].map(KIND)).mean()
     assert right > 0.6, "of the training labels, 90% are in a cluster of their kind; by chance it would be 1 in 6"
     none = new[~new["clustered"]]
     assert none["cluster"].isna().all()
@@ -91,13 +97,11 @@ def test_labels_that_no_task_is_made_of_get_their_classes_in_the_end(people_copi
     assert rest["images"].to_dict() == {key: count for key, (_, count) in REST_LABELS.items()}
     assert rest["assigned"].all()
     assert len(table) == len(before) + len(rest)
-    kind = {word: number for number, words in enumerate(WORDS) for word in words}
-    train = table[(table["split"] == "train") & table["clustered"]]
-    of_cluster = train.groupby("cluster")["label"].agg(lambda labels: labels.map(kind).mode()[0])
+    of_cluster = meant(table[table["split"] == "train"])
     assert of_cluster[rest.loc[("lone", "pilz"), "cluster"]] == REST_LABELS["lone", "pilz"][0]
     # the image shows what another label of the same person shows, who yet told the two apart
     anna = table[table["task"] == "anna"].set_index("label")
-    assert REST_LABELS["anna", "single"][0] in {kind.get(label) for label in anna.index}
+    assert REST_LABELS["anna", "single"][0] in {KIND.get(label) for label in anna.index}
     assert anna.loc[anna["clustered"], "cluster"].is_unique
 
 

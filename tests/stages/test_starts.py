@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import processes
-from tests.helpers.processes import python
+from tests.helpers.processes import python, started
 from tests.helpers.project import ROOT, STAGE_NAMES
 from tests.helpers.starts import NEEDED, SLOW, modules_after
 
@@ -80,7 +79,8 @@ def test_too_little_memory_to_import_torch_is_one_line(tmp_path: Path, command: 
     """What is wrong with the installation is not hidden."""
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch/__init__.py").write_text(f"raise {error}\n")
-    first = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    ended = processes.started(sys.executable, "-m", *command.split(), folder=tmp_path, **first)
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    # no fork, which has imported torch already
+    ended = started(sys.executable, "-m", *command.split(), folder=tmp_path, PYTHONPATH=path)
     assert ended.returncode == 1
     assert re.fullmatch(message, ended.stderr), ended.stderr

@@ -21,15 +21,7 @@ import stages.images
 import stages.manifest
 from mela.errors import MelaError
 from mela.io import schemas, store
-from mela.params import (
-    DataParams,
-    EmbedParams,
-    MethodsParams,
-    PretrainParams,
-    TaskParams,
-    TuningParams,
-    check_document,
-)
+from mela.params import DataParams, EmbedParams, MethodsParams, PretrainParams, TaskParams, TuningParams, check_document
 from mela.sources.check.inspect import inspect
 from mela.sources.check.layout import find_layout
 from mela.sources.check.suggest import fill_preset, suggest
@@ -275,10 +267,7 @@ def test_many_warnings_are_counted() -> None:
             r"notes.txt: expected a folder of images, or a table \(.csv or .tsv or .parquet\), got another file; name "
             "the folder of the images, or save the table in one of these formats",
         ),
-        (
-            ["mine"],
-            "mine: expected one table of tasks, got a.csv, b.csv; name one of them in place of mine",
-        ),
+        (["mine"], "mine: expected one table of tasks, got a.csv, b.csv; name one of them in place of mine"),
     ],
 )
 def test_what_cannot_be_looked_at(arguments: list[str], message: str) -> None:

@@ -9,6 +9,15 @@ from mela.errors import MelaError
 from stages.code_hashes.reaching import Code, scripts
 
 PACKAGES = ("lib", "jobs")
+JOB = """
+{imports}
+
+def main():
+    {work}
+
+if __name__ == "__main__":
+    main()
+"""
 FILES = {
     "lib/__init__.py": '"""A library."""\n',
     "lib/core.py": '''
@@ -54,17 +63,9 @@ FILES = {
 
             return rare.treasure()
         ''',
-    "lib/deep.py": '''
-        """Below the core."""
-
-        from lib.deeper import step
-
-        def helper(x):
-            return step(x) + 1
-        ''',
+    "lib/deep.py": '"""Below the core."""\n\nfrom lib.deeper import step\n\ndef helper(x):\n    return step(x) + 1\n',
     "lib/deeper.py": '''
         """Below that."""
-
         SCALE = 2
 
         def step(x):
@@ -77,42 +78,11 @@ FILES = {
     "lib/names.py": '"""Names."""\n\nLABEL = "label"\n',
     "lib/rare.py": '"""Rare."""\n\n\ndef treasure():\n    return 7\n\n\ndef stone():\n    return 8\n',
     "lib/types.py": '"""For type checkers."""\n\nShape = tuple\n',
-    "jobs/first.py": '''
-        """Use a function by another name."""
-
-        from lib.face import offered
-
-        def main():
-            print(offered(1.5))
-
-        if __name__ == "__main__":
-            main()
-        ''',
-    "jobs/second.py": '''
-        """Use a class, as an attribute of a module."""
-
-        from lib import core
-
-        def main():
-            print(core.Derived().size())
-
-        if __name__ == "__main__":
-            main()
-        ''',
-    "jobs/third.py": '''
-        """Use what imports inside."""
-
-        import lib.core
-
-        if __name__ == "__main__":
-            lib.core.lazy()
-        ''',
-    "jobs/alone.py": '''
-        """Use nothing."""
-
-        if __name__ == "__main__":
-            print("alone")
-        ''',
+    # a function by another name, a class as an attribute of a module, what imports inside, and nothing
+    "jobs/first.py": JOB.format(imports="from lib.face import offered", work="print(offered(1.5))"),
+    "jobs/second.py": JOB.format(imports="from lib import core", work="print(core.Derived().size())"),
+    "jobs/third.py": "import lib.core\n\nif __name__ == '__main__':\n    lib.core.lazy()\n",
+    "jobs/alone.py": "if __name__ == '__main__':\n    print(\"alone\")\n",
 }
 Hashes = dict[str, dict[str, str]]
 
