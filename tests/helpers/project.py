@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
+from textwrap import dedent
 
 from studies.clones import change as change
 
@@ -63,3 +64,16 @@ def run_stages(*names: str) -> None:
     """Run stages in this process, in the current directory; all of them when none is named."""
     for name in names or STAGE_NAMES:
         import_module(f"stages.{name}").main()
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text that is indented in the test, into a folder that may be new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Change what a file says once."""
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, (path, old)
+    path.write_text(text.replace(old, new), encoding="utf-8")

@@ -7,18 +7,11 @@ from ruamel.yaml import YAML
 
 from mela.params import PARAMS
 from tests.helpers.bad_input import Case, Spoil, one_line_each, params
-from tests.helpers.project import change
+from tests.helpers.project import edit
 
 
-def edit(old: str, new: str) -> Spoil:
-    """Change the text of the parameters."""
-
-    def spoil() -> None:
-        text = PARAMS.read_text(encoding="utf-8")
-        assert text.count(old) == 1, old
-        PARAMS.write_text(text.replace(old, new), encoding="utf-8")
-
-    return spoil
+def edited(old: str, new: str) -> Spoil:
+    return lambda: edit(PARAMS, old, new)
 
 
 def without(block: str) -> Spoil:
@@ -34,33 +27,35 @@ def without(block: str) -> Spoil:
     return spoil
 
 
-def values(stage: str, message: str, **changes: Any) -> Case:
-    """Values, named block__key, of which a stage tells what is wrong."""
-    return Case(stage, params(**changes), message)
+READERS = {"data": "images", "evaluate": "evaluate", "labeler": "label", "pretrain": "pretrain", "tasks": "manifest"}
+READERS |= {"embed": "embed", "model": "embed", "runtime": "extract"}
 
 
-def refused(stage: str, message: str, **changes: Any) -> Case:
+def values(message: str, *, stage: str = "", **changes: Any) -> Case:
+    """Values, named block__key, of which the stage that reads the first block, or another one, tells what is wrong."""
+    return Case(stage or READERS[next(iter(changes)).partition("__")[0]], params(**changes), message)
+
+
+def refused(message: str, *, stage: str = "", **changes: Any) -> Case:
     """Values that are wrong wherever they are read."""
-    return values(stage, f"params.yaml: {message}", **changes)
+    return values(f"params.yaml: {message}", stage=stage, **changes)
 
 
-def invalid(stage: str, key: str, value: Any, message: str) -> Case:
+def invalid(key: str, value: Any, message: str) -> Case:
     """One value that is wrong wherever it is read; the message ends with it."""
-    return Case(
-        stage, lambda: change(PARAMS, {key: value}), f"params.yaml: {key}: {message}, got {re.escape(repr(value))}"
-    )
+    return refused(f"{key}: {message}, got {re.escape(repr(value))}", **{key.replace(".", "__"): value})
 
 
 CASES: dict[str, Case] = {
-    "unknown key": refused("label", "labeler.kew: unknown key; remove it or correct .*", labeler__kew=1),
+    "unknown key": refused("labeler.kew: unknown key; remove it or correct .*", labeler__kew=1),
     "misspelt key": Case(
         "label",
-        edit("  q: 6.5", "  qq: 6.5"),
+        edited("  q: 6.5", "  qq: 6.5"),
         r"params.yaml: labeler.qq: unknown key; remove it or correct its name \(and 1 more in this block\)",
     ),
-    "missing key": Case("label", edit("  q: 6.5", "  # q: 6.5"), "params.yaml: labeler.q: missing; expected a value"),
+    "missing key": Case("label", edited("  q: 6.5", "  # q: 6.5"), "params.yaml: labeler.q: missing; expected a value"),
     "unknown block": Case(
-        "label", edit("labeler:", "labeller:"), r"params.yaml: labeller: unknown block; expected one of augment, .*"
+        "label", edited("labeler:", "labeller:"), r"params.yaml: labeller: unknown block; expected one of augment, .*"
     ),
     "missing block": Case(
         "label", without("labeler"), "params.yaml: labeler: expected this block, found only data, .*, runtime"
@@ -70,13 +65,15 @@ CASES: dict[str, Case] = {
         lambda: PARAMS.write_text("data:\n  name: glyphs\n"),
         r"params.yaml: data.root: missing; expected a value \(and 7 more in this block, 11 more in other blocks\)",
     ),
-    "a mistake in a block of a later stage": invalid("embed", "labeler.q", None, "input should be a valid number"),
+    "a mistake in a block of a later stage": refused(
+        "labeler.q: input should be a valid number, got None", stage="embed", labeler__q=None
+    ),
     "mistakes in two blocks of later stages": refused(
-        "images",
         r"labeler.q: input should be a valid number, got None \(and 2 more in other blocks\)",
         labeler__q=None,
         evaluate__shots=[],
         evaluate__C=0.0,
+        stage="images",
     ),
     "a missing block of a later stage": Case(
         "manifest", without("report"), "params.yaml: report: expected this block, found only data, .*, runtime"
@@ -87,132 +84,104 @@ CASES: dict[str, Case] = {
     "a list": Case(
         "label", lambda: PARAMS.write_text("- 1\n"), "params.yaml: expected blocks such as `labeler:`, got .*"
     ),
-    "text for a number": invalid("embed", "embed.epochs", "ten", "input should be a valid integer"),
-    "a boolean for a number": invalid("embed", "embed.epochs", True, "input should be a valid integer"),
-    "a number for a boolean": invalid("label", "labeler.merge", 1, "input should be a valid boolean"),
-    "a fraction for an integer": invalid("pretrain", "pretrain.batch_size", 64.5, "input should be a valid integer.*"),
-    "null": invalid("pretrain", "pretrain.batch_size", None, "input should be a valid integer"),
-    "below the range": invalid("label", "labeler.q", -1.0, "input should be greater than or equal to 0"),
-    "a number without end": invalid(
-        "manifest", "tasks.train", 10**20, "input should be less than or equal to 1000000000"
-    ),
-    "a rate beyond float32": invalid(
-        "embed", "embed.learning_rate", 1e300, r"input should be less than or equal to 10{30}"
-    ),
+    "text for a number": invalid("embed.epochs", "ten", "input should be a valid integer"),
+    "a boolean for a number": invalid("embed.epochs", True, "input should be a valid integer"),
+    "a number for a boolean": invalid("labeler.merge", 1, "input should be a valid boolean"),
+    "a fraction for an integer": invalid("pretrain.batch_size", 64.5, "input should be a valid integer.*"),
+    "null": invalid("pretrain.batch_size", None, "input should be a valid integer"),
+    "below the range": invalid("labeler.q", -1.0, "input should be greater than or equal to 0"),
+    "a number without end": invalid("tasks.train", 10**20, "input should be less than or equal to 1000000000"),
+    "a rate beyond float32": invalid("embed.learning_rate", 1e300, r"input should be less than or equal to 10{30}"),
     "blocks within blocks": Case(
         "label", lambda: PARAMS.write_text("a: " + "[" * 3000), "params.yaml: expected YAML, got .*"
     ),
-    "a boolean that is none": Case("label", edit("  q: 6.5", "  q: !!bool x"), "params.yaml: expected YAML, got 'x'"),
-    "not a number": invalid("embed", "embed.learning_rate", float("nan"), "input should be .*"),
-    "infinite": invalid("embed", "embed.ridge", float("inf"), "input should be a finite number"),
-    "a seed of too many digits": invalid("embed", "embed.seed", 2**40, "input should be less than 4294967296"),
-    "unknown backbone": invalid("embed", "model.backbone", "vgg", "expected conv4, resnet12 or timm:<name>"),
-    "unknown labels": invalid("pretrain", "pretrain.labels", "truth", "input should be .*"),
-    "unknown device": invalid("extract", "runtime.device", "gpu", "string should match pattern .*"),
+    "a boolean that is none": Case("label", edited("  q: 6.5", "  q: !!bool x"), "params.yaml: expected YAML, got 'x'"),
+    "not a number": invalid("embed.learning_rate", float("nan"), "input should be .*"),
+    "infinite": invalid("embed.ridge", float("inf"), "input should be a finite number"),
+    "a seed of too many digits": invalid("embed.seed", 2**40, "input should be less than 4294967296"),
+    "unknown backbone": invalid("model.backbone", "vgg", "expected conv4, resnet12 or timm:<name>"),
+    "unknown labels": invalid("pretrain.labels", "truth", "input should be .*"),
+    "unknown device": invalid("runtime.device", "gpu", "string should match pattern .*"),
     "no such GPU": values(
-        "extract",
         r"runtime.device: expected a device of this machine \(\d+ CUDA devices\), got cuda:99; use auto or cpu, .*",
         runtime__device="cuda:99",
     ),
     "milestones beyond the epochs": refused(
-        "embed", r"embed: milestones: expected epochs below epochs=2, got \[1, 9\]", embed__milestones=[1, 9]
+        r"embed: milestones: expected epochs below epochs=2, got \[1, 9\]", embed__milestones=[1, 9]
     ),
     "milestones that fall": refused(
-        "pretrain",
-        r"pretrain: milestones: expected rising epochs, got \[2, 1\]",
-        pretrain__milestones=[2, 1],
-        pretrain__epochs=5,
+        r"pretrain: milestones: expected rising epochs, got \[2, 1\]", pretrain__milestones=[2, 1], pretrain__epochs=5
     ),
-    "mean without deviation": refused(
-        "embed", "model: mean, std: expected both or neither to be null; .*", model__mean=[0.5]
-    ),
+    "mean without deviation": refused("model: mean, std: expected both or neither to be null; .*", model__mean=[0.5]),
     "means of other channels": values(
-        "embed",
         "model.mean, model.std: expected 1 numbers each, one per channel of the images, got 3 and 3; .*",
         model__mean=[0.5] * 3,
         model__std=[0.5] * 3,
     ),
     "a deviation of 0": refused(
-        "embed", "model.std.0: input should be greater than 0, got 0.0", model__mean=[0.5], model__std=[0.0]
+        "model.std.0: input should be greater than 0, got 0.0", model__mean=[0.5], model__std=[0.0]
     ),
     "fractions that sum to more": refused(
-        "images",
         r"data: split_fractions: expected three numbers \(.*\) that sum to 1, got \[0.9, 0.2, 0.2\]",
         data__split_fractions=[0.9, 0.2, 0.2],
     ),
     "no training share": refused(
-        "images",
-        "data: split_fractions: expected a training share above 0, got .*",
-        data__split_fractions=[0.0, 0.5, 0.5],
+        "data: split_fractions: expected a training share above 0, got .*", data__split_fractions=[0.0, 0.5, 0.5]
     ),
     "all tasks, with replacement": refused(
-        "manifest",
         "tasks: train: expected a number of tasks, got null; null means all that .*",
         tasks__train=None,
         tasks__replacement=True,
     ),
     "more tasks than there are": values(
-        "manifest",
         r"tasks.train: expected at most 16 tasks without replacement \(.*\), got 100000; lower it or set .*",
         tasks__train=100_000,
         tasks__replacement=False,
     ),
     "ways above classes": values(
-        "manifest", "tasks.ways: expected at most 80, the number of train classes, got 81", tasks__ways=81
+        "tasks.ways: expected at most 80, the number of train classes, got 81", tasks__ways=81
     ),
     "more images than a class has": values(
-        "manifest",
-        r"tasks.shots \+ tasks.queries: expected at most 20, the images of train class '.*', got 21",
-        tasks__queries=16,
+        r"tasks.shots \+ tasks.queries: expected at most 20, the images of train class '.*', got 21", tasks__queries=16
     ),
     "more tasks an epoch than there are": values(
-        "embed",
         "embed.tasks_per_epoch: expected at most 80, the number of training tasks, got 81; lower it, or null takes all",
         embed__tasks_per_epoch=81,
     ),
     "more parts than tasks": values(
-        "embed",
-        "embed.tasks_per_step: expected 2 tasks or more in every step, .* got 1; raise it, .*",
-        embed__accumulate=2,
+        "embed.tasks_per_step: expected 2 tasks or more in every step, .* got 1; raise it, .*", embed__accumulate=2
     ),
     "more parts than images": values(
-        "pretrain",
         "pretrain.batch_size: expected 40 images or more in every step, .* got 16; raise it, .*",
         pretrain__accumulate=40,
         pretrain__batch_size=16,
     ),
     "more clusters than task classes": values(
-        "label",
         "labeler.n_clusters: expected at most 400, the number of task classes, got 500.*",
         labeler__merge=False,
         labeler__n_clusters=500,
     ),
     "pruned away": values(
-        "label",
         "labeler.q: pass 1 would leave 0 of 120 clusters, fewer than the 5 ways of task .*",
         labeler__merge=False,
         labeler__guard=False,
         labeler__min_count=1000,
     ),
     "classes that are too rare": values(
-        "label",
         "labeler.merge: found .*, 0 of them in labeler.min_count=1000 tasks or more, fewer than the 5 ways of task .*; "
         "lower labeler.min_count, train the embedding longer, .*",
         labeler__min_count=1000,
     ),
     "a training that diverges": values(
-        "pretrain",
         r"pretrain: epoch 1, step \d+: expected a finite loss, got (nan|inf); lower pretrain.learning_rate .*",
         pretrain__learning_rate=1e30,
     ),
     "an embedding that diverges": values(
-        "embed",
         "(embed: epoch 1, step .*: expected a finite loss|embed: task .*: ridge: expected a positive definite).*; "
         r"lower embed.learning_rate \(now 1e\+30\).*",
         embed__learning_rate=1e30,
     ),
     "no iterations to converge in": values(
-        "evaluate",
         r"evaluate.max_iter: task \d+, 1_shot.*: logistic regression did not converge in 1 iterations .*; raise it",
         evaluate__max_iter=1,
         evaluate__C=1e6,
@@ -227,7 +196,7 @@ CASES: dict[str, Case] = {
     ),
     "no YAML": Case("label", lambda: PARAMS.write_text("labeler: {q: [1\n"), "params.yaml: expected YAML, got .*"),
     "a key twice": Case(
-        "label", edit("  q: 6.5", "  q: 6.5\n  q: 5.5"), 'params.yaml: expected YAML, got .*duplicate key "q".*'
+        "label", edited("  q: 6.5", "  q: 6.5\n  q: 5.5"), 'params.yaml: expected YAML, got .*duplicate key "q".*'
     ),
     "no UTF-8": Case(
         "label",

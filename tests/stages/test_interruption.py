@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -36,11 +37,6 @@ def outputs(folder: Path, stage: str) -> dict[str, bytes]:
         files = [path] if path.is_file() else sorted(path.rglob("*"))
         found |= {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
     return found
-
-
-def begin(folder: Path, *command: str, **environment: str) -> subprocess.Popen[str]:
-    """A module that starts."""
-    return start(folder, "-m", *command, **environment)
 
 
 def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
@@ -125,9 +121,9 @@ def under_dvc(whole: tuple[Path, dict[str, float]], tmp_path_factory: pytest.Tem
         shutil.copy(ROOT / "data/raw" / name / "README.md", folder / "data/raw" / name)
     for name in ("dvc.yaml", ".dvcignore"):
         shutil.copy(ROOT / name, folder / name)
-    finish(begin(folder, "stages.code"))
+    finish(start(folder, "-m", "stages.code"))
     for command in (["init", "--quiet", "--no-scm"], ["commit", "--quiet", "--force", "code", "images", "manifest"]):
-        finish(begin(folder, "dvc", *command))
+        finish(start(folder, "-m", "dvc", *command))
     return folder
 
 
@@ -149,7 +145,7 @@ def training(under_dvc: Path, tmp_path: Path) -> Iterator[Path]:
 def test_a_killed_dvc_leaves_nothing_running(training: Path, processes: int, number: signal.Signals) -> None:
     """The signal goes to dvc alone and, as from a keyboard, an interrupt to all that it has started."""
     change(training / "params.yaml", {"runtime.processes": processes, "embed.tasks_per_step": 2})
-    dvc = begin(training, "dvc", "repro", "embed")
+    dvc = start(training, "-m", "dvc", "repro", "embed")
     checkpoints = training / ".checkpoints"
     wait_until("a checkpoint", lambda: any(checkpoints.glob("*.safetensors")))
     assert len(running(training)) >= 1 + processes
@@ -166,7 +162,7 @@ def test_a_killed_dvc_leaves_nothing_running(training: Path, processes: int, num
     assert not (training / "models/initial.safetensors").exists()
 
     change(training / "params.yaml", {"embed.epochs": 500})
-    again = begin(training, "dvc", "repro", "embed")
+    again = start(training, "-m", "dvc", "repro", "embed")
     assert again.stdout is not None
     for line in again.stdout:
         if "goes on after" in line:
@@ -283,16 +279,10 @@ def test_what_the_dead_left_is_deleted(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == sorted([path, living, foreign, other])
 
 
-class _Process:
-    def __init__(self, pid: int, command: str) -> None:
-        self.pid = pid
-        self._command = command.split()
-
-    def name(self) -> str:
-        return self._command[0]
-
-    def cmdline(self) -> list[str]:
-        return self._command
+def process(text: str) -> SimpleNamespace:
+    """What psutil says of a process with this number and command."""
+    pid, *command = text.split()
+    return SimpleNamespace(pid=int(pid), name=lambda: command[0], cmdline=lambda: command)
 
 
 @pytest.mark.parametrize(
@@ -314,11 +304,10 @@ def test_who_wants_the_results(
     alone: bool, ancestors: list[str], watched: list[int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Up to dvc, or the launcher of a team, which in a container is the first process; None: nobody any more."""
-    chain = [_Process(int(text.split()[0]), text.split(maxsplit=1)[1]) for text in ancestors]
-    monkeypatch.setattr(psutil.Process, "parents", lambda self: chain)
+    monkeypatch.setattr(psutil.Process, "parents", lambda self: [process(text) for text in ancestors])
     left: list[int] = []
     monkeypatch.setattr("stages.common.orphans.os._exit", left.append)
-    found = [process.pid for process in orphans.who_wants_results(alone=alone)]
+    found = [wanting.pid for wanting in orphans.who_wants_results(alone=alone)]
     assert left == ([] if watched is not None else [1])
     if watched is not None:
         assert found == watched

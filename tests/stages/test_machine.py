@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +27,6 @@ from tests.helpers.processes import python, started
 from tests.helpers.project import change
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has these means")
-
-
-def failing(error: Exception) -> Callable[..., None]:
-    def fail(*arguments: object, **options: object) -> None:
-        raise error
-
-    return fail
 
 
 def load_initial(path: Path) -> object:
@@ -94,16 +88,10 @@ def test_any_write_may_fail(
 ) -> None:
     """The last of eight outputs cannot be synced, or an earlier one: none of them changes."""
     change(PARAMS, {"labeler.q": 5.0})
-    done: list[int] = []
-
-    def fail(descriptor: int) -> None:
-        done.append(descriptor)
-        if len(done) == number + 1:
-            raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr("mela.io.atomic.os.fsync", fail)
+    sync = Mock(side_effect=[None] * number + [OSError(errno.EIO, "Input/output error")])
+    monkeypatch.setattr("mela.io.atomic.os.fsync", sync)
     fails("label", r"\w+/.*: Input/output error; check the disk", monkeypatch, capfd)
-    assert len(done) == number + 1
+    assert sync.call_count == number + 1
 
 
 def test_a_folder_in_the_place_of_a_file(
@@ -199,7 +187,7 @@ def test_the_machine_is_not_mistaken_for_a_damaged_file(
     copied: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(opens, failing(error))
+    monkeypatch.setattr(opens, Mock(side_effect=error))
     with pytest.raises((MemoryError, OSError)) as caught:
         read(Path(path))
     said = line_of(caught.value)
@@ -328,7 +316,7 @@ def test_too_little_memory_in_a_training_names_the_parameters(
         "pretrain": r"raise pretrain.accumulate \(now 1\), lower pretrain.batch_size \(now \d+\), ",
     }.items():
         train = "train_embedding" if stage == "embed" else "pretrain"
-        monkeypatch.setattr(f"stages.{stage}.{train}", failing(error))
+        monkeypatch.setattr(f"stages.{stage}.{train}", Mock(side_effect=error))
         advice = f"{parts}lower data.size or model.width, or use a machine with more"
         fails(stage, f"{stage}: out of memory: .*; {advice}", monkeypatch, capfd)
 
@@ -343,7 +331,7 @@ def test_threads_that_memory_is_too_small_for_are_no_damaged_file(
     copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = OSError("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
-    monkeypatch.setattr("mela.io.store.pq.ParquetFile", failing(error))
+    monkeypatch.setattr("mela.io.store.pq.ParquetFile", Mock(side_effect=error))
     with pytest.raises(MemoryError, match=r"^data/features.parquet: .*worker thread"):
         feature_tables.read_features(Path("data/features.parquet"))
 

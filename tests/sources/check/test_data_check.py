@@ -26,6 +26,7 @@ from mela.sources.check.inspect import inspect
 from mela.sources.check.layout import find_layout
 from mela.sources.check.suggest import fill_preset, suggest
 from tests.helpers.folders import BENCHMARK, PRESET, check, people, picture, table_of
+from tests.helpers.project import edit
 
 
 @pytest.fixture(autouse=True)
@@ -232,7 +233,7 @@ def test_many_errors_are_counted() -> None:
         "mine: expected one folder per class, got the image '000.png' in no folder; "
         "move it into the folder of its class (130 times, also for '001.png', '002.png', ...)"
     )
-    assert second.startswith("HERE: expected at least one image (".replace("HERE", str(Path("mine").resolve())))
+    assert second.startswith(f"{Path('mine').resolve()}: expected at least one image (")
     every = check("mine", "--all").errors()
     assert len(every) == 131
     assert sum("in no folder" in error for error in every) == 130
@@ -315,9 +316,8 @@ def test_the_data_are_found_from_a_clone_wherever_the_check_ran(monkeypatch: pyt
 @pytest.mark.parametrize(("old", "new"), [("  rate: 0.1 ", "  rates: 0.1 "), ("  tasks_per_epoch: 150\n", "")])
 def test_a_preset_of_the_benchmark_is_right_in_its_own_blocks_too(tmp_path: Path, old: str, new: str) -> None:
     people()
-    text = BENCHMARK.read_text("utf-8")
-    assert text.count(old) == 1
-    (tmp_path / "preset.yaml").write_text(text.replace(old, new), "utf-8")
+    shutil.copy(BENCHMARK, tmp_path / "preset.yaml")
+    edit(tmp_path / "preset.yaml", old, new)
     done = check("mine", preset=tmp_path / "preset.yaml")
     assert (done.status, done.out) == (1, "")
     assert "preset.yaml: tuning." in done.err

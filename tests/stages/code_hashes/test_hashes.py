@@ -1,12 +1,12 @@
 """Hashes of definitions, on small made-up packages: which changes touch which scripts, and which touch none."""
 
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
 from mela.errors import MelaError
 from stages.code_hashes.reaching import Code, scripts
+from tests.helpers.project import edit, write
 
 PACKAGES = ("lib", "jobs")
 JOB = """
@@ -87,15 +87,10 @@ FILES = {
 Hashes = dict[str, dict[str, str]]
 
 
-def write(root: Path, name: str, text: str) -> None:
-    (root / name).parent.mkdir(exist_ok=True)
-    (root / name).write_text(dedent(text).lstrip("\n"), encoding="utf-8")
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     for name, text in FILES.items():
-        write(tmp_path, name, text)
+        write(tmp_path / name, text)
     return tmp_path
 
 
@@ -103,13 +98,6 @@ def hashes(root: Path, renamed: dict[str, str] | None = None) -> Hashes:
     """Of all scripts, by their names without the package."""
     code = Code(root, PACKAGES, renamed)
     return {name.rpartition(".")[2]: code.reached(name) for name in scripts(root, Path("jobs"))}
-
-
-def edit(root: Path, name: str, old: str, new: str) -> None:
-    path = root / name
-    text = path.read_text(encoding="utf-8")
-    assert text.count(old) == 1, (name, old)
-    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def touched(before: Hashes, after: Hashes) -> set[str]:
@@ -136,14 +124,14 @@ def test_what_scripts_reach(root: Path) -> None:
 
 def test_the_way_of_an_import_means_nothing(root: Path) -> None:
     before = hashes(root)
-    edit(root, "jobs/first.py", "from lib.face import offered", "from lib import core")
-    edit(root, "jobs/first.py", "offered(1.5)", "core.used(1.5)")
-    edit(root, "jobs/second.py", "from lib import core", "from lib.face import Derived as Made")
-    edit(root, "jobs/second.py", "core.Derived", "Made")
-    edit(root, "lib/core.py", "import math\n", "from math import floor\n")
-    edit(root, "lib/core.py", "math.floor", "floor")
-    edit(root, "lib/core.py", "    from lib import rare\n", "    from lib.rare import treasure\n")
-    edit(root, "lib/core.py", "rare.treasure()", "treasure()")
+    edit(root / "jobs/first.py", "from lib.face import offered", "from lib import core")
+    edit(root / "jobs/first.py", "offered(1.5)", "core.used(1.5)")
+    edit(root / "jobs/second.py", "from lib import core", "from lib.face import Derived as Made")
+    edit(root / "jobs/second.py", "core.Derived", "Made")
+    edit(root / "lib/core.py", "import math\n", "from math import floor\n")
+    edit(root / "lib/core.py", "math.floor", "floor")
+    edit(root / "lib/core.py", "    from lib import rare\n", "    from lib.rare import treasure\n")
+    edit(root / "lib/core.py", "rare.treasure()", "treasure()")
     after = hashes(root)
     assert touched(before, after) == {"third"}
     assert {key for key in before["third"] if before["third"][key] != after["third"].get(key)} == {"lib.core.lazy"}, (
@@ -203,14 +191,14 @@ SWAPPED = "from lib.names import LABEL\nfrom lib.deep import helper\n"
 )
 def test_what_an_edit_touches(root: Path, name: str, old: str, new: str, scripts_: set[str]) -> None:
     before = hashes(root)
-    edit(root, name, old, new)
+    edit(root / name, old, new)
     assert touched(before, hashes(root)) == scripts_
 
 
 def test_another_name_for_an_imported_module_means_nothing(root: Path) -> None:
     before = hashes(root)
-    edit(root, "jobs/second.py", "from lib import core", "from lib import core as base")
-    edit(root, "jobs/second.py", "core.Derived", "base.Derived")
+    edit(root / "jobs/second.py", "from lib import core", "from lib import core as base")
+    edit(root / "jobs/second.py", "core.Derived", "base.Derived")
     assert touched(before, hashes(root)) == set()
 
 
@@ -320,14 +308,14 @@ def test_names_that_a_function_binds_itself_are_not_those_of_the_module(root: Pa
         if __name__ == "__main__":
             f(1)
         """
-    write(root, "jobs/fourth.py", text)
+    write(root / "jobs/fourth.py", text)
     together = ",".join(f"jobs.fourth.{name}" for name in "ABCDE")
     assert set(hashes(root)["fourth"]) == {"jobs.fourth:script", together, "jobs.fourth.f"}
-    edit(root, "jobs/fourth.py", "return B, rare, E", "return B, rare")
+    edit(root / "jobs/fourth.py", "return B, rare, E", "return B, rare")
     assert set(hashes(root)["fourth"]) == {"jobs.fourth:script", "jobs.fourth.f"}
-    edit(root, "jobs/fourth.py", "    B = [C for C in A]", "    B = [C for C in A]\n    global rare")
+    edit(root / "jobs/fourth.py", "    B = [C for C in A]", "    B = [C for C in A]\n    global rare")
     assert "lib.rare.stone" in hashes(root)["fourth"], "a module used as a value is used whole"
-    edit(root, "jobs/fourth.py", "    f(1)", "    K()")
+    edit(root / "jobs/fourth.py", "    f(1)", "    K()")
     assert "jobs.fourth.f" not in hashes(root)["fourth"]
 
 
@@ -358,16 +346,16 @@ one()
     ],
 )
 def test_ways_to_use_a_module(root: Path, text: str, reaches: set[str]) -> None:
-    write(root, "jobs/fourth.py", text + "\nif __name__ == '__main__':\n    pass\n")
+    write(root / "jobs/fourth.py", text + "\nif __name__ == '__main__':\n    pass\n")
     found = hashes(root)["fourth"]
     assert {name.removeprefix("lib.rare.") for name in found if name.startswith("lib.rare")} == reaches
 
 
 def test_relative_imports_and_packages(root: Path) -> None:
-    write(root, "lib/inner/__init__.py", "from .one import first\nfrom ..rare import stone\n")
-    write(root, "lib/inner/one.py", "from . import two\n\n\ndef first():\n    return two.second()\n")
-    write(root, "lib/inner/two.py", "from ..rare import treasure\n\n\ndef second():\n    return treasure()\n")
-    write(root, "jobs/fourth.py", "from lib import inner\n\nif __name__ == '__main__':\n    inner.first()\n")
+    write(root / "lib/inner/__init__.py", "from .one import first\nfrom ..rare import stone\n")
+    write(root / "lib/inner/one.py", "from . import two\n\n\ndef first():\n    return two.second()\n")
+    write(root / "lib/inner/two.py", "from ..rare import treasure\n\n\ndef second():\n    return treasure()\n")
+    write(root / "jobs/fourth.py", "from lib import inner\n\nif __name__ == '__main__':\n    inner.first()\n")
     found = set(hashes(root)["fourth"])
     assert found == {"jobs.fourth:script", "lib.inner.one.first", "lib.inner.two.second", "lib.rare.treasure"}
 
@@ -385,25 +373,25 @@ def test_what_a_package_imports_when_it_is_asked(root: Path) -> None:
 
             return getattr(import_module("lib.rare"), name)
         """
-    write(root, "lib/__init__.py", lazy)
-    write(root, "jobs/fourth.py", "from lib import stone\n\nif __name__ == '__main__':\n    stone()\n")
+    write(root / "lib/__init__.py", lazy)
+    write(root / "jobs/fourth.py", "from lib import stone\n\nif __name__ == '__main__':\n    stone()\n")
     assert set(hashes(root)["fourth"]) == {"jobs.fourth:script", "lib.__getattr__", "lib.rare.stone"}
 
 
 def test_what_a_stub_says_where_to_find(root: Path) -> None:
     """Another name in the stub makes no stage due."""
     attach = "import lazy_loader\n\n__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)\n"
-    write(root, "lib/__init__.py", attach)
-    write(root, "lib/__init__.pyi", "from .rare import stone as stone\n")
-    write(root, "jobs/fourth.py", "from lib import stone\n\nif __name__ == '__main__':\n    stone()\n")
+    write(root / "lib/__init__.py", attach)
+    write(root / "lib/__init__.pyi", "from .rare import stone as stone\n")
+    write(root / "jobs/fourth.py", "from lib import stone\n\nif __name__ == '__main__':\n    stone()\n")
     before = hashes(root)
     face = "lib.__all__,lib.__dir__,lib.__getattr__"
     assert set(before["fourth"]) == {"jobs.fourth:script", face, "lib.rare.stone"}
-    write(root, "lib/__init__.pyi", "from .rare import stone as stone\nfrom .rare import treasure as treasure\n")
+    write(root / "lib/__init__.pyi", "from .rare import stone as stone\nfrom .rare import treasure as treasure\n")
     assert touched(before, hashes(root)) == set()
-    edit(root, "lib/rare.py", "def stone():", "def stone(size=1):")
+    edit(root / "lib/rare.py", "def stone():", "def stone(size=1):")
     assert "fourth" in touched(before, hashes(root))
-    write(root, "lib/__init__.pyi", "from")
+    write(root / "lib/__init__.pyi", "from")
     with pytest.raises(MelaError, match=r"lib/__init__.pyi: this file is no valid Python: invalid syntax .*; correct "):
         hashes(root)
 
@@ -411,8 +399,8 @@ def test_what_a_stub_says_where_to_find(root: Path) -> None:
 def test_modules_that_import_each_other(root: Path) -> None:
     for name, other, function in (("rare", "types", "stone"), ("types", "rare", "one")):
         imports = f"from lib import {other}\nfrom lib.{other} import again\n\n"
-        write(root, f"lib/{name}.py", f"{imports}def {function}():\n    return again, {other}.again\n")
-    write(root, "jobs/fourth.py", "from lib.types import one\n\nif __name__ == '__main__':\n    one()\n")
+        write(root / f"lib/{name}.py", f"{imports}def {function}():\n    return again, {other}.again\n")
+    write(root / "jobs/fourth.py", "from lib.types import one\n\nif __name__ == '__main__':\n    one()\n")
     assert {"lib.types.one", "lib.rare.stone"} <= set(hashes(root)["fourth"])
 
 
@@ -427,7 +415,7 @@ def test_a_name_that_a_module_is_asked_for(root: Path) -> None:
 def test_modules_that_are_not_there_or_cannot_be_read(root: Path) -> None:
     with pytest.raises(MelaError, match=r"^jobs.fifth: no such module; correct the name$"):
         Code(root, PACKAGES).reached("jobs.fifth")
-    write(root, "lib/rare.py", "def (")
+    write(root / "lib/rare.py", "def (")
     with pytest.raises(MelaError, match=r"lib/rare.py: this file is no valid Python: invalid syntax .*; correct it$"):
         hashes(root)
 
@@ -437,13 +425,15 @@ def test_moved_modules_have_the_same_hashes_under_the_new_names(root: Path) -> N
     before = hashes(root, moved)
     (root / "lib/low").mkdir()
     (root / "lib/deeper.py").rename(root / "lib/low/most.py")
-    edit(root, "lib/deep.py", "from lib.deeper import", "from lib.low.most import")
+    edit(root / "lib/deep.py", "from lib.deeper import", "from lib.low.most import")
     core = (root / "lib/core.py").read_text(encoding="utf-8")
     start, end = core.index("def used"), core.index("def unrelated")
-    write(root, "lib/core.py", core[:start].replace("import math\n", "") + core[end:])
+    write(root / "lib/core.py", core[:start].replace("import math\n", "") + core[end:])
     imports = "import math\n\nfrom lib.core import OTHER\nfrom lib.deep import helper\n\n\n"
-    write(root, "lib/high.py", imports + core[start:end])
-    edit(root, "lib/face.py", "import Derived, used as offered", "import Derived\nfrom lib.high import used as offered")
+    write(root / "lib/high.py", imports + core[start:end])
+    edit(
+        root / "lib/face.py", "import Derived, used as offered", "import Derived\nfrom lib.high import used as offered"
+    )
     after = hashes(root)
     assert touched(before, after) == set()
     assert touched(hashes(root, moved), after) == set(), "names that are new already stay"

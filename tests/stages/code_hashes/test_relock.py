@@ -4,7 +4,6 @@ import re
 import shlex
 import shutil
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.helpers.docs import RELOCK
 from tests.helpers.dvc import Project as OfSubprocesses
 from tests.helpers.dvc import ran
 from tests.helpers.forked import run
-from tests.helpers.project import ROOT
+from tests.helpers.project import ROOT, edit, write
 
 pytestmark = pytest.mark.slow
 
@@ -74,16 +73,6 @@ COPIED = {
     "stages": ["code"],
     "stages/common": ["guard", "orphans", "paths", "run"],
 }
-
-
-def write(path: Path, text: str) -> None:
-    path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
-
-
-def edit(path: Path, old: str, new: str) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text.count(old) == 1, (path, old)
-    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
