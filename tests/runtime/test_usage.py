@@ -13,7 +13,7 @@ from mela.reporting.environment import commit, hardware, versions
 from mela.runtime.console import duration
 from mela.runtime.usage import Usage, keep, kept, measured
 from studies.clones import for_clone
-from tests.helpers.project import ROOT
+from tests.helpers.processes import started
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,7 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
 
 def test_a_stage_tells_what_it_took(project: Path) -> None:
     held = bytearray(b"x" * 500 * 2**20)
-    command = [sys.executable, "-m", "stages.images"]
-    ended = subprocess.run(
-        command, env=for_clone(PYTHONPATH=str(ROOT)), capture_output=True, text=True, check=True, cwd=project
-    )
+    ended = started(sys.executable, "-m", "stages.images")
     found = re.search(r"^images: [\d.]+ s, (\d+) MiB of memory at most$", ended.stdout, flags=re.MULTILINE)
     assert found is not None
     assert 50 < int(found[1]) < 480 < len(held) / 2**20, "not what the process that started it holds"

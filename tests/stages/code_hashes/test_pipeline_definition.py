@@ -20,11 +20,7 @@ MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
 PACKAGE_DATA = {
     "mela/inference/model_card.py": ["mela/inference/model_card.md.jinja"],
     "mela/sources/benchmarks.py": ["mela/sources/splits"],
-    "mela/reporting/page/render.py": [
-        "mela/reporting/page/page.css",
-        "mela/reporting/page/page.html",
-        "mela/reporting/page/page.js",
-    ],
+    "mela/reporting/page/render.py": [f"mela/reporting/page/page.{suffix}" for suffix in ("css", "html", "js")],
 }
 MAY_SEE_SOURCES = {"images", "manifest", "names"}
 
@@ -143,9 +139,8 @@ def test_dvc_remembers_the_runs_of_all_that_takes_long() -> None:
 
 
 def test_only_the_few_figures_that_runs_are_compared_by_are_metrics() -> None:
-    assert {stage: listed(stage, "metrics") for stage in STAGES if "metrics" in STAGES[stage]} == {
-        "report": ["results/metrics.json"]
-    }
+    metrics = {stage: listed(stage, "metrics") for stage in STAGES if "metrics" in STAGES[stage]}
+    assert metrics == {"report": ["results/metrics.json"]}
 
 
 def test_every_plot_has_its_data_and_its_template() -> None:
@@ -164,11 +159,10 @@ def test_every_plot_has_its_data_and_its_template() -> None:
     assert used == {path.stem for path in (ROOT / ".dvc/plots").iterdir()} | {"linear"}
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted([*(ROOT / "stages").glob("*.py"), *(ROOT / "stages/common").glob("*.py")]),
-    ids=lambda path: path.stem,
-)
+SCRIPTS = sorted([*(ROOT / "stages").glob("*.py"), *(ROOT / "stages/common").glob("*.py")])
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_stages_are_thin(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 80
 
