@@ -53,13 +53,11 @@ def test_seeded_split_is_one_of_classes(tmp_path: Path) -> None:
     write_classes(tmp_path, *(f"c{i}" for i in range(12)))
     source = read(tmp_path, seed=3)
     assert source.classes is not None
-    pairs = set(zip(source.classes, source.splits, strict=True))
-    counts = Counter(split for _, split in pairs)
+    counts = Counter(split for _, split in set(zip(source.classes, source.splits, strict=True)))
     assert counts.total() == 12
     assert counts["train"] >= 3
     assert min(counts["val"], counts["test"]) >= 2
-    assert source.splits == read(tmp_path, seed=3).splits
-    assert source.splits != read(tmp_path, seed=4).splits
+    assert source.splits == read(tmp_path, seed=3).splits != read(tmp_path, seed=4).splits
 
 
 def test_split_table_chooses_the_classes(tmp_path: Path) -> None:

@@ -70,14 +70,13 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def md5(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+MD5 = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
 
 
 def test_a_file_is_fetched_once(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "below" / "file.zip"
     for _ in range(2):
-        fetch(server.url, path, md5(CONTENT))
+        fetch(server.url, path, MD5)
         assert path.read_bytes() == CONTENT
     assert server.asked == [None]
     assert list(path.parent.iterdir()) == [path]
@@ -88,7 +87,7 @@ def test_it_goes_on_where_the_connection_broke(server: Server, tmp_path: Path, r
     """A server that knows no ranges sends everything again."""
     server.breaks, server.ranges = [1000, 200_000 if ranges else 500, 0], ranges
     pauses: list[float] = []
-    fetch(server.url, tmp_path / "file.zip", md5(CONTENT), wait=pauses.append)
+    fetch(server.url, tmp_path / "file.zip", MD5, wait=pauses.append)
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
     assert pauses == [1, 2, 4]
     begun = ["bytes=1000-", "bytes=201000-", "bytes=201000-"] if ranges else ["bytes=1000-", "bytes=500-", None]
@@ -98,9 +97,9 @@ def test_it_goes_on_where_the_connection_broke(server: Server, tmp_path: Path, r
 def test_it_goes_on_at_the_next_call(server: Server, tmp_path: Path) -> None:
     server.breaks = [100, 100, 100, 100, 100]
     with pytest.raises(MelaError, match=r"^download: expected to fetch .*, got OSError: the connection ended after "):
-        fetch(server.url, tmp_path / "file.zip", md5(CONTENT), wait=lambda seconds: None)
+        fetch(server.url, tmp_path / "file.zip", MD5, wait=lambda seconds: None)
     assert not (tmp_path / "file.zip").exists()
-    fetch(server.url, tmp_path / "file.zip", md5(CONTENT))
+    fetch(server.url, tmp_path / "file.zip", MD5)
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
     assert server.asked[-1] == "bytes=500-"
 
@@ -108,14 +107,14 @@ def test_it_goes_on_at_the_next_call(server: Server, tmp_path: Path) -> None:
 def test_a_whole_part_is_only_checked(server: Server, tmp_path: Path) -> None:
     """The process was killed between the last byte and the renaming."""
     (tmp_path / ".file.zip.part").write_bytes(CONTENT)
-    fetch(server.url, tmp_path / "file.zip", md5(CONTENT))
+    fetch(server.url, tmp_path / "file.zip", MD5)
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
     assert server.asked == [f"bytes={len(CONTENT)}-"]
 
 
 def test_a_part_of_something_longer_is_dropped(server: Server, tmp_path: Path) -> None:
     (tmp_path / ".file.zip.part").write_bytes(CONTENT + b"more")
-    fetch(server.url, tmp_path / "file.zip", md5(CONTENT), wait=lambda seconds: None)
+    fetch(server.url, tmp_path / "file.zip", MD5, wait=lambda seconds: None)
     assert (tmp_path / "file.zip").read_bytes() == CONTENT
 
 
@@ -127,8 +126,8 @@ def test_another_file_is_refused(server: Server, tmp_path: Path, begun: bytes) -
     else:
         server.content = CONTENT[::-1]
     (tmp_path / "file.zip").write_bytes(b"old")
-    with pytest.raises(MelaError, match=rf"^download: expected .* with the MD5 checksum {md5(CONTENT)}, got \w+; try "):
-        fetch(server.url, tmp_path / "file.zip", md5(CONTENT))
+    with pytest.raises(MelaError, match=rf"^download: expected .* with the MD5 checksum {MD5}, got \w+; try "):
+        fetch(server.url, tmp_path / "file.zip", MD5)
     assert (tmp_path / "file.zip").read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [tmp_path / "file.zip"]
 
@@ -137,13 +136,13 @@ def test_another_file_is_refused(server: Server, tmp_path: Path, begun: bytes) -
 def test_a_refusal_is_final_and_an_overload_is_not(server: Server, tmp_path: Path, status: int, attempts: int) -> None:
     server.status = status
     with pytest.raises(MelaError, match=rf"^download: .*, got HTTPError: HTTP Error {status}: .*by hand$"):
-        fetch(server.url, tmp_path / "file.zip", md5(CONTENT), wait=lambda seconds: None)
+        fetch(server.url, tmp_path / "file.zip", MD5, wait=lambda seconds: None)
     assert len(server.asked) == attempts
 
 
 def test_no_server(tmp_path: Path) -> None:
     with pytest.raises(MelaError, match=r"^download: .*, got URLError: .*; check the connection and the disk, or put"):
-        fetch("http://127.0.0.1:9/file.zip", tmp_path / "file.zip", md5(CONTENT), wait=lambda seconds: None)
+        fetch("http://127.0.0.1:9/file.zip", tmp_path / "file.zip", MD5, wait=lambda seconds: None)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +150,7 @@ def test_no_server(tmp_path: Path) -> None:
 )
 def test_other_addresses_are_refused(url: str, tmp_path: Path) -> None:
     with pytest.raises(MelaError, match=r"^download: expected an address with https, got "):
-        fetch(url, tmp_path / "file.zip", md5(CONTENT))
+        fetch(url, tmp_path / "file.zip", MD5)
 
 
 def test_a_server_does_not_lead_to_an_unsafe_address(
@@ -165,11 +164,11 @@ def test_a_server_does_not_lead_to_an_unsafe_address(
 
     monkeypatch.setattr(Handler, "do_GET", redirect)
     with pytest.raises(MelaError, match=r"^download: expected an address with https, got http://example.org/file.zip"):
-        fetch(server.url, tmp_path / "file.zip", md5(CONTENT))
+        fetch(server.url, tmp_path / "file.zip", MD5)
 
 
 def test_a_stalled_connection_is_an_error(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "SECONDS", 0.2)
     monkeypatch.setattr(Handler, "do_GET", lambda self: threading.Event().wait(1))
     with pytest.raises(MelaError, match=r"^download: .*(Timeout|timed out)"):
-        fetch(server.url, tmp_path / "file.zip", md5(CONTENT), wait=lambda seconds: None)
+        fetch(server.url, tmp_path / "file.zip", MD5, wait=lambda seconds: None)

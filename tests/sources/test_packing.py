@@ -143,7 +143,6 @@ def test_an_image_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     def load(index: int) -> Image.Image:
         raise MelaError(f"{index}.png: expected an image")
 
+    source = source_of([Image.new("L", (4, 4))], load)
     with pytest.raises(MelaError, match=r"^0\.png: expected an image$"):
-        pack_images(
-            tmp_path / "i.npy", source_of([Image.new("L", (4, 4))], load), shuffled_ids(1, 0), size=4, channels=1
-        )
+        pack_images(tmp_path / "i.npy", source, shuffled_ids(1, 0), size=4, channels=1)

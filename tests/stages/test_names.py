@@ -1,5 +1,6 @@
 """Names of tasks, labels and images: as people wrote them, for all people, and only where they belong."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -87,8 +88,8 @@ def test_labels_that_no_task_is_made_of_get_their_classes_in_the_end(people_copi
     before = listing(Path())
     draw_alone(Path("mine"))
     run_stages("images", "names", "manifest")
-    for split in ("train", "val", "test"):
-        rows = store.read_table(Path(f"data/manifest/{split}.parquet"), schemas.MANIFEST)
+    for path in (paths.TRAIN, paths.VAL, paths.TEST):
+        rows = store.read_table(path, schemas.MANIFEST)
         assert rows.groupby("task_id")["local_label"].nunique().eq(3).all(), "tasks are as they were"
     run_stages("embed", "extract", "label", "assign")
     table = listing(Path())
@@ -132,9 +133,8 @@ def test_images_whose_features_are_not_given(people_copied: Path) -> None:
     val = store.read_table(paths.VAL, schemas.MANIFEST)
     ids, features = feature_tables.read_features(paths.FEATURES)
     some = val["image_id"].iloc[1:].to_numpy()
-    both = [*ids, *some]
-    rows = [*features, *features[: len(some)]]
-    pd.DataFrame({"image_id": both, "feature": rows}).to_parquet("data/raw/features/own.parquet")
+    own = pd.DataFrame({"image_id": [*ids, *some], "feature": [*features, *features[: len(some)]]})
+    own.to_parquet("data/raw/features/own.parquet")
     change(Path("params.yaml"), {"extract.features": "own.parquet"})
     run_stages("assign")
     table = listing(Path())
@@ -150,22 +150,17 @@ def test_images_whose_features_are_not_given(people_copied: Path) -> None:
 
 def test_data_that_changed_meanwhile(people_copied: Path) -> None:
     (Path("mine") / PEOPLE[5]).rename(Path("mine/zoe"))
-    for label in sorted(Path("mine/zoe").iterdir())[:1]:
-        for image in label.iterdir():
-            image.unlink()
-        label.rmdir()
-    with pytest.raises(
-        MelaError, match=r"^data\.root: expected the 78 labels that the stage images found .* got 77 .* rerun images"
-    ):
+    shutil.rmtree(min(Path("mine/zoe").iterdir()))
+    message = r"^data\.root: expected the 78 labels that the stage images found .* got 77 .* rerun images"
+    with pytest.raises(MelaError, match=message):
         run_stages("names")
 
 
 def test_names_that_are_missing() -> None:
     labels = pd.DataFrame({"task_id": [0, 0], "local_label": [0, 1]})
     names = pd.DataFrame({"task_id": [0], "local_label": [0], "task": ["anna"], "label": ["pilz"]})
-    with pytest.raises(
-        MelaError, match=r"^names: expected those of all labels of tasks, found none of label 1 of task 0"
-    ):
+    message = r"^names: expected those of all labels of tasks, found none of label 1 of task 0"
+    with pytest.raises(MelaError, match=message):
         with_names(labels, names)
     assert with_names(labels, names.head(0))[["task", "label"]].to_numpy().tolist() == [["0", "0"], ["0", "1"]]
     given = pd.DataFrame({"task_id": np.array([1]), "local_label": np.array([0])})

@@ -75,10 +75,9 @@ def test_metrics_have_the_promised_keys(copied: Path) -> None:
 
 def test_probabilities_are_calibrated_on_validation_tasks_alone(copied: Path) -> None:
     found = metrics("evaluate")
-    for name in ("initial", "mela"):
-        assert set(found["calibration"][name]) == {"1_shot", "5_shot"}
-        for values in found["calibration"][name].values():
-            assert values["temperature"] > 0
+    for values in (found["calibration"][name] for name in ("initial", "mela")):
+        assert set(values) == {"1_shot", "5_shot"}
+        assert all(value["temperature"] > 0 for value in values.values())
     assert metrics("")["5_shot"]["ece"] == found["calibration"]["mela"]["5_shot"]["ece"]
     before = paths.TEMPERATURES.read_bytes()
     tasks = pd.read_parquet(paths.TEST)
@@ -224,10 +223,10 @@ def test_a_q_without_effect_is_said(
 
 
 def test_seeds_matter(copied: Path) -> None:
-    before = Path("models/initial.safetensors").read_bytes()
+    before = paths.INITIAL.read_bytes()
     change(PARAMS, {"embed.seed": 1})
     run_stages("embed")
-    assert Path("models/initial.safetensors").read_bytes() != before
+    assert paths.INITIAL.read_bytes() != before
 
 
 @pytest.mark.parametrize("labels", ["mela_soft", "kmeans", "oracle"])
