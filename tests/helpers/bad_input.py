@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from mela.params import PARAMS
+from tests.helpers.folders import contents
 from tests.helpers.project import change
 
 Spoil = Callable[[], Any]
@@ -35,7 +36,7 @@ def fails(stage: str, message: str, monkeypatch: pytest.MonkeyPatch, capfd: pyte
     """Run a stage as its script does."""
     module = import_module(f"stages.{stage}")
     start = getattr(module, "run_shared", None) or module.run
-    before = contents()
+    before = contents(Path())
     monkeypatch.setattr(sys, "argv", [f"stages/{stage}.py"])
     capfd.readouterr()
     with pytest.raises(SystemExit) as ended:
@@ -43,7 +44,7 @@ def fails(stage: str, message: str, monkeypatch: pytest.MonkeyPatch, capfd: pyte
     said = capfd.readouterr().err
     assert re.fullmatch(f"error: {message}\n", said), said
     assert ended.value.code == 1
-    assert contents() == before
+    assert contents(Path()) == before
 
 
 def one_line_each(cases: dict[str, Case]) -> Callable[..., None]:
@@ -55,10 +56,6 @@ def one_line_each(cases: dict[str, Case]) -> Callable[..., None]:
         fails(cases[name].stage, cases[name].message, monkeypatch, capfd)
 
     return test
-
-
-def contents() -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
 def params(**changes: Any) -> Spoil:

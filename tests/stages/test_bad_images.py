@@ -155,9 +155,8 @@ def test_a_single_image_of_a_class_is_told_where_tasks_are_drawn(
 def test_an_empty_split_is_told_where_tasks_are_drawn(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    folders(
-        split_table("split,class\n" + "".join(f"train,class {n}\n" for n in range(6))), tasks__shots=1, tasks__queries=2
-    )()
+    rows = "".join(f"train,class {number}\n" for number in range(6))
+    folders(split_table(f"split,class\n{rows}"), tasks__shots=1, tasks__queries=2)()
     run_stages("images")
     fails("manifest", "tasks.val: expected 0 tasks, since no val class has images, got 4", monkeypatch, capfd)
 

@@ -21,8 +21,8 @@ from mela.models.files import load_model
 from mela.params import PARAMS, EmbedParams
 from mela.sources.image_files import open_image
 from stages.common.training import less_memory
-from tests.helpers.bad_input import contents, fails, folders
-from tests.helpers.folders import rights_of, without_rights
+from tests.helpers.bad_input import fails, folders
+from tests.helpers.folders import contents, rights_of, without_rights
 from tests.helpers.processes import python, started
 from tests.helpers.project import change
 
@@ -72,14 +72,14 @@ def test_a_full_disk(stage: str, folder: str, room: int, file: str, copied: Path
     change(PARAMS, {"runtime.checkpoint_seconds": 0 if folder == ".checkpoints" else 60})
     Path(folder).mkdir(exist_ok=True)
     shutil.copytree(folder, "kept")
-    before = contents()
+    before = contents(Path())
     variables = [f"FOLDER={folder}", f"ROOM={room}", f"STAGE={stage}", f"PYTHON={sys.executable}"]
     ended = started("unshare", "--mount", "--map-root-user", "env", *variables, "sh", "-c", FULL)
     if ended.returncode == 77 or "unshare" in ended.stderr:
         pytest.skip(f"a disk cannot be mounted here: {ended.stderr}")
     assert re.fullmatch(f"error: {file}: {FREE}\n", ended.stderr), ended.stderr
     assert ended.returncode == 1
-    assert contents() == before
+    assert contents(Path()) == before
 
 
 @pytest.mark.parametrize("number", range(8))
@@ -240,10 +240,10 @@ def test_a_lack_of_rights(stage: str, path: str, mode: int, file: str, copied: P
     change(PARAMS, {"runtime.checkpoint_seconds": 0 if path == ".checkpoints" else 60})
     if path == ".checkpoints":
         Path(path).mkdir()
-    before = contents()
+    before = contents(Path())
     said = stage_without(mode, Path(path), stage)
     assert re.fullmatch(f"error: {file}: {RIGHTS}\n", said), said
-    assert contents() == before
+    assert contents(Path()) == before
 
 
 @LINUX
