@@ -62,6 +62,11 @@ def lengthened(settings: Scheduled, epochs: int) -> Scheduled:
     return settings.model_copy(update={"epochs": epochs, "milestones": milestones})
 
 
+def trained_longer(settings: Scheduled, times: float) -> Scheduled:
+    """Return the same parameters for so many times the epochs, which are at least one."""
+    return lengthened(settings, max(1, round(settings.epochs * times)))
+
+
 def cached(path: Path, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
     """Return the table in a Parquet file, which is made where it is not there yet."""
     if not path.exists():

@@ -100,7 +100,7 @@ class Figures:
     def functions(self) -> dict[str, Any]:
         """Return what templates may call and name."""
         own = {name: getattr(self, name) for name in dir(self) if not name.startswith("_")}
-        free = (average, bare, fixed, interval_of, more, pair, require, span, with_interval)
+        free = (average, bare, fixed, more, pair, require, span, with_interval)
         others = (find_method, floor, pairs.holds_anew, pairs.signed, lines, own_head, title, zip)
         named = {one.__name__: one for one in (*free, *others)}
         return {**own, **named, "names": NAMES, "published": SYSTEMS, "UNEVEN": UNEVEN}
@@ -249,6 +249,11 @@ class Figures:
         rows = self.rows(name, **cells)
         require(len(rows) == 1, f"{STUDIES / name} has one row with {cells}", f"{len(rows)} rows")
         return rows[0]
+
+    def soft_gain(self, test: str, shot: int) -> Interval:
+        """Return by how much soft labels are ahead of one label per image on test tasks of a kind, over seeds."""
+        rows = self.rows("mixed_levels", labels="inferred, soft", test=test)
+        return interval_of(row[f"{shot}_shot_less_inferred"] for row in rows)
 
     def tried(self, data: str, method: str, **changed: Any) -> dict[str, Any]:
         """Return what a trial of a method had on validation tasks."""

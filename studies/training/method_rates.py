@@ -16,7 +16,7 @@ from mela.runtime.device import choose_device
 from mela.runtime.seeding import seeded
 from mela.training.learner_files import load_learned
 from mela.training.loop import Schedule
-from studies.lab import lengthened, plain
+from studies.lab import plain, trained_longer
 from studies.training import trials
 from studies.training.trials import SEED, Trial, means
 from studies.training.variants import VARIANTS
@@ -107,9 +107,7 @@ def measure(
     if start != NOTHING:
         learner.backbone.load_state_dict(begun.state_dict())
     if longer:
-        settings = trial.block(MethodsParams) if start == NOTHING else trial.block(TuningParams)
-        if longer != 1:
-            settings = lengthened(settings, max(1, round(settings.epochs * longer)))
+        settings = trained_longer(trial.block(MethodsParams if start == NOTHING else TuningParams), longer)
         share = settings.rate if isinstance(settings, TuningParams) else 1.0
         how: dict[str, Any] = {"learning_rate": rate, "optimizer": optimizer, "embedding_rate": share}
         schedule = Schedule(**settings.schedule(), **how, rate_name="the learning rate")

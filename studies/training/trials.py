@@ -22,7 +22,7 @@ from mela.runtime.seeding import seeded
 from mela.training.loop import Epoch, Schedule
 from mela.training.on_images import train_on_labels
 from mela.training.targets import read_targets
-from studies.lab import Lab, lengthened
+from studies.lab import Lab, trained_longer
 
 SEED = 100
 # of labels, and of embeddings to start from
@@ -83,10 +83,7 @@ def embedding(*, data: str, optimizer: str, rate: float, ridge: float) -> dict[s
 def length(*, data: str, labels: str, method: str, longer: float) -> dict[str, float]:
     """Return accuracies after so many times the epochs, and the share of training images that are right in the end."""
     trial = Trial.of(data)
-    settings = trial.block(PretrainParams)
-    if longer != 1:
-        settings = lengthened(settings, max(1, round(settings.epochs * longer)))
-    learner, curve = trial.learned(method, labels, settings)
+    learner, curve = trial.learned(method, labels, trained_longer(trial.block(PretrainParams), longer))
     return trial.validated(learner.backbone) | {"training": curve[-1].accuracy}
 
 
