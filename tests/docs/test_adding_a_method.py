@@ -1,119 +1,97 @@
-"""docs/guides/adding-a-method.md followed in a copy of the project: its files, its changes, and a run with them."""
+"""The page on adding a method followed in a copy of the project: its method, its change of the matrix, its claims."""
 
-import json
-import re
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from dvc.repo import Repo
+import torch
+from sklearn.neighbors import KNeighborsClassifier
 
-from tests.helpers.copies import ask, copy_parts, module_at
-from tests.helpers.docs import apply, blocks, commands, write_files
-from tests.helpers.project import ROOT, TINY, change
+from benchmark.matrix import Matrix
+from mela.evaluation.rules import own_rule
+from mela.methods import find_method, method_names
+from mela.training.loop import Training
+from mela.training.on_tasks import train_on_tasks
+from tests.helpers.copies import ask, asked, copy_parts, module_at
+from tests.helpers.docs import apply, blocks, write_files
+from tests.helpers.embedding import IMAGES, WAYS, backbone, episodes, features, schedule
+from tests.helpers.project import ROOT
 
 pytestmark = pytest.mark.slow
 
 PAGE = "docs/guides/adding-a-method.md"
-RUN = """
-from importlib import import_module
-from mela.runtime.console import speak
-speak()
-for name in ("images", "manifest", "embed", "extract", "label", "label_task_kmeans", "pretrain", "evaluate"):
-    import_module(f"stages.{name}").main()
-"""
+TESTS = "tests/benchmark/test_benchmark_definition.py"
+# packages of others that a fork begins with cannot be rewritten any more
+REWRITTEN = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+DEFINITION = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", REWRITTEN, TESTS]
 
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project with all that the page adds."""
-    folder = tmp_path_factory.mktemp("changed") / "project"
-    copy_parts(folder, "mela", "stages", "presets", "tests", "data/raw/glyphs")
-    copy_parts(folder, "dvc.yaml", ".dvcignore", "pyproject.toml")
-    shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
-    assert write_files(PAGE, folder) == ["stages/label_task_kmeans.py", "mela/sources/arrays.py"]
-    changes = [apply(block.content, folder) for block in blocks(PAGE) if block.language == "diff"]
-    assert sorted(changes) == ["backbones.py", "dvc.yaml", "open.py", "params.py", "params.py", "params.py"]
+    """A copy of the project with what the page adds."""
+    folder = tmp_path_factory.mktemp("methods") / "project"
+    parts = ("mela", "stages", "benchmark", "studies", "tests", "dvc.yaml", "pyproject.toml")
+    copy_parts(folder, *parts, without=("results",))
+    assert write_files(PAGE, folder) == ["mela/methods/nearest.py"]
+    diffs = [block.content for block in blocks(PAGE) if block.language == "diff" and "nearest" in block.content]
+    assert [apply(diff, folder) for diff in diffs] == ["params.yaml"]
     return folder
 
 
-def experiments() -> list[dict[str, str]]:
-    """What the commands of the page set."""
-    found = [command for block in blocks(PAGE) if block.language == "sh" for command in commands(block)]
-    assert found.pop(0) == "python -m pytest tests/stages/code_hashes/test_pipeline_definition.py"
-    assert all(command.startswith("dvc exp run ") for command in found)
-    return [dict(re.findall(r"-S ([\w.]+)=(\S+)", command)) for command in found]
+def test_nothing_is_missing(changed: Path) -> None:
+    ask(*DEFINITION, where=changed)
+    ask(sys.executable, "-m", "ruff", "check", "--quiet", "mela/methods", where=changed)
 
 
-def test_the_page_speaks_of_these_blocks_only() -> None:
-    assert {block.language for block in blocks(PAGE)} == {"sh", "python", "diff"}
-    assert sum(block.language == "python" for block in blocks(PAGE)) == 3
-    of_data = ["data.name", "data.root", "data.size", "kmeans.n_clusters", "tasks.val", "tasks.ways"]
-    assert [sorted(changes) for changes in experiments()] == [["pretrain.labels"], ["model.backbone"], of_data]
+def test_systems_follow_from_the_lists(changed: Path) -> None:
+    """One more from nothing; in `tuned_methods` as well one for each embedding that it goes on from."""
+    before = Matrix.read(ROOT / "benchmark/params.yaml")
+    path = changed / "benchmark/both.yaml"
+    text = (changed / "benchmark/params.yaml").read_text(encoding="utf-8")
+    path.write_text(text.replace("tuned_methods: [", "tuned_methods: [nearest, "), encoding="utf-8")
+    for name, more in (("params", 1), ("both", 1 + len(before.tuned_from))):
+        command = ["python", "-m", "benchmark.matrix", "--lists", f"benchmark/{name}.yaml"]
+        assert f"matrix: {len(before.systems) + more} systems on glyphs, " in ask(*command, where=changed)
 
 
-def definition(folder: Path) -> Any:
-    """Return the tests of the pipeline's definition as the copy has them."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("helpers/project", "helpers/pipeline", "stages/code_hashes/test_pipeline_definition"):
-            full = f"tests.{name.replace('/', '.')}"
-            # what stands there now comes back
-            patch.setitem(sys.modules, full, sys.modules.get(full))
-            module = module_at(folder / f"tests/{name}.py", full)
-    assert folder == module.ROOT
-    return module
+def test_a_method_that_is_in_no_matrix_would_be_noticed(changed: Path, tmp_path: Path) -> None:
+    shutil.copytree(changed, tmp_path / "copy")
+    shutil.copy(ROOT / "benchmark/params.yaml", tmp_path / "copy/benchmark/params.yaml")
+    ended = asked(*DEFINITION, "-k", "every_method_is_in_the_matrix", where=tmp_path / "copy")
+    assert ended.returncode == 1
+    assert "nearest" in ended.stdout
 
 
-def test_nothing_is_missing_in_the_pipeline(changed: Path) -> None:
-    tests = definition(changed)
-    tests.test_every_script_is_a_stage()
-    tests.test_library_imports_no_stage()
-    tests.test_stages_are_thin(changed / "stages/label_task_kmeans.py")
-    for stage in tests.STAGES:
-        tests.test_the_code_that_a_stage_depends_on_is_the_file_of_its_script(stage)
-        tests.test_truth_is_seen_only_where_it_belongs(stage)
-    for command in ("check", "format --check"):
-        ask(sys.executable, "-m", "ruff", *command.split(), "--quiet", "mela", "stages", where=changed)
+def nearest(folder: Path) -> Any:
+    return module_at(folder / "mela/methods/nearest.py", "nearest").METHOD.build(backbone())
 
 
-def test_dvc_knows_the_new_stage(changed: Path) -> None:
-    with Repo.init(str(changed), no_scm=True) as repo:
-        (stage,) = (stage for stage in repo.index.stages if stage.name == "label_task_kmeans")
-        assert [out.def_path for out in stage.outs] == ["data/labels/task_kmeans.parquet"]
+def test_it_is_the_nearest_neighbour(changed: Path) -> None:
+    support, labels, query, _ = features()
+    logits = nearest(changed).logits(support, labels, query, WAYS)
+    for task in range(len(support)):
+        neighbours = KNeighborsClassifier(1).fit(support[task].numpy(), labels[task].numpy())
+        np.testing.assert_array_equal(logits[task].argmax(1), neighbours.predict(query[task].numpy()))
+    assert torch.isfinite(logits).all()
 
 
-def test_a_line_that_is_missing_would_be_noticed(changed: Path) -> None:
-    tests = definition(changed)
-    tests.STAGES["label_task_kmeans"]["deps"].remove("data/code/label_task_kmeans.json")
-    with pytest.raises(AssertionError):
-        tests.test_the_code_that_a_stage_depends_on_is_the_file_of_its_script("label_task_kmeans")
+def test_it_learns(changed: Path) -> None:
+    learner = nearest(changed)
+    training, test = episodes([([2, 2, 2], 4)] * 60), episodes([([2, 2, 2], 4)] * 90)
+    how = Training(stage="methods", schedule=schedule(3, 0.02), seed=0)
+    train_on_tasks(learner, IMAGES, training, how, tasks_per_epoch=None)
+    assert own_rule(learner, IMAGES, test, [2])["accuracy"].mean() > 60
 
 
-def test_a_new_module_is_part_of_the_code_of_the_stages_that_reach_it(changed: Path) -> None:
-    tests = definition(changed)
-    of_arrays = {stage for stage in tests.STAGES if "mela.sources.arrays.arrays" in tests.reached(stage)}
-    assert of_arrays == {"images", "names"}
-    assert "mela.labeling.task_classes.class_means" in tests.reached("label_task_kmeans")
-
-
-def test_all_of_it_at_once_runs(changed: Path) -> None:
-    """Digits from a file of arrays, seen by the network of the page, and pre-training on its labels."""
-    *_, digits = (block for block in blocks(PAGE) if block.language == "python")
-    settings = {key: int(text) if text.isdigit() else text for some in experiments() for key, text in some.items()}
-    tiny = {"tasks.train": 120, "embed.tasks_per_epoch": 40, "model.width": 32, "evaluate.support_copies": 1}
-    change(changed / "params.yaml", TINY | tiny | settings)
-    said = ask(sys.executable, "-c", digits.content + RUN, where=changed)
-    assert "images: 1797 of 16 x 16 x 1, 1083 train, 714 test" in said
-    assert "label: 6 clusters, 100.0% of tasks clustered" in said
-    assert "label_task_kmeans: 6 clusters of 360 task classes" in said
-    found = json.loads((changed / "results/evaluate/metrics.json").read_text(encoding="utf-8"))
-    assert found["labels"] == "task_kmeans"
-    # three classes: a third would be right by chance
-    assert found["mela"]["5_shot"]["mean"] > 60
-
-
-def test_a_change_that_does_not_fit_would_be_noticed(changed: Path) -> None:
-    with pytest.raises(AssertionError, match="expected once what the page says, found 0 times: 'nothing of this'"):
-        apply("--- mela/params.py\n@@\n nothing of this\n+more\n", changed)
+def test_the_page_tells_of_all_methods() -> None:
+    text = (ROOT / "docs/results/methods.md").read_text(encoding="utf-8")
+    rows = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| `")}
+    for name in method_names():
+        method = find_method(name)
+        assert f"| {method.sees} |" in rows[f"`{name}`"]
+        assert method.source.replace(",", "").removesuffix(".")[-4:] in rows[f"`{name}`"]
+        assert method.source.split()[0].rstrip(",") in rows[f"`{name}`"]
+    assert rows.keys() == {f"`{name}`" for name in method_names()}

@@ -28,8 +28,12 @@ FOLLOWED = {
     "docs/guides/own-embedding.md": ("tests/docs/test_own_embedding.py", {"sh", "python"}),
     "docs/guides/using-the-model.md": ("tests/docs/test_examples.py", {"bash", "python"}),
     "docs/guides/tutorial.md": ("tests/dvc/test_pipeline.py", {"sh", "python"}),
-    "docs/guides/adding-a-method.md": ("tests/docs/test_adding_a_method.py", {"sh", "python", "diff"}),
-    "docs/results/methods.md": ("tests/docs/test_methods.py", {"python", "diff"}),
+    "docs/guides/adding-a-method.md": ("tests/docs/test_adding_a_method.py", {"python", "diff"}),
+    "docs/guides/adding-labels-networks-data.md": (
+        "tests/docs/test_adding_labels_networks_data.py",
+        {"sh", "python", "diff"},
+    ),
+    "docs/results/methods.md": ("tests/benchmark/test_own_data.py", {"diff"}),
     "docs/guides/teams.md": ("tests/docs/test_teams.py", {"sh", "yaml"}),
     # made from the commands themselves
     "docs/reference/commands.md": ("tests/docs/test_pages.py", {"console"}),
