@@ -16,6 +16,7 @@ import threading
 import types
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
 # those of the stages, and what DVC imports only when it needs it; not pygit2, which looks for the user's configuration
 PACKAGES = """
@@ -29,8 +30,10 @@ sklearn.manifold sklearn.metrics torch typer
 def asked(path: str) -> list[str]:
     """Return, in a fork for each request, the words that follow `python`; the server itself ends here."""
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(path)
+        # whoever waits for the socket finds it once the server listens
+        server.bind(f"{path}.new")
         server.listen()
+        Path(f"{path}.new").rename(path)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:
             connection, _ = server.accept()

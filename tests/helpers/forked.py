@@ -98,7 +98,7 @@ class Forked(fork_client.Forked):
 def run(
     command: str, folder: Path, environment: Mapping[str, str], *, succeeds: bool = True, timeout: float = SECONDS
 ) -> str:
-    """What a command line prints: of DVC in a fork, of anything else in Bash.
+    """What a command line prints in Bash.
 
     Parameters
     ----------
@@ -112,21 +112,15 @@ def run(
     timeout : float
         The seconds within which it has to end.
     """
-    if command.startswith("dvc "):
-        child = Forked(["-m", *shlex.split(command)], folder, environment, together=True)
-        text, _ = child.communicate(timeout)
-        status = child.returncode
-    else:
-        ended = subprocess.run(
-            ["bash", "-c", command],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        status, text = ended.returncode, ended.stdout
-    assert (status == 0) == succeeds, f"{command}: status {status}\n{text}"
-    return text
+    ended = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert (ended.returncode == 0) == succeeds, f"{command}: status {ended.returncode}\n{ended.stdout}"
+    return ended.stdout

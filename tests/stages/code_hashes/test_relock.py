@@ -8,19 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.docs import RELOCK
-from tests.helpers.dvc import Project as OfSubprocesses
-from tests.helpers.dvc import ran
-from tests.helpers.forked import run
+from tests.helpers.dvc import Project, ran
 from tests.helpers.project import ROOT, edit, write
 
 pytestmark = pytest.mark.slow
-
-
-class Project(OfSubprocesses):
-    """A small project, for which DVC need not be imported at each command."""
-
-    def dvc(self, *arguments: str, succeeds: bool = True) -> str:
-        return run(shlex.join(["dvc", *arguments]), self.folder, self.environment(), succeeds=succeeds)
 
 
 STAGE = '''
