@@ -48,11 +48,11 @@ bench: setup     ## measure speed against references in the same run: studies/re
 benchmark: setup ## train and measure all systems on the same tasks: hours; benchmark/params.yaml says which
 	@python -m benchmark.matrix
 	cells=$$(python -m benchmark.due) || exit $$?; test -z "$$cells" || dvc --cd benchmark repro --keep-going $$cells; \
-	ended=$$?; python -m benchmark.due --mark > /dev/null && python -m benchmark.report.tables && exit $$ended
+	ended=$$?; python -m benchmark.due --mark > /dev/null && python -m benchmark.report.systems_page && exit $$ended
 
 tables: setup    ## write the tables of systems from what is measured, and the pages of docs/_templates
 	@python -m benchmark.due --mark > /dev/null
-	@python -m benchmark.report.tables
+	@python -m benchmark.report.systems_page
 	@python -m docs._tools.pages
 
 docs: setup      ## build the documentation's site: site/index.html

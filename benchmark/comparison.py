@@ -1,4 +1,4 @@
-"""Systems side by side: accuracies over seeds and test tasks, and paired differences."""
+"""Accuracies of systems over seeds and test tasks, with intervals, and paired differences of two systems."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

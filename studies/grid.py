@@ -43,7 +43,7 @@ OTHERS = {
     "labels": ("q_sweep", "tables"),
     "robustness": ("fuzz", "kills"),
     "speed": ("frozen", "gpu", "heads", "labeler", "pipeline", "scale", "train_steps"),
-    "training": ("chosen_rates",),
+    "training": ("rate_search",),
 }
 NAMES = sorted([*FILES, *(f"{folder}.{name}" for folder, names in OTHERS.items() for name in names)])
 

@@ -6,7 +6,7 @@ from traceback import extract_tb
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
-from docs._tools.figures import Figures, bare, pair, with_interval
+from docs._tools.template_functions import Figures, bare, pair, with_interval
 from mela.errors import MelaError
 from mela.io.atomic import replacing, together
 from mela.runtime.console import log

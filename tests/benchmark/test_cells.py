@@ -26,7 +26,7 @@ from benchmark import settings
 from benchmark.comparison import read_heads, read_results
 from benchmark.matrix import Matrix
 from benchmark.places import CURVE, MODEL
-from benchmark.report import tables
+from benchmark.report import systems_page
 from benchmark.stages import evaluate_on_tasks as meta_test
 from benchmark.stages import train_on_images as trained_on_images
 from benchmark.stages import train_on_labels as trained_on_labels
@@ -191,7 +191,7 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     write_matrix(Path("benchmark"), task_methods=["protonet", "maml", "anil"], **lists)
     for system in ("protonet", "maml"):
         (folder / f"tiny/seed3/{system}.json").write_text(json.dumps({"seconds": 12.3, "memory_bytes": 5}))
-    tables.main(page=Path("systems.md"))
+    systems_page.main(page=Path("systems.md"))
     page = Path("systems.md").read_text(encoding="utf-8")
     summary = pd.read_csv(folder / "systems.csv")
     order = Matrix.read(Path("benchmark/params.yaml")).systems
@@ -406,12 +406,14 @@ def test_variants_are_measured_on_validation_tasks_alone() -> None:
 def test_the_tables_are_those_of_the_results() -> None:
     """What is in the repository: the page and its charts are made from the accuracies that lie beside it."""
     page = ROOT / "docs/results/systems.md"
-    text, parts = tables.written(MATRIX, ROOT / "benchmark/results", page)
+    text, parts = systems_page.written(MATRIX, ROOT / "benchmark/results", page)
     assert text == page.read_text(encoding="utf-8"), "run `make tables`"
     assert [part.data for part in parts] == MATRIX.data
     for part in parts:
         with Image.open(part.picture) as picture:
-            assert picture.info["Description"] == tables.fingerprint(part.table), f"run `make tables`: {part.picture}"
+            assert picture.info["Description"] == systems_page.fingerprint(part.table), (
+                f"run `make tables`: {part.picture}"
+            )
     summary = pd.concat([part.table for part in parts], ignore_index=True)
     pd.testing.assert_frame_equal(pd.read_csv(ROOT / "benchmark/results/systems.csv"), summary, check_dtype=False)
     for heading in ("At a glance", "Two by two", "Inferred labels"):
@@ -444,7 +446,7 @@ def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.Monke
         rows = pd.concat(results({system: [[50.0] * n]}).assign(setting=name) for name, n in tasks.items())
         write_results(Path(f"benchmark/results/odd/seed0/{system}.parquet"), rows)
     write_matrix(Path("benchmark"), data=["odd"], labels=["merged"])
-    tables.main(page=Path("systems.md"))
+    systems_page.main(page=Path("systems.md"))
     lines = Path("systems.md").read_text(encoding="utf-8").splitlines()
     assert "| system | 1-shot | 3-shot | 1-shot - merged | 3-shot - merged | tasks | seeds | training |" in lines
     assert "| initial embedding | 50.0 ± 0.0 | 50.0 ± 0.0 |  |  | 1,200 / 3 | 1 |  |" in lines

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmark.comparison import Measured, measured, seeds_of, summarize_systems
-from benchmark.report import tables
+from benchmark.report import systems_page
 from mela.errors import MelaError
 from mela.evaluation.intervals import Interval
 from tests.helpers.cells import results
@@ -50,7 +50,7 @@ def test_differences_of_seeds_are_from_the_same_seed() -> None:
     assert tuple(table.loc["other", columns]) == (3, 4, 5)
     assert tuple(table.loc["one", columns]) == (0, 0, 0)
     assert tuple(table.loc["third", columns]) == (-1, -1, -1)
-    cells = {system: tables.difference(row) for system, row in table.to_dict("index").items()}
+    cells = {system: systems_page.difference(row) for system, row in table.to_dict("index").items()}
     assert cells["other"] == "+4.0 ± 0.0 (+3.0\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}+5.0)"
     assert cells["third"] == "-1.0 ± 0.0", "one seed is no range"
 
@@ -60,7 +60,7 @@ def test_systems_that_share_no_seed_have_no_difference() -> None:
     found.loc[found["system"] == "other", "seed"] = 7
     table = summarize_systems(found, ["other"], ["1_shot"], "one")
     assert table.filter(like="difference").isna().all(axis=None)
-    assert tables.difference(table.iloc[0].to_dict()) == ""
+    assert systems_page.difference(table.iloc[0].to_dict()) == ""
 
 
 def test_results_of_different_tasks_are_not_compared() -> None:

@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from benchmark import due
 from benchmark.outdated import LEGEND, MARK, read_outdated
 from benchmark.places import MODEL
-from benchmark.report import tables
+from benchmark.report import systems_page
 from mela.errors import MelaError
 from mela.params import LabelerParams, MethodsParams, RatesParams, TaskParams, TuningParams
 from mela.training.learner_files import load_learned
@@ -133,7 +133,7 @@ def cells_due(folder: Path, *, mark: bool = False) -> set[str]:
 def page_of_systems(folder: Path) -> str:
     """The page, made anew in this process."""
     with chdir(folder):
-        tables.main()
+        systems_page.main()
     return (folder / "docs/results/systems.md").read_text(encoding="utf-8")
 
 
@@ -238,5 +238,5 @@ def test_nothing_is_measured_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     write_matrix(Path("benchmark"), data=["mine"])
     message = "benchmark/results: expected accuracies of some system on mine, found none; run"
     with pytest.raises(MelaError, match=message):
-        tables.main(page=Path("systems.md"))
+        systems_page.main(page=Path("systems.md"))
     assert not Path("systems.md").exists()

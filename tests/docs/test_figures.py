@@ -9,8 +9,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from benchmark.matrix import Matrix
-from docs._tools.figures import Figures
 from docs._tools.pages import TEMPLATES, main, pages, rendered
+from docs._tools.template_functions import Figures
 from mela.errors import MelaError
 from mela.io import schemas, store
 from tests.helpers.cells import write_results

@@ -12,9 +12,9 @@ from benchmark.systems import title
 from mela.errors import MelaError
 from mela.methods import find_method
 from mela.params import RatesParams
-from studies.training import chosen_rates, method_rates
-from studies.training.chosen_rates import GRID, choose, entry, measured, read_table, with_rates
+from studies.training import method_rates, rate_search
 from studies.training.method_rates import own_head
+from studies.training.rate_search import GRID, choose, entry, measured, read_table, with_rates
 from tests.helpers.matrix import write_matrix
 from tests.helpers.project import ROOT
 
@@ -31,7 +31,7 @@ def named(rates: RatesParams) -> dict[str, float]:
 @pytest.mark.parametrize("path", DATA, ids=lambda path: path.stem)
 def test_rates_are_those_that_validation_tasks_choose(path: Path) -> None:
     """Where the table holds the whole grid; methods keep their own rate elsewhere, and where it is the best."""
-    table = read_table(ROOT / chosen_rates.TABLE)
+    table = read_table(ROOT / rate_search.TABLE)
     expected = {method: entry(method, choose(measured(table, path.stem, method))) for method in METHODS}
     assert named(RatesParams.read(path)) == {method: rate for method, rate in expected.items() if rate is not None}
 
@@ -119,7 +119,7 @@ def test_choices_are_told_and_written(
     rows = [row(rate, **{"1_shot": 50 - 1000 * rate}) for rate in (0.0001, 0.0003, 0.001, 0.003)]
     rows += [row(rate, method="feat", scale="nothing", regularizer="nothing") for rate in GRID[:2]]
     table = write_table(tmp_path, *rows)
-    chosen_rates.main(table=table)
+    rate_search.main(table=table)
     said = capsys.readouterr().out
     assert "tiny frn: 0.0001 in place of 0.003 (49.9 / 60.0 at 0.0001, " in said
     assert "tiny feat: not chosen yet, so 0.001, its own (50.0 / 60.0 at 0.0003, " in said
@@ -128,12 +128,12 @@ def test_choices_are_told_and_written(
     assert "--method protonet --rate adam:0.0003 --rate adam:0.001 --rate adam:0.003\n" in said
     assert said.endswith("benchmark/data/tiny.yaml have other rates; --write puts these in\n")
     assert path.read_text(encoding="utf-8") == before
-    chosen_rates.main(table=table, write=True)
+    rate_search.main(table=table, write=True)
     assert capsys.readouterr().out.endswith("benchmark/data/tiny.yaml are written\n")
     after = before.replace("  frn: null  # by hand\n", "  frn: 0.0001  # by hand\n")
     assert path.read_text(encoding="utf-8") == after.replace("  feat: 0.5\n", "  feat: null\n")
     assert named(RatesParams.read(path)) == {"frn": 0.0001}
-    chosen_rates.main(table=table)
+    rate_search.main(table=table)
     assert "benchmark/data" not in capsys.readouterr().out, "nothing differs any more"
 
 
@@ -152,10 +152,10 @@ def test_missing_rows_are_measured_where_that_is_asked_for(
     monkeypatch.setattr(method_rates, "measure", measure)
     own = {"method": "protonet", "scale": own_head("protonet").scale, "regularizer": "nothing"}
     table = write_table(tmp_path, row(0.001, **own | {"1_shot": 49.1}))
-    chosen_rates.main(table=table, run=True)
+    rate_search.main(table=table, run=True)
     assert tried == [0.0003, 0.003, 0.0001, 0.00003]
     assert "tiny protonet: 0.0001 in place of" in capsys.readouterr().out
-    chosen_rates.main(table=table, run=True)
+    rate_search.main(table=table, run=True)
     assert len(tried) == 4
 
 
@@ -218,9 +218,9 @@ def test_a_block_has_the_rate_of_one_method_alone() -> None:
 
 
 def test_the_grid_is_a_part_of_what_continues_it() -> None:
-    first = chosen_rates.LADDER.index(GRID[0])
-    assert chosen_rates.LADDER[first : first + len(GRID)] == GRID
+    first = rate_search.LADDER.index(GRID[0])
+    assert rate_search.LADDER[first : first + len(GRID)] == GRID
     for method in METHODS:
         learner = find_method(method).learner
         assert learner.optimizer == "adam", "whose rates the grid has"
-        assert learner.learning_rate in chosen_rates.LADDER
+        assert learner.learning_rate in rate_search.LADDER
