@@ -88,9 +88,8 @@ def run(how: str, what: str, *arguments: str) -> None:
             exec(what, main.__dict__)
     except SystemExit as end:
         status = end.code
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    # waits for threads, as Python does at its end; one that a signal kept from starting is left
+    threading._shutdown()  # type: ignore[attr-defined]
     if not isinstance(status, (int, type(None))):
         print(status, file=sys.stderr)
         status = 1
