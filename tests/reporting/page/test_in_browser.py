@@ -1,5 +1,6 @@
 """The page of a run in a real browser: by day, by night, on a phone, by keyboard, and without a network."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from itertools import pairwise
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
@@ -150,19 +151,20 @@ def test_names_for_those_who_do_not_see(visit: Visit) -> None:
 
 
 def test_by_keyboard(visit: Visit) -> None:
-    press, focused = visit.page.keyboard.press, "document.activeElement.className || document.activeElement.id"
+    """Keys take effect a while after they are pressed, which `expect` waits for."""
+    page, press = visit.page, visit.page.keyboard.press
     press("Tab")
-    assert visit.page.evaluate(focused) == "skip"
+    expect(page.locator(".skip")).to_be_focused()
     press("Enter")
-    assert visit.page.url.endswith("#result")
-    first = visit.page.locator(".zoom").first
+    expect(page).to_have_url(re.compile("#result$"))
+    first, large = page.locator(".zoom").first, page.locator("#large")
     first.focus()
     press("Enter")
-    assert visit.page.locator("#large").is_visible()
-    assert visit.page.locator("#large-title").inner_text() == visit.page.locator("#sheets h3").first.inner_text()
+    expect(large).to_be_visible()
+    assert page.locator("#large-title").inner_text() == page.locator("#sheets h3").first.inner_text()
     press("Escape")
-    assert not visit.page.locator("#large").is_visible()
-    assert visit.page.evaluate(focused) == "zoom"
+    expect(large).not_to_be_visible()
+    expect(first).to_be_focused()
 
 
 def test_classes_are_found_and_ordered(visit: Visit) -> None:
