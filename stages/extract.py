@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
+from mela.data.arrays import Features, Ints
 from mela.data.episodes import Episodes
 from mela.io import feature_tables, store
 from mela.io.checked_tables import read_manifest
@@ -16,9 +14,6 @@ from mela.params import PARAMS, ExtractParams, RuntimeParams
 from mela.runtime.console import log
 from stages.common import paths
 from stages.common.processes import computing, run_shared
-
-Ids = npt.NDArray[np.int64]
-Features = npt.NDArray[np.float32]
 
 
 def main(
@@ -49,7 +44,7 @@ def main(
                 pass
 
 
-def _write(path: Path, batches: Iterable[tuple[Ids, Features]], n_images: int, dimensions: int) -> None:
+def _write(path: Path, batches: Iterable[tuple[Ints, Features]], n_images: int, dimensions: int) -> None:
     feature_tables.write_features(path, batches, dimensions, stage="extract", params={})
     log.info(f"extract: {n_images} images, {dimensions} dimensions")
 

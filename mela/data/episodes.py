@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-Ids = npt.NDArray[np.int64]
+from mela.data.arrays import Ints
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Episode:
     """
 
     task_id: int
-    image_ids: Ids
-    labels: Ids
+    image_ids: Ints
+    labels: Ints
     is_support: npt.NDArray[np.bool_]
 
 
@@ -64,21 +64,18 @@ class Episodes(Sequence[Episode]):
     def __iter__(self) -> Iterator[Episode]:
         return (self[index] for index in range(len(self)))
 
-    def image_ids(self) -> Ids:
+    def image_ids(self) -> Ints:
         """Every image that occurs, once, in rising order."""
         return np.unique(self._images)
 
-    def support_ids(self) -> Ids:
+    def support_ids(self) -> Ints:
         """Every image that occurs as support, once, in rising order."""
         return np.unique(self._images[self._support])
 
-    def rows(self) -> tuple[Ids, Ids, Ids, npt.NDArray[np.bool_]]:
+    def rows(self) -> tuple[Ints, Ints, Ints, npt.NDArray[np.bool_]]:
         """Of all images, task after task: position of the task, image id, label, and whether it is support."""
         positions = np.repeat(np.arange(len(self)), np.diff(self._bounds))
         return positions, self._images, self._labels, self._support
-
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

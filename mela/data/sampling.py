@@ -7,17 +7,15 @@ order in which they were drawn, so they say nothing about the global class.
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from mela.data.arrays import Ints
 from mela.errors import MelaError
 from mela.params import TaskParams
 
-Ids = npt.NDArray[np.int64]
-
 
 def draw_with_replacement(
-    classes: Mapping[str, Ids], *, n_tasks: int, ways: int, shots: int, queries: int, seed: int, split: str
+    classes: Mapping[str, Ints], *, n_tasks: int, ways: int, shots: int, queries: int, seed: int, split: str
 ) -> pd.DataFrame:
     """Draw independent tasks; an image may return in another task, never within one.
 
@@ -53,7 +51,7 @@ def draw_with_replacement(
 
 
 def draw_without_replacement(
-    classes: Mapping[str, Ids], *, n_tasks: int | None, ways: int, shots: int, queries: int, seed: int, split: str
+    classes: Mapping[str, Ints], *, n_tasks: int | None, ways: int, shots: int, queries: int, seed: int, split: str
 ) -> pd.DataFrame:
     """Draw tasks that share no image.
 
@@ -110,14 +108,14 @@ def pool_problems(sizes: Mapping[str, int], *, ways: int, per_class: int, split:
             )
 
 
-def _pools(classes: Mapping[str, Ids], *, ways: int, per_class: int, split: str) -> list[Ids]:
+def _pools(classes: Mapping[str, Ints], *, ways: int, per_class: int, split: str) -> list[Ints]:
     sizes = {name: len(pool) for name, pool in classes.items()}
     for problem in pool_problems(sizes, ways=ways, per_class=per_class, split=split):
         raise MelaError(problem)
     return [np.asarray(classes[name], dtype=np.int64) for name in sorted(classes)]
 
 
-def _most_tasks(blocks: Ids, ways: int) -> int:
+def _most_tasks(blocks: Ints, ways: int) -> int:
     low, high = 0, int(blocks.sum()) // ways
     while low < high:
         middle = (low + high + 1) // 2
@@ -128,13 +126,13 @@ def _most_tasks(blocks: Ids, ways: int) -> int:
     return low
 
 
-def _weighted(weights: Ids, size: int, generator: np.random.Generator) -> Ids:
+def _weighted(weights: Ints, size: int, generator: np.random.Generator) -> Ints:
     if size == 0:
         return np.empty(0, dtype=np.int64)
     return generator.choice(len(weights), size=size, replace=False, p=weights / weights.sum())
 
 
-def _table(drawn: Ids, shots: int) -> pd.DataFrame:
+def _table(drawn: Ints, shots: int) -> pd.DataFrame:
     n_tasks, ways, per_class = drawn.shape
     position = np.tile(np.arange(per_class), n_tasks * ways)
     return pd.DataFrame(

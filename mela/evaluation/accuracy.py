@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 from threadpoolctl import threadpool_limits
 
+from mela.data.arrays import Floats, Ints
 from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.errors import MelaError
@@ -22,9 +23,7 @@ from mela.runtime.progress import SILENT, Watch
 from mela.runtime.threads import on_all_threads
 
 Lookup = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]]
-Labels = npt.NDArray[np.int64]
-Rule = Callable[[TaskGroup, str], Labels]
-Floats = npt.NDArray[np.float64]
+Rule = Callable[[TaskGroup, str], Ints]
 Keep = Callable[[str, TaskGroup, Floats], object]
 KeepTasks = Callable[[TaskGroup, Floats], object]
 Solver = Literal["batched", "sklearn"]
@@ -97,7 +96,7 @@ def evaluate_tasks(
     """
 
     def rule(support: Lookup) -> Rule:
-        def predict(group: TaskGroup, setting: str) -> Labels:
+        def predict(group: TaskGroup, setting: str) -> Ints:
             try:
                 own = None if keep is None or support is not lookup else partial(keep, setting)
                 return predictions(group, support, lookup, C=C, max_iter=max_iter, solver=solver, keep=own)
@@ -168,7 +167,7 @@ def predictions(
     max_iter: int,
     solver: Solver,
     keep: KeepTasks | None = None,
-) -> Labels:
+) -> Ints:
     """Predicted labels (t, q) of tasks of one shape.
 
     Parameters
@@ -185,7 +184,7 @@ def predictions(
     return predict(group, support, query, C, max_iter, keep or _forget)
 
 
-def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32], Labels]:
+def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32], Ints]:
     """Features (t, n r, m) and labels (t, n r) of the support images, r copies of each side by side."""
     features = lookup(group.support)
     t, n, r, m = features.shape
@@ -198,8 +197,8 @@ def _forget(group: TaskGroup, logits: Floats) -> None:
 
 def _predict_batched(
     group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks
-) -> Labels:
-    def predict(part: TaskGroup) -> Labels:
+) -> Ints:
+    def predict(part: TaskGroup) -> Ints:
         heads = fit_heads(*support_of(part, support), part.ways, C=C, max_iter=max_iter)
         if not heads.converged.all():
             raise _NotConvergedError(int(part.positions[heads.converged.argmin()]))
@@ -213,7 +212,7 @@ def _predict_batched(
     return np.concatenate(on_all_threads(predict, blocks))
 
 
-def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks) -> Labels:
+def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks) -> Ints:
     from sklearn.exceptions import ConvergenceWarning
 
     predicted = np.empty(group.query.shape, dtype=np.int64)

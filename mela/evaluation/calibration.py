@@ -14,15 +14,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
+from mela.data.arrays import Floats, Ints
 from mela.data.episodes import TaskGroup
 
-Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.int64]
 # logits (t, K, q) of tasks of one shape, and the labels (t, q) of their queries
-Part = tuple[Floats, Labels]
+Part = tuple[Floats, Ints]
 
 BINS = 15
 BOUNDS = (1e-3, 1e3)
@@ -32,7 +30,7 @@ class QueryLogits:
     """The logits of all queries of some tasks, by setting such as ``5_shot``."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, list[tuple[int, Floats, Labels]]] = defaultdict(list)
+        self._parts: dict[str, list[tuple[int, Floats, Ints]]] = defaultdict(list)
 
     def keep(self, setting: str, group: TaskGroup, logits: Floats) -> None:
         """Keep the logits (t, K, q) of some tasks; several threads may do so at once."""

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mela.data.arrays import Features, Ints
 from mela.errors import MelaError
 from mela.evaluation.logistic import fit_heads
 from mela.learners.base import one_hot, prototypes
@@ -19,9 +19,7 @@ from mela.runtime.threads import on_all_threads
 if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
 
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Head = Callable[[Floats, Ints, Floats, int], Ints]
+Head = Callable[[Features, Ints, Features, int], Ints]
 
 C = 1.0
 MAX_ITER = 1000
@@ -29,7 +27,7 @@ RIDGE = 1.0
 TEMPERATURE = 10.0
 
 
-def logistic(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
+def logistic(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
     """Multinomial logistic regression (Eq. 8), the head of RFS; see `mela.evaluation.logistic`."""
     heads = fit_heads(support, labels, ways, C=C, max_iter=MAX_ITER)
     if not heads.converged.all():
@@ -37,25 +35,25 @@ def logistic(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
     return heads.logits(query).argmax(axis=1)
 
 
-def centroid(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
+def centroid(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
     """The class whose mean is nearest."""
     means, asked = _means(support, labels, ways), torch.from_numpy(query)
     return torch.cdist(asked, means).argmin(2).numpy()
 
 
-def cosine(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
+def cosine(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
     """The class whose mean has the largest cosine."""
     means = F.normalize(_means(support, labels, ways), dim=2)
     return (torch.from_numpy(query) @ means.mT).argmax(2).numpy()
 
 
-def ridge_regression(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
+def ridge_regression(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
     """The largest output of ridge regression to one-hot labels, lambda = 1."""
     known, own, asked = (torch.from_numpy(array) for array in (support, labels, query))
     return ridge_outputs(known, own, asked, ways, RIDGE).argmax(2).numpy()
 
 
-def svm(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
+def svm(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
     """scikit-learn's linear support vector machine, one against one, C = 1."""
     from sklearn.svm import SVC
 
@@ -65,7 +63,7 @@ def svm(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
     return found
 
 
-def rectified_prototypes(support: Floats, labels: Ints, query: Floats, ways: int) -> Ints:
+def rectified_prototypes(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
     """Transductive: class means that the query images of the task have a say in (BD-CSPN; Liu, Song and Qin, 2020).
 
     All query features move by the difference between the mean of the support set and theirs. Then each class's mean
@@ -83,7 +81,7 @@ def rectified_prototypes(support: Floats, labels: Ints, query: Floats, ways: int
     return (F.normalize(asked, dim=2) @ F.normalize(means, dim=2).mT).argmax(2).numpy()
 
 
-def _means(support: Floats, labels: Ints, ways: int) -> Tensor:
+def _means(support: Features, labels: Ints, ways: int) -> Tensor:
     return prototypes(torch.from_numpy(support), torch.from_numpy(labels), ways)
 
 
@@ -97,7 +95,7 @@ HEADS: Mapping[str, Head] = {
 }
 
 
-def in_blocks(head: Head, support: Floats, labels: Ints, query: Floats, ways: int, *, size: int = 32) -> Ints:
+def in_blocks(head: Head, support: Features, labels: Ints, query: Features, ways: int, *, size: int = 32) -> Ints:
     """What a head predicts for many tasks, some at a time, on all threads that torch may use."""
     starts = range(0, len(support), size)
 
@@ -108,14 +106,14 @@ def in_blocks(head: Head, support: Floats, labels: Ints, query: Floats, ways: in
     return np.concatenate(on_all_threads(some, starts))
 
 
-def l2_normalize(features: Floats) -> Floats:
+def l2_normalize(features: Features) -> Features:
     """Rows (n, m) scaled to length 1; a zero row stays zero."""
     norms = np.linalg.norm(features, axis=1, keepdims=True).astype(features.dtype)
     norms[norms == 0] = 1
     return features / norms
 
 
-def fit_head(support: Floats, labels: Ints, *, C: float, max_iter: int) -> "LogisticRegression":
+def fit_head(support: Features, labels: Ints, *, C: float, max_iter: int) -> "LogisticRegression":
     """Multinomial logistic regression on the support set (Eq. 8).
 
     Classes weigh the same whatever their shots. Where the shots are equal, as in a benchmark, that changes nothing;

@@ -1,8 +1,9 @@
 """How well inferred labels match the truth."""
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+
+from mela.data.arrays import Ints
 
 
 def score_tasks(assignments: pd.DataFrame, manifest: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:
@@ -59,9 +60,6 @@ def score_images(labels: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:
     """Purity (percent), adjusted Rand index and mutual information of the labels that pre-training learns."""
     images = labels.merge(truth, on="image_id")
     return partition_scores(images["label"].to_numpy(dtype=np.int64), pd.factorize(images["class"])[0])
-
-
-Ints = npt.NDArray[np.int64]
 
 
 def majority_accuracy(clusters: Ints, truth: Ints) -> float:

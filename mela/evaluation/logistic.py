@@ -27,9 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from mela.data.arrays import Floats, Ints
+
 Features = npt.NDArray[np.floating]
-Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 TOLERANCE = 1e-8

@@ -13,11 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from mela.data.arrays import Features, Floats, Ints
 from mela.data.augmentation import Augmentation
 from mela.errors import MelaError
 from mela.evaluation.heads import l2_normalize
 from mela.evaluation.logistic import Heads, fit_heads
-from mela.inference.embedding import Embedding, Features, Floats
+from mela.inference.embedding import Embedding
 from mela.inference.input_images import Pictures, list_pictures
 from mela.labeling.name_checks import require_names, require_one_type
 
@@ -103,7 +104,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     temperature_: float
     calibrated_: bool
     support_: Features
-    targets_: npt.NDArray[np.int64]
+    targets_: Ints
     embedding_: Embedding
 
     def __init__(
@@ -247,9 +248,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return True
 
-    def _logistic(
-        self, embedding: Embedding, pictures: Pictures, targets: npt.NDArray[np.int64], n_classes: int
-    ) -> Heads:
+    def _logistic(self, embedding: Embedding, pictures: Pictures, targets: Ints, n_classes: int) -> Heads:
         support = np.stack([_joined(blocks) for blocks in self._copies(embedding, pictures)], axis=1)
         n, r, m = support.shape
         heads = fit_heads(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from mela.data.arrays import Features, Floats
 from mela.data.images import to_unit
 from mela.errors import MelaError, UnsolvableError
 from mela.evaluation.temperatures import Temperatures, read_temperatures
@@ -22,9 +23,6 @@ from mela.models.backbones import Backbone
 from mela.models.features import extract_features, feature_batches
 from mela.runtime.device import choose_device
 from mela.training.learner_files import load_learned
-
-Features = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.float64]
 
 # queries at a time through a rule: each time it may learn from the support set anew, and images go through the network
 IMAGES = 128

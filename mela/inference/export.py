@@ -11,14 +11,13 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from mela.data.arrays import Features
 from mela.errors import MelaError, one_line, out_of_memory
 from mela.models.backbones import Backbone
 
 Format = Literal["onnx", "torch"]
-Features = npt.NDArray[np.float32]
 
 INPUT, OUTPUT = "images", "features"
 BATCHES = (1, 2, 7, 64)

@@ -1,14 +1,11 @@
 """Merging of clusters, pair by pair: the most probable pair first, or all that belong together at once."""
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
+from mela.data.arrays import Floats, Ints
 from mela.labeling.clusters import Clusters, Merges, meeting_odds
 from mela.labeling.size_prior import log_sizes, one_fewer
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 LEAST_ODDS = -20.0
 # pairs at a time, so that what lies between stays in the processor's cache

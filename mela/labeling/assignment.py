@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
-from mela.labeling.centroids import Floats, Ints, nearest
+from mela.data.arrays import Floats, Ints
+from mela.labeling.centroids import nearest
 
 
 def distinct(clusters: Ints, starts: Ints) -> npt.NDArray[np.bool_]:

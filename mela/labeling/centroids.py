@@ -12,12 +12,11 @@ The code is written to the array API standard: the same lines run on numpy array
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from array_api_compat import array_namespace, device
 
+from mela.data.arrays import Floats, Ints
+
 Array = Any
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 BLOCK_ROWS = 256
 

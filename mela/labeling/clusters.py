@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from mela.data.arrays import Floats, Ints
+
 Merges = list[tuple[int, int, float]]
 
 WRONG_MEETINGS = 0.01

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from mela.labeling.centroids import Ints
+from mela.data.arrays import Ints
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,13 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from mela.data.arrays import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.assignment import Collisions, assign_tasks, settle_collisions
 from mela.labeling.centroids import nearest
@@ -23,9 +23,6 @@ from mela.labeling.pruning import Pass, Pruned, prune_clusters
 from mela.labeling.size_prior import evenness
 from mela.labeling.space import Space, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def _is_soft(labeler: "LearnLabeler") -> bool:

@@ -5,17 +5,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, vstack
 from scipy.special import softmax
 
+from mela.data.arrays import Floats, Ints
 from mela.labeling.assignment import distinct
 from mela.labeling.clusters import weighted_sums
 from mela.labeling.size_prior import log_number
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 BLOCK = 1024
 LEAST = 1e-3

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mela.data.arrays import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.agglomeration import join
 from mela.labeling.assignment import distinct
@@ -28,9 +28,6 @@ from mela.labeling.clusters import collect, cut, weighted_sums
 from mela.labeling.partition import Evidence, refine
 from mela.labeling.space import Space, noise_scales, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 SINGLES = 5000
 FRAGMENTS = 4000

@@ -24,9 +24,8 @@ high. They err where the classes of a task are more alike than those of differen
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from mela.data.arrays import Ints
 
 
 @dataclass(frozen=True, kw_only=True)

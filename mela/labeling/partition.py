@@ -4,15 +4,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from mela.data.arrays import Floats, Ints
 from mela.labeling.agglomeration import agglomerate, marginal, most_probable
 from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, weighted_sums
 from mela.labeling.memberships import Memberships
 from mela.labeling.size_prior import evenness, log_number, log_sizes
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 WEIGHT_STEP = 0.1
 

@@ -12,11 +12,9 @@ are the frequencies: tasks that draw their classes evenly do not make large clas
 """
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from mela.data.arrays import Floats, Ints
 
 EVENNESS = np.geomspace(1e-2, 1e3, 100)
 

@@ -4,14 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import eigh
 
+from mela.data.arrays import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.task_classes import ClassMeans, TaskSamples
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 BLOCK = 16_384
 # a smaller variance within a class, relative to the average, is that of equal samples

@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from mela.data.arrays import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.name_checks import require_names
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 BLOCK_SAMPLES = 4096
 

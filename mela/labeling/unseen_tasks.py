@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
+from mela.data.arrays import Floats, Ints
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 NONE = -1
 BLOCK = 1024

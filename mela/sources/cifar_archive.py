@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mela.data.arrays import Images
 from mela.errors import MelaError, one_line
 from mela.sources.downloads import checksum, fetch
-
-Images = npt.NDArray[np.uint8]
 
 RECONSTRUCT = np.empty(0).__reduce__()[0]
 KNOWN = {

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from mela.data.arrays import Features, Ints
 from mela.errors import DivergedError, MelaError
 from mela.io.atomic import replacing
 from mela.models.backbones import Backbone
@@ -19,9 +20,6 @@ from mela.models.timm_backbones import Pretrained
 from mela.runtime.progress import SILENT, Watch
 from mela.runtime.team import ALONE, Team
 from mela.training.checkpoint import fingerprint
-
-Ids = npt.NDArray[np.int64]
-Features = npt.NDArray[np.float32]
 
 
 class _Head(nn.Module):
@@ -146,7 +144,7 @@ def keep_features(
     return KeptFeatures(backbone=top, images=kept, path=path)
 
 
-def _write(path: Path, shape: tuple[int, ...], batches: Iterable[tuple[Ids, Features]], team: Team) -> None:
+def _write(path: Path, shape: tuple[int, ...], batches: Iterable[tuple[Ints, Features]], team: Team) -> None:
     """Write the features of all batches, in the first process; the others only have their part in the work."""
     if not team.leads:
         for _ in batches:

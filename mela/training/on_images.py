@@ -8,6 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from mela.data.arrays import Ints
 from mela.data.augmentation import NONE
 from mela.data.images import ImageLoader, require_images
 from mela.errors import MelaError
@@ -17,7 +18,6 @@ from mela.runtime.compute import Run
 from mela.training.loop import Epoch, Part, Training, batch_count, fit, require_share, shuffled_batches
 from mela.training.targets import Targets
 
-Ints = npt.NDArray[np.int64]
 LossOf = Callable[[Run, Tensor, Ints, torch.Generator], tuple[Tensor, Tensor]]
 
 

@@ -8,14 +8,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from mela.data.arrays import Ints
 from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.data.images import ImageLoader, require_images
 from mela.errors import DivergedError, MelaError, UnsolvableError
 from mela.learners.base import Learner, checked_losses
 from mela.learners.contract import require_each
 from mela.training.loop import Epoch, Part, Training, fit, require_share
-
-Ints = npt.NDArray[np.int64]
 
 
 def train_on_tasks(

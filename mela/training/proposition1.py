@@ -10,13 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mela.data.arrays import Ints
 from mela.data.episodes import Episodes, FlatTasks
 from mela.errors import MelaError
 from mela.models.backbones import Backbone
 from mela.models.features import extract_features
 from mela.training.targets import Targets
-
-Ids = npt.NDArray[np.int64]
 
 BLOCK_BYTES = 2**27
 
@@ -36,7 +35,7 @@ def both_losses(
     rows = pd.Index(targets.image_ids)
     weights, bias = classifier.weight.detach().cpu(), classifier.bias.detach().cpu()
 
-    def logits(ids: Ids) -> Tensor:
+    def logits(ids: Ints) -> Tensor:
         return F.linear(features[rows.get_indexer(pd.Index(ids))], weights, bias)
 
     return proposition1(logits, tasks, targets.image_ids, targets.labels)
@@ -50,7 +49,7 @@ class Proposition1:
     global_loss: float
 
 
-def proposition1(logits: Callable[[Ids], Tensor], tasks: Episodes, image_ids: Ids, labels: Ids) -> Proposition1:
+def proposition1(logits: Callable[[Ints], Tensor], tasks: Episodes, image_ids: Ints, labels: Ints) -> Proposition1:
     r"""Both sides of Proposition 1 (Eq. 9) on the query sets of `tasks`.
 
     .. math:: E_{(X, Y)} [L_{ce}(W[Y], (\psi(X), Y))] \le E_{(x, y)} [\ell_{ce}(W \psi(x), y)]
@@ -80,7 +79,7 @@ def proposition1(logits: Callable[[Ids], Tensor], tasks: Episodes, image_ids: Id
     return Proposition1(task_loss, global_loss)
 
 
-def _labelled_queries(tasks: Episodes, image_ids: Ids, labels: Ids) -> tuple[Ids, Ids, Ids]:
+def _labelled_queries(tasks: Episodes, image_ids: Ints, labels: Ints) -> tuple[Ints, Ints, Ints]:
     """Task (rising), image and label of all query images that have a label."""
     rows = FlatTasks.of(tasks)
     own = pd.Index(image_ids).get_indexer(pd.Index(rows.image_ids))
@@ -88,7 +87,7 @@ def _labelled_queries(tasks: Episodes, image_ids: Ids, labels: Ids) -> tuple[Ids
     return rows.position[chosen], rows.image_ids[chosen], labels[own[chosen]]
 
 
-def _loss_sums(logits: Callable[[Ids], Tensor], task: Ids, query: Ids, own: Ids) -> npt.NDArray[np.float64]:
+def _loss_sums(logits: Callable[[Ints], Tensor], task: Ints, query: Ints, own: Ints) -> npt.NDArray[np.float64]:
     """Both sides of Eq. 9, summed over some tasks (numbered from 0) whose queries have the labels `own`."""
     images, row = np.unique(query, return_inverse=True)
     outputs = logits(images)

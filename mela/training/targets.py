@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
+from mela.data.arrays import Ints
 from mela.errors import MelaError
 from mela.io import schemas, store
 from mela.io.checked_tables import read_labels
@@ -17,7 +17,6 @@ from mela.io.checked_tables import read_labels
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Ints = npt.NDArray[np.int64]
 
 ROUNDING = 1e-6
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mela.data.arrays import Images
 from mela.models.backbones import Backbone
 from mela.params import AugmentParams, ModelParams
 from mela.runtime.compute import Compute
@@ -14,7 +15,6 @@ from mela.runtime.progress import Watch
 from mela.training.kept_features import keep_features
 from stages.common.checkpoints import FOLDER
 
-Images = npt.NDArray[np.uint8]
 UNCHANGED = AugmentParams(crop_padding=0, flip=False, jitter=0.0)
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import pair_confusion_matrix
 
+from mela.data.arrays import Ints
 from mela.evaluation.label_scores import majority_accuracy
 from mela.labeling.centroids import Centroids, norms
 from mela.labeling.diagnostics import label_metrics
@@ -19,8 +19,6 @@ from mela.labeling.pair_quality import pair_quality
 from mela.labeling.pruning import run_pass
 from mela.labeling.task_classes import TaskSamples, class_means
 from studies.cells import Cell
-
-Ints = npt.NDArray[np.int64]
 
 
 @lru_cache(maxsize=1)

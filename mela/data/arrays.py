@@ -1,0 +1,9 @@
+"""The types of arrays that are handed about, under one name each."""
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Features = npt.NDArray[np.float32]
+Images = npt.NDArray[np.uint8]
