@@ -7,9 +7,10 @@ import pandas as pd
 import pyarrow as pa
 
 from mela.io import store
+from mela.io.schemas import INT, TEXT
 
 FILE = "outdated.csv"
-SCHEMA = pa.schema([("data", pa.string()), ("system", pa.string()), ("seed", pa.int64())])
+SCHEMA = pa.schema({"data": TEXT, "system": TEXT, "seed": INT})
 MARK = "\N{DAGGER}"
 LEGEND = f"""{MARK} marks figures of which a seed or more was measured with earlier code or parameters. They are to be
 measured again.

@@ -4,25 +4,14 @@ import pandas as pd
 import pyarrow as pa
 
 from mela.errors import MelaError
+from mela.io.schemas import FLAG, FLOAT, INT, TEXT
 
-TASK_NAMES = pa.schema(
-    [("task_id", pa.int64()), ("local_label", pa.int64()), ("task", pa.string()), ("label", pa.string())]
-)
-IMAGE_NAMES = pa.schema([("image_id", pa.int64()), ("path", pa.string())])
-# results/labels.csv: all labels of all people, and the classes that they were found to be
+TASK_NAMES = pa.schema({"task_id": INT, "local_label": INT, "task": TEXT, "label": TEXT})
+IMAGE_NAMES = pa.schema({"image_id": INT, "path": TEXT})
+# results/labels.csv: all labels of all people, and the classes that they were found to be, a missing number for none
 LISTING = pa.schema(
-    [
-        ("task", pa.string()),
-        ("label", pa.string()),
-        ("split", pa.string()),
-        # missing where there is none
-        ("cluster", pa.float64()),
-        ("certainty", pa.float64()),
-        ("clustered", pa.bool_()),
-        ("assigned", pa.bool_()),
-        ("images", pa.int64()),
-        ("note", pa.string()),
-    ]
+    {"task": TEXT, "label": TEXT, "split": TEXT, "cluster": FLOAT, "certainty": FLOAT}
+    | {"clustered": FLAG, "assigned": FLAG, "images": INT, "note": TEXT}
 )
 KEYS = ["task_id", "local_label"]
 
