@@ -14,10 +14,9 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 from PIL import Image, ImageOps
 
+from mela.data.arrays import Images
 from mela.errors import MelaError
 from mela.sources.downloads import checksum, fetch
 from mela.sources.image_files import list_images, load_by_source, open_below
@@ -29,12 +28,7 @@ OMNIGLOT_PARTS = ("images_background", "images_evaluation")
 CIFAR_IMAGES_PER_CLASS = 600
 CIFAR_PARTS = ("train", "test")
 
-ROTATIONS = {
-    0: None,
-    90: Image.Transpose.ROTATE_90,
-    180: Image.Transpose.ROTATE_180,
-    270: Image.Transpose.ROTATE_270,
-}
+ROTATIONS = (0, 90, 180, 270)
 
 
 def split_of_classes(name: str) -> dict[str, str]:
@@ -64,40 +58,35 @@ def omniglot(root: Path, *, rotations: bool = False, download: bool = False) -> 
         Classes are ``background/<alphabet>/<character>`` and ``evaluation/<alphabet>/<character>``.
     """
     home = _omniglot_home(root, download=download)
-    classes: list[str] = []
-    splits: list[str] = []
-    names: list[str] = []
-    degrees: list[int] = []
+    rows: list[tuple[str, str, str, int]] = []
     for label, split in split_of_classes("omniglot").items():
         folder = f"images_{label}"
         drawings = [f"{folder}/{name}" for name in list_images(home / folder)]
         _require_count(f"{home}, class {label!r}", len(drawings), OMNIGLOT_IMAGES_PER_CLASS)
-        for turn in ROTATIONS if rotations else (0,):
-            classes += [_turned(label, turn)] * len(drawings)
-            splits += [split] * len(drawings)
-            names += drawings
-            degrees += [turn] * len(drawings)
-    sources = [_turned(name, turn) for name, turn in zip(names, degrees, strict=True)]
-    load = partial(_load_drawing, home, names, degrees)
-    return ImageSource(splits=splits, sources=sources, load=load, classes=classes)
+        rows += [(label, split, name, turn) for turn in (ROTATIONS if rotations else (0,)) for name in drawings]
+    return ImageSource(
+        splits=[split for _, split, _, _ in rows],
+        sources=[_turned(name, turn) for _, _, name, turn in rows],
+        load=partial(_load_drawing, home, [(name, turn) for _, _, name, turn in rows]),
+        classes=[_turned(label, turn) for label, _, _, turn in rows],
+    )
 
 
 def _turned(name: str, degrees: int) -> str:
     return f"{name}@{degrees}" if degrees else name
 
 
-def _load_drawing(home: Path, names: Sequence[str], degrees: Sequence[int], index: int) -> Image.Image:
+def _load_drawing(home: Path, drawings: Sequence[tuple[str, int]], index: int) -> Image.Image:
+    name, degrees = drawings[index]
     # The originals are black on white; with strokes as the signal, the empty page and any padding are zero.
-    drawing = ImageOps.invert(open_below(home, names[index]).convert("L"))
-    rotation = ROTATIONS[degrees[index]]
-    return drawing if rotation is None else drawing.transpose(rotation)
+    return ImageOps.invert(open_below(home, name).convert("L")).rotate(degrees, expand=True)
 
 
 def _omniglot_home(root: Path, *, download: bool) -> Path:
     """The folder that holds both parts of Omniglot, unpacked or downloaded if need be."""
     homes = (root, root / "omniglot-py")
     home = next(
-        (h for h in homes for part in OMNIGLOT_PARTS if (h / part).is_dir() or _zip_of(h, part).is_file()), None
+        (h for h in homes for part in OMNIGLOT_PARTS if (h / part).is_dir() or (h / f"{part}.zip").is_file()), None
     )
     if home is None and not download:
         raise MelaError(
@@ -111,12 +100,8 @@ def _omniglot_home(root: Path, *, download: bool) -> Path:
     return home
 
 
-def _zip_of(home: Path, part: str) -> Path:
-    return home / f"{part}.zip"
-
-
 def _unpack_omniglot(home: Path, part: str, *, download: bool) -> None:
-    archive = _zip_of(home, part)
+    archive = home / f"{part}.zip"
     if not download and not archive.is_file():
         raise MelaError(
             f"data.root: expected the folder {part} or {archive.name} in {home}, got neither; "
@@ -167,9 +152,8 @@ def _cifar(benchmark: str, root: Path, *, download: bool) -> ImageSource:
         }
     else:
         arrays_of = _cifar_arrays(root, download=download)
-        open_source = partial(
-            _open_array, {source: array for arrays in arrays_of.values() for source, array in arrays.items()}
-        )
+        array_of = {source: array for arrays in arrays_of.values() for source, array in arrays.items()}
+        open_source = partial(_open_array, array_of)
         sources_of = {label: list(arrays_of.get(label, ())) for label in split_of}
     for label, found in sources_of.items():
         _require_count(f"{root}, class {label!r} (train and test together)", len(found), CIFAR_IMAGES_PER_CLASS)
@@ -182,7 +166,7 @@ def _cifar(benchmark: str, root: Path, *, download: bool) -> ImageSource:
     )
 
 
-def _cifar_arrays(root: Path, *, download: bool) -> dict[str, dict[str, npt.NDArray[np.uint8]]]:
+def _cifar_arrays(root: Path, *, download: bool) -> dict[str, dict[str, Images]]:
     """Images of the published archive, ``{class: {source: (32, 32, 3)}}``, train before test, in archive order."""
     if not download and not (root / "cifar-100-python").is_dir() and not (root / "cifar-100-python.tar.gz").is_file():
         raise MelaError(
@@ -194,7 +178,7 @@ def _cifar_arrays(root: Path, *, download: bool) -> dict[str, dict[str, npt.NDAr
     return read_archive(root, download=download)
 
 
-def _open_array(arrays: Mapping[str, np.ndarray], source: str) -> Image.Image:
+def _open_array(arrays: Mapping[str, Images], source: str) -> Image.Image:
     return Image.fromarray(arrays[source])
 
 

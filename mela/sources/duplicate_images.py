@@ -48,13 +48,9 @@ def refuse_contradictions(source: ImageSource) -> None:
     if source.tasks is not None and isinstance(source.load, Recorder):
         names = dict(enumerate(source.sources))
         # by the names that people wrote, since what is left of a task's labels has a number of its own
-        rows = pd.DataFrame(
-            {
-                "task_id": source.tasks["task"],
-                "local_label": source.tasks["label"],
-                "image": source.tasks["image_id"].map(names),
-            }
-        )
+        columns = {"task_id": "task", "local_label": "label"}
+        rows = pd.DataFrame({name: source.tasks[written] for name, written in columns.items()})
+        rows["image"] = source.tasks["image_id"].map(names)
         for problem in contradictions(rows, {names[index]: found for index, found in source.load.digests.items()}):
             refuse(problem)
 

@@ -49,16 +49,9 @@ _SERIF = ("DejaVuSerif", "DejaVuSerif-Bold")
 _MONO = ("DejaVuSansMono", "DejaVuSansMono-Bold")
 _STIX = ("STIXGeneral", "STIXGeneralBol")
 _FACES = {
-    "LATIN": _SANS + _SERIF + _MONO + _STIX,
-    "DIGIT": _SANS + _SERIF + _MONO + _STIX,
-    "CYRILLIC": _SANS + _SERIF + _MONO + _STIX,
+    **dict.fromkeys(("LATIN", "DIGIT", "CYRILLIC", "GREEK"), _SANS + _SERIF + _MONO + _STIX),
+    **dict.fromkeys(("CANADIAN", "HEBREW", "LAO", "NKO", "TIFINAGH"), _SANS),
     "ARABIC": _SANS + _MONO,
-    "CANADIAN": _SANS,
-    "HEBREW": _SANS,
-    "LAO": _SANS,
-    "NKO": _SANS,
-    "TIFINAGH": _SANS,
-    "GREEK": _SANS + _SERIF + _MONO + _STIX,
     "ARMENIAN": _SANS + _SERIF + _MONO,
     "GEORGIAN": _SANS + _SERIF,
 }
@@ -174,7 +167,7 @@ def _inverse_affine(
     stretch: float,
     span: float,
     shift: tuple[float, float],
-) -> tuple[tuple[float, float, float, float, float, float], float]:
+) -> tuple[tuple[float, ...], float]:
     """The map from image to stencil coordinates, on the grid, and how many stencil pixels meet in an image pixel.
 
     The distorted glyph's longer extent is the fraction `span` of the image without its outermost pixels; `shift`, from
@@ -194,10 +187,7 @@ def _inverse_affine(
     a, b, c, d = d / scale, -b / scale, -c / scale, a / scale
     offset_x = stencil_size[0] / 2 - a * centre_x - b * centre_y
     offset_y = stencil_size[1] / 2 - c * centre_x - d * centre_y
-    x_from_x, x_from_y, x_from_1, y_from_x, y_from_y, y_from_1 = (
-        round(coefficient * _GRID) / _GRID for coefficient in (a, b, offset_x, c, d, offset_y)
-    )
-    return (x_from_x, x_from_y, x_from_1, y_from_x, y_from_y, y_from_1), 1 / scale
+    return tuple(round(coefficient * _GRID) / _GRID for coefficient in (a, b, offset_x, c, d, offset_y)), 1 / scale
 
 
 @cache

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -196,28 +195,20 @@ def still_image(image: Image.Image, name: str) -> Image.Image:
         return _ordinary(image, name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Header:
-    """What an image file says of itself.
+def read_header(path: Path, name: str) -> tuple[tuple[int, int], str]:
+    """Read what comes before the pixels; raises like `open_image` for whatever that much tells.
 
-    Attributes
-    ----------
+    Returns
+    -------
     size : tuple of int
         Width and height in pixels, as stored.
     mode : str
         As Pillow names it: ``L`` is grey, ``RGB`` colour, ``RGBA`` colour with transparency, ``P`` a palette...
     """
-
-    size: tuple[int, int]
-    mode: str
-
-
-def read_header(path: Path, name: str) -> Header:
-    """Read what comes before the pixels; raises like `open_image` for whatever that much tells."""
     reads_heif()
     with _told(name, path), Image.open(path) as image:
         _require_ordinary(image, name)
-        return Header(size=image.size, mode=image.mode)
+        return image.size, image.mode
 
 
 @contextmanager
@@ -240,23 +231,18 @@ def _ordinary(image: Image.Image, name: str) -> Image.Image:
 
 
 def _require_ordinary(image: Image.Image, name: str) -> None:
-    fault = _fault(image)
-    if fault is not None:
-        raise MelaError(f"image {name!r}: {fault}")
-
-
-def _fault(image: Image.Image) -> str | None:
-    """What makes a file unfit though Pillow can open it."""
+    """Raise MelaError for what makes an image unfit though Pillow can open it."""
     limit = Image.MAX_IMAGE_PIXELS
     if limit is not None and image.width * image.height > limit:
-        return f"expected at most {limit} pixels, got {image.width} x {image.height}; make it smaller"
-    frames = getattr(image, "n_frames", 1)
-    if frames > 1 and image.format != "MPO":
-        return f"expected a still image, got {frames} frames; keep one of them"
+        fault = f"expected at most {limit} pixels, got {image.width} x {image.height}; make it smaller"
+    elif (frames := getattr(image, "n_frames", 1)) > 1 and image.format != "MPO":
+        fault = f"expected a still image, got {frames} frames; keep one of them"
     # Pillow before 11.3 opens a 16-bit grey PNG in the 32-bit mode "I", whose levels are then known to be 16-bit ones.
-    if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
-        return "expected 8 or 16 bits per channel, got 32; save it with 8"
-    return None
+    elif image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
+        fault = "expected 8 or 16 bits per channel, got 32; save it with 8"
+    else:
+        return
+    raise MelaError(f"image {name!r}: {fault}")
 
 
 def _to_8_bits(image: Image.Image) -> Image.Image:

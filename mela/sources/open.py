@@ -4,6 +4,8 @@ from pathlib import Path
 
 from mela.errors import MelaError
 from mela.params import DataParams
+from mela.sources.benchmarks import cifar_fs, fc100, omniglot
+from mela.sources.class_folders import folder
 from mela.sources.source import ImageSource
 
 
@@ -23,20 +25,12 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
 
             return glyphs(images_per_class=data.images_per_class, size=data.size, seed=data.seed)
         case "omniglot":
-            from mela.sources.benchmarks import omniglot
-
             return omniglot(root, rotations=data.rotations)
         case "cifar_fs":
-            from mela.sources.benchmarks import cifar_fs
-
             return cifar_fs(root)
         case "fc100":
-            from mela.sources.benchmarks import fc100
-
             return fc100(root)
         case "folder":
-            from mela.sources.class_folders import folder
-
             table = _table(data, root)
             return folder(root, split_table=table, split_fractions=data.split_fractions, seed=data.seed)
         case "tasks":

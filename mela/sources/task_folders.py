@@ -98,7 +98,10 @@ def source_of(
                 f"{root / PINS}: expected tasks in the split 'train', got none; pin fewer of them elsewhere"
             )
     rows = _number_tasks(rows)
-    rows = _order_by_role(rows) if "role" in rows else _draw_roles(rows, shots, seed=seed)
+    if "role" in rows:
+        rows = rows.assign(later=rows["role"] == "query").sort_values(["order", "label", "later"], kind="stable")
+    else:
+        rows = _draw_roles(rows, shots, seed=seed)
     split_of_names = dict(zip(rows["task_id"], rows["split"], strict=True))
     if len(others):
         others = _number_tasks(others.assign(split=REST, role="support"), taken=rows["task"].unique())
@@ -193,7 +196,8 @@ def _groups(rows: pd.DataFrame) -> "pd.Series[str]":
     size = len(names) + len(images)
     edges = coo_array((np.ones(len(rows), dtype=np.int8), (task, len(names) + image)), shape=(size, size))
     component = connected_components(edges, directed=False)[1][: len(names)]
-    members = pd.DataFrame({"name": names, "component": component}).sort_values("name", key=_natural_ranks)
+    order = sorted(range(len(names)), key=lambda place: natural_key(str(names[place])))
+    members = pd.DataFrame({"name": names, "component": component}).iloc[order]
     ranked = members.assign(number=members["name"].map(task_number)).sort_values(["number", "name"])
     decides = ranked.groupby("component")["name"].first()
     return pd.Series(members["component"].map(decides).to_numpy(), index=members["name"])
@@ -215,15 +219,6 @@ def _check_pins(rows: pd.DataFrame, table: Path, report: Report) -> None:
                 f"{table}: expected one split for tasks that share images, got {members[one]} for {one!r} and "
                 f"{members[others[0]]} for {others[0]!r} (both belong with {first!r}); pin them to the same split"
             )
-
-
-def _natural_ranks(names: "pd.Series[str]") -> "pd.Series[int]":
-    rank = {name: i for i, name in enumerate(sorted(names, key=natural_key))}
-    return names.map(rank)
-
-
-def _order_by_role(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(later=rows["role"] == "query").sort_values(["order", "label", "later"], kind="stable")
 
 
 def _draw_roles(rows: pd.DataFrame, shots: int, *, seed: int) -> pd.DataFrame:

@@ -196,7 +196,8 @@ def check_tasks(rows: pd.DataFrame, *, folders: bool = False, report: Report = r
     first = rows.groupby(["task_id", "image"], sort=False)[["path", "local_label"]].transform("first")
     both = rows.assign(other=first["path"], other_label=first["local_label"])
     for row in _each(both, rows.duplicated(["task_id", "image"])):
-        report(_again_in_folders(row) if folders else _again_in_table(row))
+        again = f"expected an image once in task {row['task_id']!r}, got {row['path']!r} again; remove one of the rows"
+        report(_again_in_folders(row) if folders else f"{row['place']}: {again}")
     if "split" in rows:
         _check_one_split(rows, "task_id", "task", report)
         _check_one_split(rows, "image", "image", report)
@@ -212,16 +213,9 @@ def check_tasks(rows: pd.DataFrame, *, folders: bool = False, report: Report = r
         count = may_be.groupby([rows[key] for key in keys], sort=False).transform("sum")
         for row in _each(rows, count == 0, *keys):
             report(
-                f"{row['place']}: expected at least one {role} image of {_class_of(row)}, got none; "
-                "change a role, or remove that column to have roles drawn"
+                f"{row['place']}: expected at least one {role} image of local label {row['local_label']!r} in task "
+                f"{row['task_id']!r}, got none; change a role, or remove that column to have roles drawn"
             )
-
-
-def _again_in_table(row: dict[str, Any]) -> str:
-    return (
-        f"{row['place']}: expected an image once in task {row['task_id']!r}, got {row['path']!r} again; "
-        "remove one of the rows"
-    )
 
 
 def _again_in_folders(row: dict[str, Any]) -> str:
@@ -264,7 +258,3 @@ def _check_one_split(rows: pd.DataFrame, column: str, name: str, report: Report)
             f"{row['place']}: expected {name} {row[column]!r} in one split, got {row['split']!r} "
             f"after {row['first']!r}; use one split for all of its rows"
         )
-
-
-def _class_of(row: dict[str, Any]) -> str:
-    return f"local label {row['local_label']!r} in task {row['task_id']!r}"

@@ -154,7 +154,9 @@ def _keep(folder: Path, moves: Sequence[Moved]) -> None:
         write_list(folder / LIST, Moved._fields, moves)
     else:
         (folder / LIST).unlink()
-    _remove_empty(folder)
+    for path, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):
+            Path(path).rmdir()
 
 
 def _free(folder: Path, path: str, taken: set[str]) -> str:
@@ -221,9 +223,3 @@ def _make_pipe(source: Path, target: Path) -> None:
             f"{source}: expected a file system that can hold a named pipe (FIFO) at {target.parent}, got: "
             f"{error.strerror}; remove the pipe"
         ) from error
-
-
-def _remove_empty(folder: Path) -> None:
-    for path, _, _ in os.walk(folder, topdown=False):
-        with suppress(OSError):
-            Path(path).rmdir()

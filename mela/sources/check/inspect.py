@@ -14,7 +14,7 @@ import pandas as pd
 from mela.data.sampling import pool_problems
 from mela.errors import MelaError, plain, told
 from mela.io.reading_errors import AboutFile
-from mela.io.schemas import ROLES, SPLITS
+from mela.io.schemas import ROLES
 from mela.sources.check.layout import Layout
 from mela.sources.check.pictures import Look, Pictures, Progress, look_at
 from mela.sources.class_folders import folder
@@ -230,7 +230,9 @@ def _classes(
     table = rows.groupby("class", sort=False).agg(split=("split", "first"), images=("split", "size")).reset_index()
     classes = Classes(table=table, splits_given=split_table is not None)
     for problem in pool_problems(classes.sizes("train"), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split="train"):
-        errors.append(f"{problem}, the fewest that tasks can have; {_advice(problem)}")
+        few = problem.startswith("tasks.ways")
+        advice = "add classes" if few else "add images to this class, or leave it out of data.table"
+        errors.append(f"{problem}, the fewest that tasks can have; {advice}")
     return classes, dict(zip(source.sources, source.splits, strict=True))
 
 
@@ -244,12 +246,6 @@ def _in_one_line(error: str) -> str:
     return AboutFile(plain(error), error.path) if isinstance(error, AboutFile) else plain(error)
 
 
-def _advice(problem: str) -> str:
-    if problem.startswith("tasks.ways"):
-        return "add classes"
-    return "add images to this class, or leave it out of data.table"
-
-
 def _thin_splits(classes: Classes) -> list[str]:
     """Why there are no validation or test tasks."""
     return [
@@ -260,11 +256,9 @@ def _thin_splits(classes: Classes) -> list[str]:
 
 
 def _thin_tasks(tasks: Tasks) -> list[str]:
-    counts = {split: int((tasks.table["split"] == split).sum()) for split in SPLITS}
-    if counts["test"] >= 2:
-        return []
+    found = int((tasks.table["split"] == "test").sum())
     why = "" if tasks.splits_given else " (tasks that share images stay in one split)"
-    return [f"test tasks: found {counts['test']}{why}; accuracy is measured from 2 on"]
+    return [f"test tasks: found {found}{why}; accuracy is measured from 2 on"] if found < 2 else []
 
 
 def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:

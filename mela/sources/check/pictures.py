@@ -12,7 +12,7 @@ from PIL import Image
 from mela.errors import MelaError, told
 from mela.io.reading_errors import AboutFile
 from mela.sources.duplicate_images import digest
-from mela.sources.image_files import Header, open_image, read_header
+from mela.sources.image_files import open_image, read_header
 
 GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L"})
 Progress = Callable[[Sequence[str]], Iterable[str]]
@@ -51,9 +51,10 @@ class Pictures:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What was seen of one file: its header and pixels, or the problem that kept it from being read."""
+    """What was seen of one file: its size, mode and pixels, or the problem that kept it from being read."""
 
-    header: Header | None = None
+    size: tuple[int, int] | None = None
+    mode: str | None = None
     coloured: bool = False
     digest: bytes | None = None
     problem: str | None = None
@@ -89,11 +90,10 @@ def look_at(
     for name, look in looks.items():
         if look.digest is not None:
             by_pixels.setdefault(look.digest, []).append(name)
-    headers = [look.header for look in looks.values() if look.header is not None]
     return Pictures(
         count=len(names),
-        sizes=Counter(header.size for header in headers),
-        modes=Counter(header.mode for header in headers),
+        sizes=Counter(look.size for look in looks.values() if look.size is not None),
+        modes=Counter(look.mode for look in looks.values() if look.mode is not None),
         coloured=any(look.coloured for look in looks.values()),
         copies=sorted(sorted(group) for group in by_pixels.values() if len(group) > 1),
         digests={name: look.digest for name, look in looks.items() if look.digest is not None},
@@ -106,15 +106,15 @@ def _look(path: Path, name: str, *, decode: bool) -> Look:
         with warnings.catch_warnings():
             # told below as an error
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            header = read_header(path, name)
+            size, mode = read_header(path, name)
             image = open_image(path, name) if decode else None
     except MelaError as error:
         return Look(problem=AboutFile(str(error), name))
     except OSError as error:
         return Look(problem=told(error) or str(error))
     if image is None:
-        return Look(header=header, coloured=header.mode not in GREY_MODES)
-    return Look(header=header, coloured=_is_coloured(image), digest=digest(image))
+        return Look(size=size, mode=mode, coloured=mode not in GREY_MODES)
+    return Look(size=size, mode=mode, coloured=_is_coloured(image), digest=digest(image))
 
 
 def _is_coloured(image: Image.Image) -> bool:
