@@ -11,12 +11,8 @@ from mela.runtime.console import log
 ARCHIVES = ("omniglot", "cifar100")
 
 
-def _complete_archive(incomplete: str) -> list[str]:
-    return [name for name in ARCHIVES if name.startswith(incomplete)]
-
-
 def download(
-    name: Annotated[str, typer.Argument(help=" or ".join(ARCHIVES) + ".", autocompletion=_complete_archive)],
+    name: Annotated[str, typer.Argument(help=" or ".join(ARCHIVES) + ".", autocompletion=lambda: ARCHIVES)],
     root: Annotated[Path | None, typer.Option(help="Where to; default data/raw/NAME.")] = None,
 ) -> None:
     """Fetch a benchmark's published archive, checked against its checksum, to where the presets expect it.

@@ -11,6 +11,8 @@ from mela.runtime.console import log
 if TYPE_CHECKING:
     from mela.inference.export import Format
 
+SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}
+
 
 def export(
     onnx: Annotated[Path | None, typer.Option(readable=False, help="The .onnx file to write.")] = None,
@@ -70,17 +72,13 @@ def card_of(path: Path) -> Path:
 
 def _asked(onnx: Path | None, torch: Path | None) -> "dict[Format, Path]":
     """Which formats are asked for, and where they shall go."""
-    asked: dict[Format, Path] = {}
-    if onnx is not None:
-        asked["onnx"] = _named(onnx, "onnx", ".onnx")
-    if torch is not None:
-        asked["torch"] = _named(torch, "torch", ".pt2")
+    options: dict[Format, Path | None] = {"onnx": onnx, "torch": torch}
+    asked = {kind: path for kind, path in options.items() if path is not None}
+    for kind, path in asked.items():
+        if path.suffix != SUFFIXES[kind]:
+            raise MelaError(
+                f"--{kind}: expected a name that ends in {SUFFIXES[kind]}, got {path.name!r}; give it that ending"
+            )
     if not asked:
         raise MelaError("export: expected --onnx FILE, --torch FILE or both, got neither; say what to write")
     return asked
-
-
-def _named(path: Path, kind: str, suffix: str) -> Path:
-    if path.suffix != suffix:
-        raise MelaError(f"--{kind}: expected a name that ends in {suffix}, got {path.name!r}; give it that ending")
-    return path

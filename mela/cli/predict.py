@@ -183,8 +183,9 @@ def _print(table: "pd.DataFrame", left_out: list[str], out: Path, classifier: "F
 
     shown = Table("image", "label", "probability")
     for path, label, probability in zip(*(table[name].head(SHOWN) for name in table.columns[:3]), strict=True):
-        # as Text: brackets in a name are no markup
-        shown.add_row(Text(path, overflow="fold"), Text(label, overflow="fold"), _shown(probability))
+        # as Text: brackets in a name are no markup; an image that could not be read has no probability
+        told = "not read" if probability != probability else f"{probability:.3f}"
+        shown.add_row(Text(path, overflow="fold"), Text(label, overflow="fold"), told)
     console = Console()
     console.print(shown)
     if left_out:
@@ -208,8 +209,3 @@ def _why(classifier: "FewShotClassifier") -> str:
     if not known.temperatures:
         return "its run had no validation tasks to fit a temperature on"
     return f"its temperatures are for C = {known.C:g}, and this head has C = {classifier.C:g}"
-
-
-def _shown(probability: float) -> str:
-    """Return a probability as it is printed; an image that could not be read has none."""
-    return "not read" if probability != probability else f"{probability:.3f}"

@@ -10,12 +10,10 @@ from mela.preset_folder import preset_files, where_it_runs
 from mela.runtime.console import log
 
 
-def _complete_preset(incomplete: str) -> list[str]:
-    return [name for name in preset_files() if name.startswith(incomplete)]
-
-
 def preset(
-    name: Annotated[str, typer.Argument(help="A file of presets/, without .yaml.", autocompletion=_complete_preset)],
+    name: Annotated[
+        str, typer.Argument(help="A file of presets/, without .yaml.", autocompletion=lambda: [*preset_files()])
+    ],
     folder: Annotated[
         Path | None, typer.Option(help="Where the presets are; default: presets/, or those that come with MeLa.")
     ] = None,

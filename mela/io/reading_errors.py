@@ -4,7 +4,7 @@ A reader tells each problem to its argument `report`. By default that is `refuse
 reading; given the ``append`` of a list, the reader leaves out what is wrong and goes on to the next.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NoReturn
 
 from mela.errors import MelaError
@@ -33,11 +33,3 @@ class AboutFile(str):
 def refuse(problem: str) -> NoReturn:
     """Raise MelaError."""
     raise MelaError(problem)
-
-
-def stop_at(problems: Sequence[str], report: Report) -> None:
-    """Report problems beyond which nothing can be read; the last one is raised, as MelaError, in any case."""
-    for problem in problems[:-1]:
-        report(problem)
-    if problems:
-        refuse(problems[-1])

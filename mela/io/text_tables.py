@@ -20,7 +20,7 @@ import pyarrow as pa
 from mela.errors import MelaError
 from mela.io import store
 from mela.io.atomic import replacing
-from mela.io.reading_errors import Report, refuse, stop_at
+from mela.io.reading_errors import Report, refuse
 
 TEXT_SUFFIXES = (".csv", ".tsv")
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -130,11 +130,13 @@ def require_columns(header: Sequence[str], *, where: str, required: Sequence[str
     advice = {
         name: f"rename {alike[folded(name)]!r}" if folded(name) in alike else "add the column" for name in missing
     }
-    stop_at(
-        [f"{where}: expected the column {name!r}, got {got}; {advice[name]}" for name in missing]
-        + [f"{where}: expected every column once, got {got}; remove one {name!r}" for name in repeated],
-        report,
-    )
+    problems = [f"{where}: expected the column {name!r}, got {got}; {advice[name]}" for name in missing]
+    problems += [f"{where}: expected every column once, got {got}; remove one {name!r}" for name in repeated]
+    for problem in problems[:-1]:
+        report(problem)
+    if problems:
+        # beyond them nothing can be read
+        refuse(problems[-1])
 
 
 def as_known(cell: str, known: Collection[str]) -> str:
@@ -165,19 +167,15 @@ def as_written(cell: Any) -> Any:
     return cell
 
 
-def harmless_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose cells are all `harmless`."""
-    texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name])]
-    return table.assign(**{name: table[name].map(harmless, na_action="ignore") for name in texts})
-
-
 def write_text_csv(path: Path, table: pd.DataFrame) -> None:
     """Write a table that holds text of users; text is quoted, and numbers have six digits."""
     numbers = [name for name in table.columns if pd.api.types.is_float_dtype(table[name])]
+    texts = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name])]
     rounded = table.assign(**{name: table[name].map(lambda value: float(f"{value:.6g}")) for name in numbers})
+    harmless_cells = rounded.assign(**{name: table[name].map(harmless, na_action="ignore") for name in texts})
     with replacing(path) as temporary:
         # pandas would quote the numbers as well if they had a format
-        harmless_table(rounded).to_csv(temporary, index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+        harmless_cells.to_csv(temporary, index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
 
 
 def read_text_csv(path: Path, schema: pa.Schema) -> pd.DataFrame:

@@ -8,6 +8,8 @@ import pandas as pd
 from mela.errors import MelaError
 from mela.params import LabelerParams
 
+Content = Mapping[str, Any]
+
 NAMES = {
     "mela": "MeLa (inferred labels)",
     "mela_soft": "MeLa (inferred soft labels)",
@@ -22,12 +24,7 @@ def final_name(pretrain: Mapping[str, Any]) -> str:
 
 
 def summary_rows(
-    label: Mapping[str, Any],
-    scores: Mapping[str, Any],
-    pretrain: Mapping[str, Any],
-    evaluation: Mapping[str, Any],
-    *,
-    data: str | None = None,
+    label: Content, scores: Content, pretrain: Content, evaluation: Content, *, data: str | None = None
 ) -> list[tuple[str, str]]:
     """Names and values of the lines that a run ends with, from the stages' metrics.
 
@@ -76,9 +73,7 @@ def data_name(overview: Mapping[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def headline(
-    label: Mapping[str, Any], scores: Mapping[str, Any], pretrain: Mapping[str, Any], evaluation: Mapping[str, Any]
-) -> str:
+def headline(label: Content, scores: Content, pretrain: Content, evaluation: Content) -> str:
     """The run in one sentence, from the same metrics."""
     true = f" (there are {scores['true_classes']})" if "true_classes" in scores else ""
     found = f"{label['clusters']} classes{true} were found in tasks that were labelled independently"
@@ -140,8 +135,6 @@ def markdown(rows: list[tuple[str, str]]) -> str:
     """The rows as a markdown table."""
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]) + "\n"
 
-
-Content = Mapping[str, Any]
 
 # whose figures these are; all others are of evaluate
 STAGES = {"clusters": "label", "tasks_clustered": "label", "true_classes": "score_labels", "ari": "score_labels"}
@@ -219,13 +212,12 @@ def accuracy_table(evaluation: Content, pretrain: Content) -> pd.DataFrame:
     evaluation, pretrain : mapping
         Contents of the metrics files of ``evaluate`` and ``pretrain``.
     """
-    columns = ["name", "mean", "low", "high"]
     rows = []
     for setting in evaluation["mela"]:
         for key, name in {"initial": "initial embedding", "mela": final_name(pretrain)}.items():
             mean, half = evaluation[key][setting]["mean"], evaluation[key][setting]["ci95"]
             rows.append([f"{setting.replace('_', '-')}: {name}", mean, mean - half, mean + half])
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=["name", "mean", "low", "high"])
 
 
 def sweep_row(settings: LabelerParams, label: Content, scores: Content, evaluation: Content) -> pd.DataFrame:
@@ -237,11 +229,8 @@ def sweep_row(settings: LabelerParams, label: Content, scores: Content, evaluati
     label, scores, evaluation : mapping
         As in `overview`; what is not known (without truth, without test tasks) is empty.
     """
-    row: dict[str, Any] = {
-        "q": settings.q,
-        "n_clusters": settings.n_clusters,
-        "method": "merge" if settings.merge else "prune",
-    }
+    row: dict[str, Any] = {"q": settings.q, "n_clusters": settings.n_clusters}
+    row |= {"method": "merge" if settings.merge else "prune"}
     row |= {"clusters": label["clusters"], "tasks_clustered": label["tasks_clustered"]}
     row |= {"pair_precision": label.get("pair_precision"), "ari": scores.get("ari")}
     row |= {"accuracy": next((final["mean"] for final in evaluation["mela"].values()), None)}

@@ -19,7 +19,7 @@ from mela.reporting.environment import commit, hardware, versions
 from mela.reporting.page.named import held_out_counts, names_of_classes, readable
 from mela.reporting.page.sheets import choose_images, sheet
 from mela.reporting.page.svg import inline
-from mela.reporting.published import PUBLISHED
+from mela.reporting.published import PUBLISHED, PUBLISHED_SHOTS, SYSTEMS
 from mela.reporting.summary import final_name, headline, interval, summary_rows
 from mela.runtime.console import duration
 from mela.runtime.usage import Usage
@@ -28,7 +28,6 @@ PASSES = ("pass", "clusters", "threshold", "kept", "tasks_clustered", "precision
 # those before the report, of which it says what they took
 LABELS = ("label", "assign", "label_kmeans", "label_oracle", "score_labels")
 STAGES = ("images", "names", "manifest", "embed", "extract", *LABELS, "pretrain", "evaluate", "map")
-SHOTS = {"1_shot": "one_shot", "5_shot": "five_shot"}
 # what is read of the tables of a run
 TABLES = {
     "passes": schemas.PASSES,
@@ -215,9 +214,10 @@ def accuracy_rows(evaluation: Mapping[str, Any], final_name: str, data: str) -> 
         rows.append({"setting": name, "tasks": tasks, "name": "initial embedding", "accuracy": initial, "gain": ""})
         gain = interval(evaluation["gain"][setting], sign="+")
         rows.append({"setting": name, "tasks": tasks, "name": final_name, "accuracy": final, "gain": gain})
-        for published in PUBLISHED.get(data, []) if setting in SHOTS else []:
-            accuracy = f"{getattr(published, SHOTS[setting]):.1f}"
-            rows.append({"setting": name, "tasks": "", "name": published.name, "accuracy": accuracy, "gain": ""})
+        for system, called in PUBLISHED.items():
+            for shots, figure in zip(PUBLISHED_SHOTS, SYSTEMS[system].get(data, ()), strict=False):
+                if setting == f"{shots}_shot":
+                    rows.append({"setting": name, "tasks": "", "name": called, "accuracy": f"{figure:.1f}", "gain": ""})
     return rows
 
 
