@@ -175,6 +175,13 @@ class Tree:
             self._modules[name] = self._read(name)
         return self._modules[name]
 
+    def along(self, name: str) -> Iterator[Module]:
+        """Yield the packages of this project above a module, and the module."""
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            if found := self.find(".".join(parts[:end])):
+                yield found
+
     def _read(self, name: str) -> Module | None:
         if name.split(".")[0] not in self.packages:
             return None

@@ -104,7 +104,4 @@ class Names:
             start = module.absolute(node)
             names = [start, *(f"{start}.{name}" for name in names)]
         for name in names:
-            parts = name.split(".")
-            for end in range(1, len(parts) + 1):
-                if found := self.tree.find(".".join(parts[:end])):
-                    yield found
+            yield from self.tree.along(name)

@@ -93,10 +93,7 @@ class _Walk:
             if here in self.modules:
                 continue
             self.modules[here] = None
-            parents = here.name.split(".")[:-1]
-            waiting += [
-                one for end in range(len(parents)) if (one := self.names.tree.find(".".join(parents[: end + 1])))
-            ]
+            waiting += self.names.tree.along(here.name)
             for node in here.imports:
                 waiting += self.names.loaded(here, node)
             for unit in here.every_unit:

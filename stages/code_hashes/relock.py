@@ -178,7 +178,7 @@ class Lock:
         """Return whether a stage has run with the code of the old revision."""
         stage = self.old.stages[name]
         locked = {dep["path"]: dep for dep in entry.get("deps", [])}
-        return _words(entry["cmd"]) == _words(stage.command) and all(
+        return shlex.split(entry["cmd"]) == shlex.split(stage.command) and all(
             dep in locked and locked[dep] == self.old.file(dep) for dep in stage.deps if dep in self.old.code
         )
 
@@ -245,11 +245,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 def _values(command: str) -> list[str]:
     """Return the words of a command without the names of its options."""
-    return [word for word in _words(command) if not word.startswith("--")]
-
-
-def _words(command: str) -> list[str]:
-    return shlex.split(command)
+    return [word for word in shlex.split(command) if not word.startswith("--")]
 
 
 def _pair(text: str) -> tuple[str, str]:

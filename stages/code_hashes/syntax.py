@@ -118,18 +118,18 @@ class _Writer:
         """Return whether a definition may do more than bind its name, such as register something."""
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for decorator in statement.decorator_list:
-                found = self._found(decorator.func if isinstance(decorator, ast.Call) else decorator)
+                found, _ = self._along(decorator.func if isinstance(decorator, ast.Call) else decorator)
                 if found is None or not found.external or found.label not in HARMLESS:
                     return True
             return isinstance(statement, ast.ClassDef) and self._class_acts(statement, set())
         calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
-        functions = [unit for call in calls if (found := self._found(call.func)) for unit in found.units]
+        functions = [unit for call in calls if (found := self._along(call.func)[0]) for unit in found.units]
         return any(isinstance(one, Function) for unit in functions for one in unit.statements)
 
     def _class_acts(self, node: ast.ClassDef, seen: set[Unit]) -> bool:
         """Return whether code of this project runs when a class is derived."""
         for base in [*node.bases, *(keyword.value for keyword in node.keywords if keyword.arg == "metaclass")]:
-            found = self._found(base.value if isinstance(base, ast.Subscript) else base)
+            found, _ = self._along(base.value if isinstance(base, ast.Subscript) else base)
             if base not in node.bases and found and not found.external:
                 return True
             for unit in found.units if found else ():
@@ -164,37 +164,30 @@ class _Writer:
                     continue
 
     def _name(self, node: ast.Name | ast.Attribute) -> str:
-        rest: list[str] = []
-        root: ast.expr = node
-        while isinstance(root, ast.Attribute):
-            rest.append(root.attr)
-            root = root.value
-        found = self._at(root.id) if isinstance(root, ast.Name) else None
+        found, rest = self._along(node)
         if found is None:
             return self._fields(node)
-        found, rest = self._along(found, rest[::-1])
         self.units.update(dict.fromkeys(found.as_value().units))
         stored = "" if isinstance(node.ctx, ast.Load) else f":{type(node.ctx).__name__}"
         return f"<{'.'.join([found.label, *rest])}{stored}>"
 
-    def _along(self, found: Found, rest: list[str]) -> tuple[Found, list[str]]:
-        """Follow the attributes of modules as far as they go."""
-        while rest and (found.module or found.external):
+    def _along(self, node: ast.expr) -> tuple[Found | None, list[str]]:
+        """Return what a dotted name stands for, as far as its parts are attributes of modules, and the rest of them.
+
+        It stands for nothing that is known where it is any other expression.
+        """
+        rest: list[str] = []
+        while isinstance(node, ast.Attribute):
+            rest.insert(0, node.attr)
+            node = node.value
+        found = self._at(node.id) if isinstance(node, ast.Name) else None
+        while found and rest and (found.module or found.external):
             if found.module:
                 found = self.names.attribute(found.module, rest[0])
             else:
                 found = Found(f"{found.label}.{rest[0]}", external=True)
             rest = rest[1:]
         return found, rest
-
-    def _found(self, node: ast.expr) -> Found | None:
-        """Return what a dotted name stands for; None for any other expression."""
-        rest: list[str] = []
-        while isinstance(node, ast.Attribute):
-            rest.append(node.attr)
-            node = node.value
-        found = self._at(node.id) if isinstance(node, ast.Name) else None
-        return self._along(found, rest[::-1])[0] if found else None
 
     def _at(self, name: str) -> Found | None:
         """Return what a name stands for here; None if a function binds it, or if it is built in."""
