@@ -54,12 +54,8 @@ def main(
         log.info(f"images: {repeated}")
     for line in remarks(source, data.root, data.table):
         log.info(f"images: {line}")
-    counts = ", ".join(_counts(source.splits))
+    counts = ", ".join(f"{count} {split}" for split, count in pd.Series(source.splits).value_counts().items())
     log.info(f"images: {len(source)} of {data.size} x {data.size} x {data.channels}, {counts}")
-
-
-def _counts(splits: object) -> list[str]:
-    return [f"{count} {split}" for split, count in pd.Series(splits).value_counts().items()]
 
 
 if __name__ == "__main__":

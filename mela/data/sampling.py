@@ -47,7 +47,7 @@ def draw_with_replacement(
         generator = np.random.default_rng(np.random.SeedSequence([seed, split_key, task]))
         for way, chosen in enumerate(generator.choice(len(pools), size=ways, replace=False)):
             drawn[task, way] = generator.choice(pools[chosen], size=per_class, replace=False)
-    return _table(drawn, shots)
+    return task_table(drawn, shots)
 
 
 def draw_without_replacement(
@@ -93,7 +93,7 @@ def draw_without_replacement(
             end = blocks[index] * per_class
             drawn[task, way] = pools[index][end - per_class : end]
         blocks[chosen] -= 1
-    return _table(drawn, shots)
+    return task_table(drawn, shots)
 
 
 def pool_problems(sizes: Mapping[str, int], *, ways: int, per_class: int, split: str) -> Iterator[str]:
@@ -132,7 +132,8 @@ def _weighted(weights: Ints, size: int, generator: np.random.Generator) -> Ints:
     return generator.choice(len(weights), size=size, replace=False, p=weights / weights.sum())
 
 
-def _table(drawn: Ints, shots: int) -> pd.DataFrame:
+def task_table(drawn: Ints, shots: int) -> pd.DataFrame:
+    """The table, as `draw_with_replacement` returns it, of drawn images, int64 (n_tasks, ways, shots + queries)."""
     n_tasks, ways, per_class = drawn.shape
     position = np.tile(np.arange(per_class), n_tasks * ways)
     return pd.DataFrame(

@@ -181,7 +181,7 @@ def predictions(
         Told some of the tasks and the logits (t, K, q) of their queries.
     """
     predict = _predict_batched if solver == "batched" else _predict_each
-    return predict(group, support, query, C, max_iter, keep or _forget)
+    return predict(group, support, query, C, max_iter, keep or (lambda part, logits: None))
 
 
 def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32], Ints]:
@@ -189,10 +189,6 @@ def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32
     features = lookup(group.support)
     t, n, r, m = features.shape
     return features.reshape(t, n * r, m), group.support_labels.repeat(r, axis=1)
-
-
-def _forget(group: TaskGroup, logits: Floats) -> None:
-    """Keep no logits."""
 
 
 def _predict_batched(

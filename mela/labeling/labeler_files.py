@@ -23,8 +23,6 @@ FORMAT = "mela.labeler/1"
 DESCRIPTION = "labeler.json"
 ARRAYS = "arrays.safetensors"
 RERUN = "rerun the stage label, or save the labeler again"
-# of the memberships, what each cluster has
-PARTS = ("weights", "sums", "counts")
 
 Arrays = dict[str, npt.NDArray[Any]]
 

@@ -275,27 +275,20 @@ def given_features(path: Path, image_ids: npt.NDArray[np.int64], n_images: int) 
     MelaError
         There is no such file, it cannot be read, its ids are no integers, or an image lacks features.
     """
-    known, features = _read(path, n_images)
-    rows = known.get_indexer(pd.Index(image_ids))
-    if (rows < 0).any():
-        missing = image_ids[rows < 0]
+    known, features = features_that_are_given(path, image_ids, n_images)
+    if len(known) < len(image_ids):
+        missing = image_ids[~np.isin(image_ids, known)]
         raise MelaError(
             f"{path}: expected features of all {len(image_ids)} images of training tasks, found none of image "
             f"{missing[0]} ({len(missing)} lack them); {ORDER}"
         )
-    return np.asarray(features[rows], dtype=np.float32)
+    return features
 
 
 def features_that_are_given(
     path: Path, image_ids: npt.NDArray[np.int64], n_images: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Return those of the ids that have features, and their features; errors are those of `given_features`."""
-    known, features = _read(path, n_images)
-    rows = known.get_indexer(pd.Index(image_ids))
-    return image_ids[rows >= 0], np.asarray(features[rows[rows >= 0]], dtype=np.float32)
-
-
-def _read(path: Path, n_images: int) -> tuple[pd.Index, Features]:
     if not path.is_file():
         raise MelaError(f"extract.features: expected the file {path}, found none; put it there, or correct the name")
     known, features = read_features(path)
@@ -303,4 +296,5 @@ def _read(path: Path, n_images: int) -> tuple[pd.Index, Features]:
         raise MelaError(f"{path}: expected {n_images} rows, one for each packed image, got {len(features)}; {ORDER}")
     if not pd.api.types.is_integer_dtype(known):
         raise MelaError(f"{path}: image_id: expected integers, got {known[0]!r}; {ORDER}")
-    return known, features
+    rows = known.get_indexer(pd.Index(image_ids))
+    return image_ids[rows >= 0], np.asarray(features[rows[rows >= 0]], dtype=np.float32)

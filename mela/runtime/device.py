@@ -75,16 +75,11 @@ def choose_dtype(precision: Precision, device: torch.device) -> torch.dtype:
     """
     if precision == "float32":
         return torch.float32
-    able = _gpu_has_bfloat16(device) if device.type == "cuda" else _cpu_has_bfloat16()
+    if device.type == "cuda":
+        able = torch.cuda.get_device_capability(device) >= (8, 0)
+    else:
+        capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+        able = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
     if precision == "bfloat16" and device.type == "cuda" and not able:
         raise MelaError(f"model.precision: expected a GPU that computes in bfloat16, got {device}; use auto or float32")
     return torch.bfloat16 if able or precision == "bfloat16" else torch.float32
-
-
-def _gpu_has_bfloat16(device: torch.device) -> bool:
-    return torch.cuda.get_device_capability(device) >= (8, 0)
-
-
-def _cpu_has_bfloat16() -> bool:
-    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))

@@ -104,16 +104,8 @@ def watched(stage: str, things: str, *, shown: bool = True) -> Iterator[Watch]:
 
 
 def _bars(stage: str) -> "Progress":
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeRemainingColumn,
-    )
     from rich.text import Text
 
     class Steady(Console):
@@ -122,20 +114,20 @@ def _bars(stage: str) -> "Progress":
         def show_cursor(self, show: bool = True) -> bool:
             return False
 
-    class Rate(ProgressColumn):
+    class Rate(bars.ProgressColumn):
         """Things a second."""
 
-        def render(self, task: Task) -> Text:
+        def render(self, task: bars.Task) -> Text:
             return Text(f"{task.speed:,.3g} a second" if task.speed else "")
 
-    return Progress(
-        TextColumn(f"{stage}: {{task.description}}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[things]}"),
+    return bars.Progress(
+        bars.TextColumn(f"{stage}: {{task.description}}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TextColumn("{task.fields[things]}"),
         Rate(),
-        TimeRemainingColumn(elapsed_when_finished=True),
-        TextColumn("left"),
+        bars.TimeRemainingColumn(elapsed_when_finished=True),
+        bars.TextColumn("left"),
         console=Steady(stderr=True),
         transient=True,
         redirect_stdout=sys.stdout.isatty(),

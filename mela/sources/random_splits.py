@@ -79,20 +79,8 @@ def _bounded(count: int, items: int, share: float, *, least: int, whole: int) ->
     """Return how many of some items are beyond a border: `count`, within what `split_by_fractions` allows.
 
     One item more, on whichever side, makes the result larger by 0 or by 1, since that is so for `count` and for both
-    bounds; this is why at most one other item crosses the border.
-
-    Parameters
-    ----------
-    count : int
-        Items whose place is beyond the border.
-    items : int
-        On both sides.
-    share : float
-        Of the items beyond the border.
-    least : int
-        That have to be beyond it.
-    whole : int
-        Up to how many items beyond the border have to be as many as their share says.
+    bounds; this is why at most one other item crosses the border. The share is that of the items beyond the border
+    among all. At least `least` have to be there, and up to `whole` of them as many as the share says.
     """
     lower = max(_up(share * items / 2), min(whole, math.floor(share * items + 0.5)), least)
     upper = max(items - _up((1 - share) * items / 2), least)

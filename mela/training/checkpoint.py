@@ -78,12 +78,12 @@ def _digest(path: Path) -> str:
         raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first") from None
 
 
-def _digest_of(tensors: Mapping[str, Tensor], facts: Any) -> str:
-    """SHA-256 of a state."""
+def digest_of(tensors: Mapping[str, Tensor], facts: Any = None) -> str:
+    """SHA-256 of tensors by their names, and of facts that JSON can hold."""
     found = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, value in sorted(tensors.items()):
         found.update(f"{name} {value.dtype} {list(value.shape)}".encode())
-        found.update(value.reshape(-1).view(torch.uint8).numpy().data)
+        found.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 
@@ -124,7 +124,7 @@ class Checkpoint:
             The rest of the state, as JSON has it.
         """
         copies = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        content = {"kind": KIND, "fingerprint": self.fingerprint, "facts": facts, "digest": _digest_of(copies, facts)}
+        content = {"kind": KIND, "fingerprint": self.fingerprint, "facts": facts, "digest": digest_of(copies, facts)}
         with replacing(self.path) as temporary:
             temporary.write_bytes(save(copies, metadata={"mela": json.dumps(content)}))
         self._written = time.monotonic()
@@ -142,7 +142,7 @@ class Checkpoint:
             self.tell(f"{self.path}: expected a checkpoint of this training, got another; begins anew")
             return None
         facts, digest = content.get("facts"), content.get("digest")
-        if not isinstance(facts, dict) or digest != _digest_of(tensors, facts):
+        if not isinstance(facts, dict) or digest != digest_of(tensors, facts):
             self.tell(f"{self.path}: expected a checkpoint as it was written, got a damaged one; begins anew")
             return None
         return tensors, facts, digest

@@ -19,7 +19,7 @@ from mela.models.features import feature_batches
 from mela.models.timm_backbones import Pretrained
 from mela.runtime.progress import SILENT, Watch
 from mela.runtime.team import ALONE, Team
-from mela.training.checkpoint import fingerprint
+from mela.training.checkpoint import digest_of, fingerprint
 
 
 class _Head(nn.Module):
@@ -115,7 +115,7 @@ def keep_features(
     dimensions, device = backbone.dimensions, next(backbone.parameters()).device
     network = _without_head(backbone)
     facts = {
-        "weights": _digest(network),
+        "weights": digest_of(network.state_dict()),
         "side": body.side,
         "interpolation": body.interpolation,
         "image_ids": hashlib.sha256(image_ids.tobytes()).hexdigest(),
@@ -169,15 +169,6 @@ def _without_head(backbone: Backbone) -> Backbone:
     network = Backbone(frozen, backbone.dimensions, [0.0], [1.0])
     network.mean, network.std = backbone.mean, backbone.std
     return network.to(next(backbone.parameters()).device)
-
-
-def _digest(network: nn.Module) -> str:
-    """Return the SHA-256 of all weights and statistics."""
-    found = hashlib.sha256()
-    for name, value in sorted(network.state_dict().items()):
-        found.update(f"{name} {value.dtype} {list(value.shape)}".encode())
-        found.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
 
 
 def _is_whole(path: Path, shape: tuple[int, ...]) -> bool:

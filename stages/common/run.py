@@ -4,7 +4,7 @@ import functools
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -42,7 +42,10 @@ def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
         # with what it took to import all that it needs
         with measured(psutil.Process().create_time()) as usage:
             work_begins()
-            _require_parameters(arguments)
+            # a mistake in the block of a later stage is thus found before this one has worked for hours; where several
+            # processes share the work, the first one tells
+            if "params" in arguments and os.environ.get("RANK", "0") == "0":
+                check_document(arguments["params"])
             main(**arguments)
             require_no_signal()
         if "RANK" in os.environ:
@@ -56,13 +59,3 @@ def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
                 write_usage(Path(file), usage)
 
     return telling
-
-
-def _require_parameters(arguments: Mapping[str, Any]) -> None:
-    """Raise MelaError for a mistake anywhere in the params file that a stage was given.
-
-    A mistake in the block of a later stage is thus found before this stage has worked for hours.
-    """
-    # where several processes share the work, the first one tells
-    if "params" in arguments and os.environ.get("RANK", "0") == "0":
-        check_document(arguments["params"])

@@ -1,7 +1,7 @@
 """Many errors of one kind become one line: the first of them, how many there are, and what the next are about."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from mela.errors import plain
 from mela.io.reading_errors import AboutFile
@@ -48,8 +48,4 @@ def _about(error: str, first: str) -> str:
     place, other = (text.partition(": ")[0] for text in (error, first))
     if place != other:
         return place
-    return next((a for a, b in zip(_varying(error), _varying(first), strict=False) if a != b), place)
-
-
-def _varying(error: str) -> Sequence[str]:
-    return VARYING.findall(error)
+    return next((a for a, b in zip(VARYING.findall(error), VARYING.findall(first), strict=False) if a != b), place)

@@ -107,16 +107,9 @@ def _of_labels(classes: int, task_classes: int) -> dict[str, Any]:
 
 
 def _of_trainings(tasks: int, of_a_task: float, images: int) -> dict[str, Any]:
-    """How long to train; methods of the benchmark on as many images as both trainings, or a third of that on top.
+    """How long to train with so many tasks of an epoch, images of a task, and images for the final training.
 
-    Parameters
-    ----------
-    tasks : int
-        Of an epoch.
-    of_a_task : float
-        Images of a task.
-    images : int
-        For the final training.
+    Methods of the benchmark train on as many images as both trainings, or on a third of that on top.
     """
     initial = _within(math.ceil(STEPS / tasks), 4, 25)
     final = _within(SEEN // images, 15, 40)
