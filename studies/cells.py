@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 import typer
 
+from mela.data.arrays import Ints
 from mela.data.episodes import Episodes
-from mela.data.sampling import draw_split
+from mela.data.sampling import draw_split, task_table
 from mela.io import store
 from mela.labeling.task_classes import TaskSamples, manifest_samples
 from mela.models.backbones import Backbone
@@ -79,14 +79,7 @@ def draw_uneven(images: pd.DataFrame, settings: TaskParams, exponent: float) -> 
             generator.choice(len(pools), size=ways, replace=False, p=share / share.sum()) for _ in range(n_tasks)
         )
     ]
-    return pd.DataFrame(
-        {
-            "task_id": np.repeat(np.arange(n_tasks), ways * per_class),
-            "image_id": np.array(drawn).reshape(-1),
-            "local_label": np.tile(np.repeat(np.arange(ways), per_class), n_tasks),
-            "role": np.tile(np.repeat(["support", "query"], [settings.shots, settings.queries]), n_tasks * ways),
-        }
-    )
+    return task_table(np.array(drawn), settings.shots)
 
 
 class Cell(Lab):
@@ -111,7 +104,7 @@ class Cell(Lab):
         return self.folder / str(self.seed)
 
     @property
-    def ids(self) -> npt.NDArray[np.int64]:
+    def ids(self) -> Ints:
         """Images that have features."""
         path = self.own / "ids.npy"
         if not path.is_file():
@@ -143,7 +136,7 @@ class Cell(Lab):
         """Return training tasks with the features of an embedding."""
         return manifest_samples(self.tasks(tasks), self.ids, np.load(self.own / f"{strength}.npy"))
 
-    def true_classes(self, samples: TaskSamples) -> npt.NDArray[np.int64]:
+    def true_classes(self, samples: TaskSamples) -> Ints:
         """Return the class of each task class, for scoring."""
         known = self.truth("train").set_index("image_id")["class"].reindex(self.ids)
         return pd.factorize(known)[0][samples.index[samples.first]]

@@ -121,8 +121,7 @@ def _read(out: Path, cell: Row) -> pd.DataFrame:
 
 def command(name: str) -> Callable[..., None]:
     """Return the command of a study, whether it is a grid or not."""
-    found: Callable[..., None] = program(name) if name in FILES else _found(f"studies.{name}:main")
-    return found
+    return program(name) if name in FILES else _found(f"studies.{name}:main")
 
 
 def program(name: str) -> Callable[..., None]:

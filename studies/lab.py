@@ -6,11 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 
+from mela.data.arrays import Features, Images, Ints
 from mela.data.augmentation import NONE, Augmentation
 from mela.data.episodes import Episodes
 from mela.evaluation.accuracy import evaluate_model
@@ -82,9 +81,7 @@ def wide(accuracies: pd.DataFrame) -> pd.DataFrame:
     return accuracies.pivot(index="task_id", columns="setting", values="accuracy")
 
 
-def inferred(
-    found: LearnLabeler, image_ids: npt.NDArray[np.int64], classes: npt.NDArray[np.int64], *, soft: bool
-) -> Targets:
+def inferred(found: LearnLabeler, image_ids: Ints, classes: Ints, *, soft: bool) -> Targets:
     """Return what pre-training learns of inferred labels: one label of each image, or if soft shares of several.
 
     Parameters
@@ -139,7 +136,7 @@ class Lab:
         cached(self.folder / "truth.parquet", lambda: table.sort_values("image_id"))
 
     @cached_property
-    def images(self) -> npt.NDArray[np.uint8]:
+    def images(self) -> Images:
         """All images, packed."""
         return store.open_images(self.folder / "images.npy")
 
@@ -148,20 +145,20 @@ class Lab:
         table = pd.read_parquet(self.folder / "truth.parquet")
         return table[table["split"] == split]
 
-    def true_targets(self, image_ids: npt.NDArray[np.int64]) -> Targets:
+    def true_targets(self, image_ids: Ints) -> Targets:
         """Return the true classes of training images as labels."""
         known = self.truth("train").set_index("image_id")["class"].reindex(image_ids)
         return Targets(image_ids=image_ids, labels=pd.factorize(known, sort=True)[0])
 
-    def configuration(self, image_ids: npt.NDArray[np.int64]) -> dict[str, Any]:
+    def configuration(self, image_ids: Ints) -> dict[str, Any]:
         """Return the configuration of an embedding for the images that it learns from."""
         return configure(self.block(ModelParams), self.images, image_ids)
 
-    def backbone(self, image_ids: npt.NDArray[np.int64]) -> Backbone:
+    def backbone(self, image_ids: Ints) -> Backbone:
         """Return an embedding that has learned nothing, for the images that it learns from."""
         return build_backbone(**self.configuration(image_ids), seed=self.seed)
 
-    def features(self, backbone: Backbone, image_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    def features(self, backbone: Backbone, image_ids: Ints) -> Features:
         """Return the features of images."""
         return extract_features(backbone, self.images, image_ids)
 

@@ -9,11 +9,10 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from mela.data.arrays import Features, Floats
+from mela.data.arrays import Features, Floats, Ints
 from mela.data.images import to_unit
 from mela.errors import MelaError, UnsolvableError
 from mela.evaluation.temperatures import Temperatures, read_temperatures
@@ -85,7 +84,7 @@ class Embedding:
         for block in packed_blocks(pictures, name, size=self.size, channels=self.channels):
             yield np.concatenate([found for _, found in feature_batches(learner, block, np.arange(len(block)))])
 
-    def by_rule(self, support: Features, targets: npt.NDArray[np.int64], queries: Features, ways: int) -> Floats:
+    def by_rule(self, support: Features, targets: Ints, queries: Features, ways: int) -> Floats:
         """Logits by the method's own rule.
 
         Parameters

@@ -128,15 +128,9 @@ def to_onnx(backbone: Backbone, channels: int, size: int) -> bytes:
             verbose=False,
         )
     assert exported is not None
-    model = exported.model_proto
+    model, graph = exported.model_proto, exported.model_proto.graph
     # they tell from which folders of whose machine each operation came
-    for part in (
-        model.graph.node,
-        model.graph.value_info,
-        model.graph.initializer,
-        model.graph.input,
-        model.graph.output,
-    ):
+    for part in (graph.node, graph.value_info, graph.initializer, graph.input, graph.output):
         for entry in part:
             del entry.metadata_props[:]
     model.producer_name = "mela"

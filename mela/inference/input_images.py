@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from mela.data.arrays import Images, Ints
 from mela.errors import MelaError
 from mela.sources.image_files import open_image, still_image
 from mela.sources.packing import to_array
 
-Pictures = Sequence[Any] | npt.NDArray[np.uint8]
+Pictures = Sequence[Any] | Images
 
 BLOCK_BYTES = 2**24
 CHANNELS = (1, 3, 4)
@@ -53,7 +54,7 @@ def list_pictures(images: Any, name: str) -> Pictures:
     return listed
 
 
-def packed_blocks(pictures: Pictures, name: str, *, size: int, channels: int) -> Iterator[npt.NDArray[np.uint8]]:
+def packed_blocks(pictures: Pictures, name: str, *, size: int, channels: int) -> Iterator[Images]:
     """Images (b, size, size, channels) in order, 16 MiB of them at a time.
 
     Each goes the way of an image file through the stage ``images``: turned as its EXIF orientation says, transparency
@@ -87,7 +88,7 @@ def packed_blocks(pictures: Pictures, name: str, *, size: int, channels: int) ->
 
 def readable_blocks(
     paths: Sequence[Path], *, size: int, channels: int, leave_out: Callable[[Path, str], object]
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
+) -> Iterator[tuple[Ints, Images]]:
     """Read image files like `packed_blocks`, and go on after those that cannot be read.
 
     Parameters
@@ -118,7 +119,7 @@ def readable_blocks(
             yield np.array(positions), np.stack(images)
 
 
-def _fits(block: npt.NDArray[np.uint8], size: int, channels: int) -> bool:
+def _fits(block: Images, size: int, channels: int) -> bool:
     """Whether packing would change nothing."""
     return block.shape[1:] == (size, size, channels) or (channels == 1 and block.shape[1:] == (size, size))
 

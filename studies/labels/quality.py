@@ -1,6 +1,7 @@
 """How good inferred labels are: by labeler, by the samples per task class, and pass by pass of pruning."""
 
 import time
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -69,14 +70,7 @@ def labelers(
 def first_samples(samples: TaskSamples, count: int) -> TaskSamples:
     """Return the first `count` samples of each task class, in a new order of their own."""
     kept = (samples.first[:, None] + np.arange(count)).ravel()
-    return TaskSamples(
-        features=samples.features,
-        index=samples.index[kept],
-        classes=samples.classes[kept],
-        order=np.arange(len(kept)),
-        task_ids=samples.task_ids,
-        local_labels=samples.local_labels,
-    )
+    return replace(samples, index=samples.index[kept], classes=samples.classes[kept], order=np.arange(len(kept)))
 
 
 def samples(

@@ -47,18 +47,11 @@ def lines(seeds: list[int], tasks: Mapping[str, str] = EVEN) -> Iterator[str]:
         if merged.empty:
             continue
         guarded, plain = table[here & pruned & ~loose], table[here & pruned & loose]
-        best = (
-            guarded[guarded["labeler"] == guarded.groupby("labeler")["ari"].mean().idxmax()]
-            if len(guarded)
-            else guarded
-        )
+        means = guarded.groupby("labeler")["ari"].mean()
+        best = guarded[guarded["labeler"] == means.idxmax()] if len(guarded) else guarded
         digits = {"clusters": 0, "accuracy": 1, "ari": 3, "tasks_clustered": 1}
-        cells = [
-            NAMES[name],
-            tasks[regime],
-            f"{strength}, {span(merged['validation'], 0)}%",
-            str(merged["true"].iloc[0]),
-        ]
+        cells = [NAMES[name], tasks[regime], f"{strength}, {span(merged['validation'], 0)}%"]
+        cells += [str(merged["true"].iloc[0])]
         cells += [f"**{span(merged[column], places)}**" for column, places in digits.items()]
         cells += [span(rows["ari"], 3) for rows in (best, guarded, plain)]
         yield "| " + " | ".join(cells) + " |"

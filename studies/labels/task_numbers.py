@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import typer
 from matplotlib.figure import Figure
@@ -22,6 +21,7 @@ from benchmark.places import preset
 from benchmark.report.charts import mark, scale
 from benchmark.stages.method_training import own_schedule
 from benchmark.systems import title
+from mela.data.arrays import Ints
 from mela.data.episodes import Episodes
 from mela.data.sampling import draw_split
 from mela.evaluation.label_scores import majority_accuracy
@@ -65,7 +65,7 @@ OfTasks = TypeVar("OfTasks", EmbedParams, MethodsParams)
 KINDS = {"even": "even tasks: 5 ways, 5 shots", "uneven": "uneven tasks: 3 to 8 ways, 1 to 10 shots"}
 
 
-def uneven_tasks(classes: dict[str, npt.NDArray[np.int64]], n_tasks: int, queries: int, seed: int) -> pd.DataFrame:
+def uneven_tasks(classes: dict[str, Ints], n_tasks: int, queries: int, seed: int) -> pd.DataFrame:
     """Tasks whose ways and shots differ, also within a task; a longer list begins with the shorter one."""
     names, parts = sorted(classes), []
     for task in range(n_tasks):

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import typer
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
+from mela.data.arrays import Ints
 from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.evaluation.accuracy import Lookup, Solver, feature_lookups, predictions, support_of
@@ -48,7 +48,7 @@ def compare(data: str, tasks: Episodes, plain: Lookup, copies: Lookup | None, se
     shots, augmented = SETTINGS[setting]
     support = copies if augmented and copies is not None else plain
 
-    def run(solver: Solver, threads: int = THREADS) -> tuple[TaskGroup, npt.NDArray[np.int64]]:
+    def run(solver: Solver, threads: int = THREADS) -> tuple[TaskGroup, Ints]:
         torch.set_num_threads(threads)
         (group,) = FlatTasks.of(tasks).first_shots(shots).groups()
         return group, predictions(group, support, plain, C=1.0, max_iter=1000, solver=solver)

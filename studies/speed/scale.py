@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import torch
 import typer
 from PIL import Image
 
+from mela.data.arrays import Features, Ints
 from mela.data.images import channel_statistics
 from mela.data.sampling import draw_with_replacement
 from mela.io import feature_tables, schemas, store
@@ -41,7 +41,7 @@ SIZE, CHANNELS, DIMENSIONS, CLASSES = 32, 3, 640, 351
 LABEL_IMAGES, J, Q = 100_000, 1000, 4.5
 JPEG_SIZE, JPEG_SIDE = (500, 375), 84
 
-Batches = Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]
+Batches = Iterator[tuple[Ints, Features]]
 
 
 def synthetic_source(n_images: int) -> ImageSource:

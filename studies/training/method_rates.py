@@ -48,8 +48,7 @@ def own_head(name: str) -> Head:
 def untrained(name: str, backbone: Backbone) -> Learner:
     """Return a learner that is not trained yet, of a method or of a variant of one."""
     make = VARIANTS.get(name) or find_method(name).build
-    learner: Learner = make(backbone)
-    return learner
+    return make(backbone)
 
 
 def with_own_head(cell: dict[str, Any]) -> dict[str, Any]:
