@@ -1,14 +1,16 @@
-"""Which image files show the same pixels, and where that contradicts the labels of a task."""
+"""Image files that show the same pixels: what the data check says of them, and where labels contradict each other."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 from PIL import Image
 
 from mela.io.reading_errors import refuse
+from mela.sources.plurals import images_are
 from mela.sources.source import ImageSource
+from mela.sources.split_overlaps import Repeats
 
 
 def digest(image: Image.Image) -> bytes:
@@ -73,3 +75,28 @@ def contradictions(rows: pd.DataFrame, digests: Mapping[str, bytes]) -> Iterator
             f"image {image!r}: expected one label for the same pixels in one task, got another one for {other!r}; "
             "remove one of the two files, or correct its label"
         )
+
+
+def copies_told(copies: Sequence[Sequence[str]], split_of: Mapping[str, str]) -> list[str]:
+    """Return a line if images are there several times, and another one if that is so in several splits.
+
+    Parameters
+    ----------
+    copies : sequence of sequences of str
+        Names of images that show the same pixels.
+    split_of : mapping from str to str
+        The split of each of these.
+    """
+    found = []
+    if copies:
+        first, second = copies[0][:2]
+        found.append(
+            f"{images_are(len(copies))} there several times, such as {first!r} and {second!r} (--details "
+            "DIR lists all); keep one file of each, or let tasks name the same one"
+        )
+    across = [group for group in copies if len({split_of[name] for name in group}) > 1]
+    if across:
+        first = across[0][0]
+        second = next(name for name in across[0] if split_of[name] != split_of[first])
+        found.append(str(Repeats(count=len(across), example=(split_of[first], first, split_of[second], second))))
+    return found

@@ -18,11 +18,10 @@ from mela.io.schemas import ROLES
 from mela.sources.check.layout import Layout
 from mela.sources.check.pictures import Look, Pictures, Progress, look_at
 from mela.sources.class_folders import folder
-from mela.sources.duplicate_images import contradictions
+from mela.sources.duplicate_images import contradictions, copies_told
 from mela.sources.folder_tree import Unused, unused_files
 from mela.sources.pinned_splits import moves
 from mela.sources.plurals import images_are
-from mela.sources.split_overlaps import Repeats
 from mela.sources.task_folders import natural_key, read_tasks, source_of
 from mela.sources.task_rows import UNKNOWN, is_rest, labels_that_are_rest
 
@@ -159,7 +158,7 @@ def inspect(
     pins = layout.kind == "tasks" and layout.table is None
     unused = unused_files(layout.root, split_of, table=layout.table, pins=pins) if layout.root.is_dir() else []
     others = sum(file.reason == f"not in {layout.table}" for file in unused)
-    warnings = _repeats(pictures, split_of) + (_thin_splits(classes) if classes else [])
+    warnings = copies_told(pictures.copies, split_of) + (_thin_splits(classes) if classes else [])
     if tasks is not None and not errors:
         warnings += _thin_tasks(tasks) + ([labels_that_are_rest(tasks.rest)] if tasks.rest else [])
     if others:
@@ -259,19 +258,3 @@ def _thin_tasks(tasks: Tasks) -> list[str]:
     found = int((tasks.table["split"] == "test").sum())
     why = "" if tasks.splits_given else " (tasks that share images stay in one split)"
     return [f"test tasks: found {found}{why}; accuracy is measured from 2 on"] if found < 2 else []
-
-
-def _repeats(pictures: Pictures, split_of: dict[str, str]) -> list[str]:
-    found = []
-    if pictures.copies:
-        first, second = pictures.copies[0][:2]
-        found.append(
-            f"{images_are(len(pictures.copies))} there several times, such as {first!r} and {second!r} (--details "
-            "DIR lists all); keep one file of each, or let tasks name the same one"
-        )
-    across = [group for group in pictures.copies if len({split_of[name] for name in group}) > 1]
-    if across:
-        first = across[0][0]
-        second = next(name for name in across[0] if split_of[name] != split_of[first])
-        found.append(str(Repeats(count=len(across), example=(split_of[first], first, split_of[second], second))))
-    return found
