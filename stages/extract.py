@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from mela.data.arrays import Features, Ints
+from mela.data.array_types import Features, Ints
 from mela.data.episodes import Episodes
 from mela.io import feature_tables, store
 from mela.io.checked_tables import read_manifest

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 import typer
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 from mela.data.episodes import Episodes
 from mela.data.sampling import draw_split, task_table
 from mela.io import store

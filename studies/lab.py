@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pandas as pd
 import torch
 
-from mela.data.arrays import Features, Images, Ints
+from mela.data.array_types import Features, Images, Ints
 from mela.data.augmentation import NONE, Augmentation
 from mela.data.episodes import Episodes
 from mela.evaluation.accuracy import evaluate_model

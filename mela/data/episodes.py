@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 from mela.errors import MelaError
 from mela.params import TaskParams
 

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from threadpoolctl import threadpool_limits
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.errors import MelaError

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.data.episodes import TaskGroup
 
 # logits (t, K, q) of tasks of one shape, and the labels (t, q) of their queries

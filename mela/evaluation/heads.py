@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mela.data.arrays import Features, Ints
+from mela.data.array_types import Features, Ints
 from mela.errors import MelaError
 from mela.evaluation.logistic import fit_heads
 from mela.learners.base import one_hot, prototypes

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 
 
 def score_tasks(assignments: pd.DataFrame, manifest: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:

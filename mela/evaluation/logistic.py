@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 
 Features = npt.NDArray[np.floating]
 Flags = npt.NDArray[np.bool_]

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from mela.data.arrays import Features, Floats, Ints
+from mela.data.array_types import Features, Floats, Ints
 from mela.data.augmentation import Augmentation
 from mela.errors import MelaError
 from mela.evaluation.heads import l2_normalize

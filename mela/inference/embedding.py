@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mela.data.arrays import Features, Floats, Ints
+from mela.data.array_types import Features, Floats, Ints
 from mela.data.images import to_unit
 from mela.errors import MelaError, UnsolvableError
 from mela.evaluation.temperatures import Temperatures, read_temperatures

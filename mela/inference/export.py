@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from mela.data.arrays import Features
+from mela.data.array_types import Features
 from mela.errors import MelaError, one_line, out_of_memory
 from mela.models.backbones import Backbone
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from mela.data.arrays import Images, Ints
+from mela.data.array_types import Images, Ints
 from mela.errors import MelaError
 from mela.sources.image_files import open_image, still_image
 from mela.sources.packing import to_array

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import Clusters, Merges, meeting_odds
 from mela.labeling.size_prior import log_sizes, one_fewer
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 
 Array = Any
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 
 Merges = list[tuple[int, int, float]]
 

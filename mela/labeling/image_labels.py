@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.assignment import Collisions, assign_tasks, settle_collisions
 from mela.labeling.centroids import nearest

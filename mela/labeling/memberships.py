@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, vstack
 from scipy.special import softmax
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.labeling.assignment import distinct
 from mela.labeling.clusters import weighted_sums
 from mela.labeling.size_prior import log_number

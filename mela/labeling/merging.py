@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.agglomeration import join
 from mela.labeling.assignment import distinct

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 
 
 @dataclass(frozen=True, kw_only=True)

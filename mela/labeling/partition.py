@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.labeling.agglomeration import agglomerate, marginal, most_probable
 from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, weighted_sums
 from mela.labeling.memberships import Memberships

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from array_api_compat import device
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.centroids import BLOCK_ROWS, Array, Centroids, extend, norms
 from mela.labeling.pair_quality import pair_quality

@@ -14,7 +14,7 @@ are the frequencies: tasks that draw their classes evenly do not make large clas
 import numpy as np
 from scipy.special import gammaln
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 
 EVENNESS = np.geomspace(1e-2, 1e3, 100)
 

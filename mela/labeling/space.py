@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.name_checks import require_names
 

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
-from mela.data.arrays import Floats, Ints
+from mela.data.array_types import Floats, Ints
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from PIL import Image, ImageOps
 
-from mela.data.arrays import Images
+from mela.data.array_types import Images
 from mela.errors import MelaError
 from mela.sources.downloads import checksum, fetch
 from mela.sources.image_files import list_images, load_by_source, open_below

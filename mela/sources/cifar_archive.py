@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mela.data.arrays import Images
+from mela.data.array_types import Images
 from mela.errors import MelaError, one_line
 from mela.sources.downloads import checksum, fetch
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from mela.data.arrays import Features, Ints
+from mela.data.array_types import Features, Ints
 from mela.errors import DivergedError, MelaError
 from mela.io.atomic import replacing
 from mela.models.backbones import Backbone

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 from mela.data.augmentation import NONE
 from mela.data.images import ImageLoader, require_images
 from mela.errors import MelaError

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.data.images import ImageLoader, require_images
 from mela.errors import DivergedError, MelaError, UnsolvableError

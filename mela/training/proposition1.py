@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 from mela.data.episodes import Episodes, FlatTasks
 from mela.errors import MelaError
 from mela.models.backbones import Backbone

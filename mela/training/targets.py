@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 from mela.errors import MelaError
 from mela.io import schemas, store
 from mela.io.checked_tables import read_labels

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mela.data.arrays import Images
+from mela.data.array_types import Images
 from mela.models.backbones import Backbone
 from mela.params import AugmentParams, ModelParams
 from mela.runtime.compute import Compute

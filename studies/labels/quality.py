@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import pair_confusion_matrix
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 from mela.evaluation.label_scores import majority_accuracy
 from mela.labeling.centroids import Centroids, norms
 from mela.labeling.diagnostics import label_metrics

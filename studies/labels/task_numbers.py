@@ -21,7 +21,7 @@ from benchmark.places import preset
 from benchmark.report.charts import mark, scale
 from benchmark.stages.method_training import own_schedule
 from benchmark.systems import title
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 from mela.data.episodes import Episodes
 from mela.data.sampling import draw_split
 from mela.evaluation.label_scores import majority_accuracy

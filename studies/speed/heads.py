@@ -15,7 +15,7 @@ import typer
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from mela.data.arrays import Ints
+from mela.data.array_types import Ints
 from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.evaluation.accuracy import Lookup, Solver, feature_lookups, predictions, support_of

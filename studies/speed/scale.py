@@ -24,7 +24,7 @@ import torch
 import typer
 from PIL import Image
 
-from mela.data.arrays import Features, Ints
+from mela.data.array_types import Features, Ints
 from mela.data.images import channel_statistics
 from mela.data.sampling import draw_with_replacement
 from mela.io import feature_tables, schemas, store
