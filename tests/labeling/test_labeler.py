@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
-from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -241,7 +240,7 @@ def partition(labels: np.ndarray) -> list[int]:
 @given(seed=st.integers(0, 2**31), distance=st.floats(1.5, 4))
 @settings(deadline=None, max_examples=15)
 def test_what_must_not_matter(settings_: dict[str, Any], seed: int, distance: float) -> None:
-    """The order of the samples, the names of local labels, and rotating or shifting the features."""
+    """The order of the samples, and rotating, shifting or scaling the features."""
     rng = np.random.default_rng(seed)
     X, y, groups, _ = drawn(seed, n_tasks=40, distance=distance)
     found = LearnLabeler(**settings_).fit(X, y, groups)
@@ -251,7 +250,7 @@ def test_what_must_not_matter(settings_: dict[str, Any], seed: int, distance: fl
     shuffled = LearnLabeler(**settings_).fit(X[order], y[order], groups[order])
     assert partition(shuffled.labels_[np.argsort(order)]) == wanted
 
-    turned = X @ ortho_group.rvs(8, random_state=seed % 2**32) + rng.normal(size=8)
+    turned = 7 * X @ ortho_group.rvs(8, random_state=seed % 2**32) + rng.normal(size=8)
     assert partition(LearnLabeler(**settings_).fit(turned, y, groups).labels_) == wanted
 
 
@@ -292,8 +291,7 @@ def test_never_fewer_clusters_than_the_largest_way(seed: int, q: float, merge: b
         assert len(found.cluster_centers_) >= pd.Series(y).groupby(groups).nunique().max()
 
 
-@pytest.mark.parametrize("exponent", [0.5, 1.0, 1.5])
-@pytest.mark.parametrize("q", [0.0, 5.0, 6.5])
+@pytest.mark.parametrize(("exponent", "q"), [(0.5, 0.0), (1.0, 5.0), (1.5, 6.5)])
 def test_rare_classes_are_kept_whatever_q_is(exponent: float, q: float) -> None:
     """30 classes whose frequencies fall as a power of their rank; a cut at the binomial's quantile kept 12 to 27."""
     rng = np.random.default_rng(0)
@@ -361,15 +359,6 @@ def test_tasks_of_one_class_and_of_one_sample_are_labelled(settings: dict[str, A
     np.testing.assert_array_equal(found.predict(X[single], y[single], groups[single]), found.labels_[single])
 
 
-def test_clone_pickle_and_repr() -> None:
-    X, y, groups, _ = drawn(0)
-    estimator = LearnLabeler(q=5.5, collisions="assign")
-    assert repr(estimator) == "LearnLabeler(collisions='assign', q=5.5)"
-    assert clone(estimator).get_params() == estimator.get_params()
-    found = estimator.fit(X, y, groups)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).predict(X, y, groups), found.labels_)
-
-
 def test_random_state_can_be_a_generator() -> None:
     X, y, groups, _ = drawn(0)
     first = LearnLabeler(**PRUNING, random_state=np.random.RandomState(3)).fit(X, y, groups)
@@ -400,7 +389,8 @@ def with_value(X: np.ndarray, row: int, value: float) -> np.ndarray:
 
 DATA = drawn(0, n_tasks=10)
 X, Y, GROUPS, _ = DATA
-FIRST = pd.DataFrame({"y": Y, "group": GROUPS}).groupby("group")["y"].transform("first").to_numpy() == Y
+LABELS_OF = pd.Series(Y).groupby(GROUPS)
+FIRST, WAYS = LABELS_OF.transform("first").to_numpy() == Y, LABELS_OF.nunique()
 BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
     "NaN": (
         {},
@@ -449,12 +439,12 @@ BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
     "more ways than clusters": (
         {"merge": False, "n_clusters": 4},
         DATA[:3],
-        "labeler.n_clusters: expected at least 5, the ways of task t",
+        f"labeler.n_clusters: expected at least 5, the ways of task {WAYS.idxmax()}, got 4",
     ),
     "more clusters than task classes": (
         {"merge": False, "n_clusters": 300},
         DATA[:3],
-        "labeler.n_clusters: expected at most ",
+        f"labeler.n_clusters: expected at most {WAYS.sum()}, the number of task classes, got 300",
     ),
     "no class is frequent enough": (
         {"min_count": 50},

@@ -69,14 +69,6 @@ def test_the_second_round_joins_what_the_first_left_apart() -> None:
     assert found.assignments.max() + 1 == 6
 
 
-def test_rotation_shift_and_scale_leave_the_partition() -> None:
-    features, rows, starts, _ = drawn_tasks(2, n_classes=10, n_tasks=60, distance=1.5)
-    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(12, 12)))[0]
-    plain = merged(features, rows, starts).assignments
-    moved = merged(7 * features @ rotation + 3, rows, starts).assignments
-    assert adjusted_rand_score(plain, moved) == 1
-
-
 def test_marginal_is_that_of_normal_classes() -> None:
     # x_i ~ N(mu, 1), mu ~ N(0, b): the odds of one class against two from the joint densities themselves
     b, left, right = 2.5, np.array([0.3, -0.2, 0.9]), np.array([1.4, 1.1])
