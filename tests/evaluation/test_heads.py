@@ -5,6 +5,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.neighbors import NearestCentroid
 from sklearn.svm import SVC
 
@@ -44,7 +45,7 @@ def one_by_one(name: str, support: Floats, labels: Ints, query: Floats) -> Ints:
         return SVC(kernel="linear", C=1).fit(support, labels).predict(query)
     if name == "cosine":
         means = np.stack([support[labels == way].mean(0) for way in range(WAYS)])
-        return (query @ (means / np.linalg.norm(means, axis=1, keepdims=True)).T).argmax(1)
+        return cosine_similarity(query, means).argmax(1)
     design, asked = (np.pad(x, ((0, 0), (0, 1)), constant_values=1) for x in (support, query))
     return Ridge(alpha=1, fit_intercept=False).fit(design, np.eye(WAYS)[labels]).predict(asked).argmax(1)
 
@@ -72,22 +73,18 @@ def test_transductive_head_is_that_of_easyfsl(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_array_equal(found[task], other(torch.from_numpy(query[task])).argmax(1))
 
 
-def cosines(rows: Floats, others: Floats) -> Floats:
-    return rows @ others.T / np.outer(np.linalg.norm(rows, axis=1), np.linalg.norm(others, axis=1))
-
-
 def rectified(known: Floats, own: Ints, asked: Floats, temperature: float) -> Ints:
     """What queries are nearest to, once class means count those that are nearest to them."""
     first = np.stack([known[own == way].mean(0) for way in range(WAYS)])
-    nearest, means = cosines(asked, first).argmax(1), []
+    nearest, means = cosine_similarity(asked, first).argmax(1), []
     for way in range(WAYS):
         members = np.concatenate([known[own == way], asked[nearest == way]])
-        weights = np.exp(temperature * cosines(members, first[[way]]))
+        weights = np.exp(temperature * cosine_similarity(members, first[[way]]))
         means.append((weights * members).sum(0) / weights.sum())
-    return cosines(asked, np.stack(means)).argmax(1)
+    return cosine_similarity(asked, np.stack(means)).argmax(1)
 
 
-def test_transductive_head_moves_the_queries_and_weighs_by_cosines() -> None:
+def test_transductive_head_moves_the_queries_and_weighs_by_cosine_similarity() -> None:
     support, labels, query, _ = tasks(3)
     query = query + np.float32(0.5)
     found = heads.rectified_prototypes(support, labels, query, WAYS)

@@ -1,4 +1,4 @@
-"""Ridge regression: the closed form against other routes to the same minimum."""
+"""Ridge regression against scikit-learn's, and the losses of tasks that come of it."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ import torch
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from scipy import optimize
 from sklearn.linear_model import Ridge
 from torch import Tensor
 from torch.nn import functional as F
@@ -35,37 +34,18 @@ def problem(n: int, m: int, k: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     return features, F.one_hot(labels, k).to(torch.float64)
 
 
-def objective(design: np.ndarray, targets: np.ndarray, weights: np.ndarray, regularizer: float) -> float:
-    return float(((design @ weights - targets) ** 2).sum() + regularizer * (weights**2).sum())
-
-
 @pytest.mark.parametrize("regularizer", [1e-3, 0.5, 30.0])
 @pytest.mark.parametrize(("n", "m", "k"), [(5, 12, 5), (40, 3, 2), (25, 24, 4)])
-def test_equals_the_primal_form_and_scikit_learn(n: int, m: int, k: int, regularizer: float) -> None:
+def test_equals_scikit_learns(n: int, m: int, k: int, regularizer: float) -> None:
     features, targets = problem(n, m, k)
     design = np.hstack([features.numpy(), np.ones((n, 1))])
-    primal = np.linalg.solve(design.T @ design + regularizer * np.eye(m + 1), design.T @ targets.numpy())
     library = Ridge(alpha=regularizer, fit_intercept=False).fit(design, targets.numpy()).coef_.T
 
     weights = ridge(features, targets, regularizer).numpy()
 
     assert weights.dtype == np.float64
     assert weights.shape == (m + 1, k)
-    np.testing.assert_allclose(weights, primal, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(weights, library, rtol=1e-9, atol=1e-11)
-
-
-def test_equals_what_an_optimiser_finds() -> None:
-    features, targets = problem(8, 5, 3)
-    design = with_intercept(features).numpy()
-    found = optimize.minimize(
-        lambda flat: objective(design, targets.numpy(), flat.reshape(6, 3), 0.3), np.zeros(18), options={"gtol": 1e-6}
-    )
-
-    weights = ridge(features, targets, 0.3).numpy()
-
-    np.testing.assert_allclose(weights, found.x.reshape(6, 3), atol=1e-5)
-    assert objective(design, targets.numpy(), weights, 0.3) <= found.fun
 
 
 def test_intercept_column_is_last() -> None:
@@ -122,25 +102,6 @@ def test_unsolvable_features_are_an_error(broken: float, largest: str) -> None:
         ridge(features, targets, 1e-3)
 
 
-def test_query_loss_by_hand() -> None:
-    """Z = [[1, 1], [-1, 1]] gives Z Z' + I = 3 I, so that W = Z' / 3; query outputs are (1, -1/3) and (0, 2/3)."""
-    features = torch.tensor([[2.0], [1.0], [-1.0], [-1.0]])
-    labels = torch.tensor([0, 0, 0, 1])
-    is_support = torch.tensor([False, True, False, True])
-    loss, accuracy = ridge_query_loss(features, labels, is_support, 1.0)
-    assert loss.item() == pytest.approx((0 + 1 / 9 + 1 + 4 / 9) / 4)
-    assert accuracy.item() == 0.5
-    assert not accuracy.requires_grad
-
-
-def test_query_loss_passes_normalize_on() -> None:
-    features, targets = problem(9, 3, 3)
-    labels, is_support = targets.argmax(1), torch.arange(9) < 5
-    normalized, _ = ridge_query_loss(features, labels, is_support, 0.1, normalize=True)
-    scaled, _ = ridge_query_loss(features, labels, is_support, 0.5)
-    torch.testing.assert_close(normalized, scaled)
-
-
 @hypothesis_settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), ways=st.integers(2, 6))
 def test_query_loss_ignores_the_names_of_classes_and_the_order_of_images(seed: int, ways: int) -> None:
@@ -158,13 +119,12 @@ def test_query_loss_ignores_the_names_of_classes_and_the_order_of_images(seed: i
 
 
 def test_unequal_shots() -> None:
-    """Classes of 1, 2 and 4 support images, 3, 1 and 2 query images, against the normal equations."""
+    """Classes of 1, 2 and 4 support images, 3, 1 and 2 query images, against scikit-learn's weights."""
     labels = torch.tensor([0, 1, 1, 2, 2, 2, 2, 0, 0, 0, 1, 2, 2])
     is_support = torch.arange(13) < 7
     features = torch.randn(13, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     design, targets = np.hstack([features.numpy(), np.ones((13, 1))]), np.eye(3)[labels.numpy()]
-    z, y = design[:7], targets[:7]
-    outputs = design[7:] @ np.linalg.solve(z.T @ z + 0.1 * np.eye(5), z.T @ y)
+    outputs = Ridge(alpha=0.1, fit_intercept=False).fit(design[:7], targets[:7]).predict(design[7:])
 
     loss, accuracy = ridge_query_loss(features, labels, is_support, 0.1)
 
