@@ -23,7 +23,7 @@ PACKAGES = """
 dulwich.worktree dvc.cli dvc.commands.repro dvc.data_cloud dvc.repo.experiments dvc.stage.run dvc_render networkx
 pyparsing ruamel.yaml s3fs sshfs
 matplotlib.figure PIL.Image psutil pyarrow.parquet pydantic safetensors.torch scipy.optimize scipy.stats sklearn.cluster
-sklearn.manifold sklearn.metrics torch typer
+sklearn.manifold sklearn.metrics torch._dynamo typer
 """
 
 

@@ -2,44 +2,24 @@
 
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from safetensors.torch import save_file
 
 from mela.data.augmentation import Augmentation
-from mela.data.episodes import Episodes
-from mela.models.backbones import Backbone, build_backbone
 from mela.models.features import feature_batches
 from mela.runtime.compute import Compute
 from mela.runtime.team import joined
 from mela.training.embeddings import pretrain, train_embedding
 from mela.training.loop import Schedule, Training
 from mela.training.targets import Targets
+from tests.helpers.embedding import backbone, episodes
 
-IMAGES = np.random.default_rng(0).integers(0, 256, (60, 16, 16, 3), dtype=np.uint8)
+IMAGES = np.random.default_rng(0).integers(0, 256, (72, 16, 16, 3), dtype=np.uint8)
 AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
 SCHEDULE = Schedule(epochs=2, learning_rate=0.02, momentum=0.9, weight_decay=5e-4, milestones=[1], decay=0.1)
-
-
-def tasks() -> Episodes:
-    """Of two shapes."""
-    rng = np.random.default_rng(1)
-    rows = []
-    for task in range(10):
-        ways = 2 + task % 2
-        for place, image in enumerate(rng.choice(60, 6 * ways, replace=False)):
-            rows.append((task, image, place % ways, "support" if place < 2 * ways else "query"))
-    return Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
-
-
-def backbone() -> Backbone:
-    """Without dropout, whose masks are those of the processes."""
-    built = build_backbone(
-        name="resnet12", channels=3, size=16, width=4, drop_rate=0, drop_block=1, mean=[0.5] * 3, std=[0.3] * 3, seed=0
-    )
-    return built.double()
 
 
 def main(path: str) -> None:
@@ -49,11 +29,13 @@ def main(path: str) -> None:
         training = Training(
             stage="pretrain", schedule=SCHEDULE, seed=0, augmentation=AUGMENTATION, accumulate=2, compute=compute
         )
-        initial, final = backbone(), backbone()
+        # without dropout, whose masks are those of the processes
+        network: dict[str, Any] = {"channels": 3, "drop_rate": 0, "drop_block": 1}
+        initial, final = (backbone("resnet12", **network).double() for _ in range(2))
         first = train_embedding(
             initial,
             IMAGES,
-            tasks(),
+            episodes([([2, 2], 4), ([2, 2, 2], 4)] * 5),
             replace(training, stage="embed"),
             ridge=0.5,
             normalize=False,

@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela.data.augmentation import Augmentation
-from mela.data.episodes import Episodes
 from mela.errors import MelaError
-from mela.io import schemas, store
+from mela.io import store
 from mela.methods.feat import FEAT
 from mela.methods.moco import MoCo
 from mela.methods.s2m2 import S2M2Learner
@@ -40,13 +38,13 @@ from mela.training.targets import Targets
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
 from tests.helpers.checkpoint import SCHEDULE
+from tests.helpers.embedding import IMAGES, episodes
 from tests.helpers.embedding import backbone as small_backbone
 from tests.helpers.processes import python
 from tests.helpers.project import ROOT, change, run_stages
 
 pytestmark = pytest.mark.slow
 
-IMAGES = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
 TARGETS = Targets(image_ids=np.arange(40), labels=np.arange(40) % 4)
 AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
 
@@ -105,19 +103,12 @@ def small(checkpoint: Checkpoint | None) -> Trained:
 
 def backbone() -> Any:
     """With DropBlock, whose counter is part of the state."""
-    return small_backbone("resnet12", channels=3, drop_rate=0.2, std=[0.3] * 3)
+    return small_backbone("resnet12", drop_rate=0.2)
 
 
 def embedding(checkpoint: Checkpoint | None) -> Trained:
     """Of tasks of two shapes, two in a step."""
-    rng = np.random.default_rng(1)
-    rows = []
-    for task in range(8):
-        ways = 2 + task % 2
-        for place, image in enumerate(rng.choice(40, 4 * ways, replace=False)):
-            rows.append((task, image, place % ways, "support" if place < 2 * ways else "query"))
-    tasks = Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
-    model = backbone()
+    tasks, model = episodes([([2, 2], 2), ([2, 2, 2], 2)] * 4), backbone()
     how = {"ridge": 1.0, "normalize": False, "tasks_per_epoch": 7, "tasks_per_step": 2}
     curve = train_embedding(model, IMAGES, tasks, training("embed", checkpoint), **how)
     return model.state_dict(), curve
@@ -131,14 +122,11 @@ def classifier(checkpoint: Checkpoint | None) -> Trained:
 
 def method_on_tasks(checkpoint: Checkpoint | None, embedding_rate: float = 1.0) -> Trained:
     """With Adam, and with weights and dropout beside those of the embedding."""
-    roles = ["support"] * 4 + ["query"] * 4
-    rows = [(task, 8 * task + place, place % 2, roles[place]) for task in range(4) for place in range(8)]
-    tasks = Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
     with seeded(0):
         learner = FEAT(backbone())
     chosen = replace(SCHEDULE, optimizer="adam", learning_rate=0.003, embedding_rate=embedding_rate)
     how = replace(training("methods", checkpoint), schedule=chosen)
-    curve = train_on_tasks(learner, IMAGES, tasks, how, tasks_per_epoch=None)
+    curve = train_on_tasks(learner, IMAGES, episodes([([2, 2], 2)] * 4), how, tasks_per_epoch=None)
     return learner.state_dict(), curve
 
 
@@ -175,7 +163,7 @@ def test_interrupted_after_any_step_it_ends_the_same(train: Train, tmp_path: Pat
     """At the begin, within and at the end of an epoch; again and again, each time one step further."""
     expected = train(None)
     path = tmp_path / "state.safetensors"
-    for steps in range(1, 17):
+    for steps in range(1, 17) if train is small else (1, 4, 6, 16):
         path.unlink(missing_ok=True)
         with pytest.raises(StoppedError):
             train(stopping(path, steps))
@@ -304,11 +292,20 @@ def test_inputs_that_change_while_they_are_read(tmp_path: Path) -> None:
             change_it()
 
 
-@pytest.mark.parametrize("stage", ["embed", "pretrain"])
-def test_a_checkpoint_is_of_the_parameters_that_are_used(
-    stage: str, copied: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def labelled(project: Path) -> Path:
+    """A project up to its true labels, which are those to pre-train on."""
+    run_stages("images", "manifest", "label_oracle")
+    change(project / "params.yaml", {"pretrain.labels": "oracle"})
+    return project
+
+
+@pytest.mark.usefixtures("labelled")
+@pytest.mark.parametrize(("stage", "more"), [("embed", []), ("pretrain", [paths.ORACLE_LABELS])])
+def test_a_checkpoint_is_of_the_inputs_and_the_parameters_that_are_used(
+    stage: str, more: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though the file is edited while the stage reads its inputs."""
+    """Though the file of parameters is edited while the stage reads its inputs."""
     module = import_module(f"stages.{stage}")
     configure, seen = module.configure, {}
 
@@ -316,8 +313,8 @@ def test_a_checkpoint_is_of_the_parameters_that_are_used(
         change(Path("params.yaml"), {f"{stage}.learning_rate": 0.2, "augment.flip": False, "model.width": 16})
         return configure(*arguments)
 
-    def caught(name: str, blocks: Any, *others: Any) -> Any:
-        seen.update({type(block).block: block for block in blocks})
+    def caught(name: str, blocks: Any, files: Any, *others: Any) -> Any:
+        seen.update({"files": files} | {type(block).block: block for block in blocks})
         raise KeyboardInterrupt
 
     before = {block.block: block.read() for block in (module.ModelParams, module.AugmentParams)}
@@ -326,6 +323,7 @@ def test_a_checkpoint_is_of_the_parameters_that_are_used(
     with pytest.raises(KeyboardInterrupt):
         module.main()
     assert seen[stage].learning_rate == 0.05
+    assert sorted(seen["files"]) == sorted(map(str, [paths.IMAGES, paths.TRAIN, *more]))
     assert {name: seen[name] for name in before} == before
 
 
@@ -403,29 +401,18 @@ def kept() -> list[Path]:
 
 
 # what one process does, one after the other, with the names of the states that are there between
-OTHERS_FIRST = """
+OTHER_FIRST = """
 from mela.runtime.console import speak
 speak()
-{other}
+main(params=Path("other.yaml"))
 print(*sorted(os.listdir(".checkpoints")))
-{restore}
+Path("{output}").rename("{weights}")
 main()
 """
 
 
-def run_another_first(stage: str, state: Path, other: str, restore: str) -> str:
-    """What a stage prints that another training of it goes before, which leaves its state alone."""
-    printed = run(stage, OTHERS_FIRST.format(other=other, restore=restore))
-    others, _, own = printed.partition(f"{state.name}\n")
-    assert others.count(f"{stage}: epoch") == own.count(f"{stage}: epoch") == 2
-    assert "goes on" not in others
-    assert kept() == []
-    return own
-
-
-def test_stages_go_on_with_the_same_parameters_only(project: Path) -> None:
-    run_stages("images", "manifest", "label_oracle")
-    change(project / "params.yaml", {"pretrain.labels": "oracle"})
+def test_stages_go_on_with_the_same_parameters_only(labelled: Path) -> None:
+    """A training with another seed, which goes before, leaves the state alone."""
     for stage, outputs in {
         "embed": [paths.INITIAL, paths.EMBED_CURVE],
         "pretrain": [paths.FINAL, paths.PRETRAIN_CURVE, paths.PRETRAIN_METRICS],
@@ -433,36 +420,25 @@ def test_stages_go_on_with_the_same_parameters_only(project: Path) -> None:
         run_stages(stage)
         assert kept() == []
         expected = {path: path.read_bytes() for path in outputs}
-        change(project / "params.yaml", {"runtime.checkpoint_seconds": 0})
+        change(labelled / "params.yaml", {"runtime.checkpoint_seconds": 0})
         for path in outputs:
             path.unlink()
         run(stage, after=7)
         assert not any(path.exists() for path in outputs)
         (found,) = kept()
-        # another seed is another training
         shutil.copy("params.yaml", "other.yaml")
-        change(project / "other.yaml", {f"{stage}.seed": 1})
-        change(project / "params.yaml", {"runtime.checkpoint_seconds": 60})
+        change(labelled / "other.yaml", {f"{stage}.seed": 1})
+        change(labelled / "params.yaml", {"runtime.checkpoint_seconds": 60})
         weights = outputs[0].name
-        restore = f"Path('{outputs[0]}').rename('{weights}')"
-        own = run_another_first(stage, found, "main(params=Path('other.yaml'))", restore)
+        printed = run(stage, OTHER_FIRST.format(output=outputs[0], weights=weights))
+        others, _, own = printed.partition(f"{found.name}\n")
+        assert others.count(f"{stage}: epoch") == own.count(f"{stage}: epoch") == 2
+        assert "goes on" not in others
         assert f"{stage}: goes on after 0 epochs and 7 steps of a training that was interrupted\n" in own
+        assert kept() == []
         assert Path(weights).read_bytes() != expected[outputs[0]]
         for path, content in expected.items():
             assert path.read_bytes() == content, path
-
-
-def test_other_labels_are_another_training(project: Path) -> None:
-    run_stages("images", "manifest", "label_oracle")
-    change(project / "params.yaml", {"pretrain.labels": "oracle", "runtime.checkpoint_seconds": 0})
-    run("pretrain", after=3)
-    (found,) = kept()
-    table = pd.read_parquet(paths.ORACLE_LABELS)
-    paths.ORACLE_LABELS.rename("before.parquet")
-    swapped = table.assign(label=table["label"].max() - table["label"])
-    store.write_table(paths.ORACLE_LABELS, swapped, schemas.LABELS, stage="label_oracle", params={})
-    own = run_another_first("pretrain", found, "main()", f"os.replace('before.parquet', '{paths.ORACLE_LABELS}')")
-    assert "goes on after 0 epochs and 3 steps" in own
 
 
 def test_a_team_goes_on_with_the_masks_of_each_process(tmp_path: Path) -> None:
@@ -470,8 +446,7 @@ def test_a_team_goes_on_with_the_masks_of_each_process(tmp_path: Path) -> None:
 
     def team(*states: int) -> subprocess.CompletedProcess[str]:
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        script = [str(ROOT / "tests/helpers/checkpoint.py"), str(tmp_path), *map(str, states)]
-        return python(*launch, *script)
+        return python(*launch, str(ROOT / "tests/helpers/checkpoint.py"), str(tmp_path), *map(str, states))
 
     def written(run: int) -> list[bytes]:
         return [path.read_bytes() for path in sorted(tmp_path.glob(f"{run}-*.safetensors"))]

@@ -7,56 +7,44 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from mela.data.episodes import Episodes
 from mela.errors import DivergedError, MelaError
 from mela.io import schemas, store
-from mela.models.backbones import Backbone, build_backbone
+from mela.models.backbones import Backbone
 from mela.models.timm_backbones import Pretrained
 from mela.training.embeddings import pretrain, train_embedding
 from mela.training.kept_features import KeptFeatures, keep_features
-from mela.training.loop import Schedule, Training
+from mela.training.loop import Training
 from mela.training.proposition1 import both_losses
 from mela.training.targets import Targets
 from stages.common import paths
-from tests.helpers.embedding import batch_of, model_parameters
+from tests.helpers.embedding import backbone as small_backbone
+from tests.helpers.embedding import batch_of, episodes, model_parameters, schedule
 from tests.helpers.processes import python
 from tests.helpers.project import change, run_stages
 from tests.helpers.weights import NAME, ON_WEIGHTS, start_from_weights
 
 pytest.importorskip("timm", reason="networks of timm are not tested without it")
 
-IMAGES = np.random.default_rng(0).integers(256, size=(40, 20, 20, 3)).astype(np.uint8)
+IMAGES = np.random.default_rng(0).integers(256, size=(72, 20, 20, 3)).astype(np.uint8)
 IDS = np.arange(0, 40, 2)
 FILES = {"images.npy": "of the images"}
 
 
-def backbone(seed: int = 0, side: int = 32, **changes: Any) -> Backbone:
-    configuration: dict[str, Any] = {"name": NAME, "channels": 3, "size": 20, "width": 1, "drop_rate": 0.0}
-    configuration |= {"drop_block": 1, "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4], "side": side, "head": True}
-    return build_backbone(**configuration | changes, seed=seed)
+def backbone(seed: int = 0, **changes: Any) -> Backbone:
+    own = {"size": 20, "mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4], "side": 32, "head": True}
+    return small_backbone(NAME, seed=seed, channels=3, **own | changes)
 
 
 def kept(of: Backbone, folder: Path, ids: Any = IDS, files: dict[str, str] = FILES) -> KeptFeatures:
     return keep_features(of, IMAGES, ids, folder=folder, files=files)
 
 
-def tasks_of(count: int) -> Episodes:
-    """Tasks of three classes with two support and two query images each."""
-    rows = []
-    for task in range(count):
-        images = np.random.default_rng(task).permutation(len(IMAGES))[:12]
-        rows += [(task, image, k % 3, "support" if k < 6 else "query") for k, image in enumerate(images)]
-    return Episodes(pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "role"]))
-
-
 def training(stage: str) -> Training:
-    schedule = Schedule(epochs=2, learning_rate=0.05, momentum=0.9, weight_decay=0.01, milestones=[1], decay=0.1)
-    return Training(stage=stage, schedule=schedule, seed=3)
+    return Training(stage=stage, schedule=replace(schedule(2), weight_decay=0.01, milestones=[1]), seed=3)
 
 
 @pytest.fixture
@@ -78,7 +66,7 @@ def test_features_are_those_of_the_network(tmp_path: Path) -> None:
     found = kept(of, tmp_path)
     with torch.inference_mode():
         expected = of.eval()(batch_of(IMAGES[IDS]))
-    assert found.images.shape == (40, 1, 1, of.dimensions)
+    assert found.images.shape == (72, 1, 1, of.dimensions)
     # the head starts as the identity
     np.testing.assert_allclose(found.images[IDS, 0, 0], expected, atol=1e-5)
     assert not np.delete(found.images, IDS, axis=0).any(), "nobody asked for the others"
@@ -99,7 +87,7 @@ def test_what_learns_on_top_is_the_head_of_the_whole(tmp_path: Path) -> None:
 
 def test_pre_training_is_the_same_as_on_images_that_do_not_change(tmp_path: Path, runs: list[int]) -> None:
     targets = Targets(image_ids=IDS, labels=np.arange(len(IDS)) % 4)
-    tasks = tasks_of(1)
+    tasks = episodes([([2, 2, 2], 2)])
     whole, part = backbone(), backbone()
     classifier, curve = pretrain(whole, IMAGES, targets, training("pretrain"), batch_size=8)
     assert sum(runs) == 2 * len(IDS), "once in each epoch"
@@ -122,7 +110,7 @@ def test_pre_training_is_the_same_as_on_images_that_do_not_change(tmp_path: Path
 
 
 def test_the_initial_embedding_is_the_same_as_on_images_that_do_not_change(tmp_path: Path) -> None:
-    tasks = tasks_of(2)
+    tasks = episodes([([2, 2, 2], 2)] * 2)
     whole, part = backbone(), backbone()
     how = {"ridge": 1.0, "normalize": False, "tasks_per_epoch": None}
     train_embedding(whole, IMAGES, tasks, training("embed"), **how)
