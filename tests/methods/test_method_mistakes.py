@@ -195,22 +195,7 @@ def with_settings(**settings: Any) -> type[ProtoNet]:
     return type("Mine", (ProtoNet,), settings)
 
 
-@pytest.mark.parametrize(
-    ("sees", "learner", "message"),
-    [
-        ("task", ProtoNet, "sees: expected one of tasks, labels, images, got 'task'; correct it"),
-        (["tasks"], ProtoNet, r"sees: expected one of tasks, labels, images, got \['tasks'\]; correct it"),
-        ("labels", ProtoNet, "learner: expected a class derived from LabelLearner, since it sees labels, got ProtoNet"),
-        ("tasks", LabelLearner, "learner: expected a class derived from Learner, since .*, got LabelLearner; correct"),
-        ("images", LabelLearner, "learner: expected a class derived from ImageLearner, since .*, got LabelLearner; c"),
-        ("tasks", ImageLearner, "learner: expected a class derived from Learner, since .*, got ImageLearner; correct"),
-        ("tasks", lambda given: ProtoNet(given), "learner: expected a class derived from Learner, .*, got <lambda>; c"),
-        ("tasks", None, "learner: expected a class derived from Learner, since it sees tasks, got None; correct eith"),
-    ],
-)
-def test_what_a_method_says_of_itself(sees: Any, learner: Any, message: str) -> None:
-    with pytest.raises(MelaError, match=f"^METHOD: {message}"):
-        Method(title="mine", source="Me, 2026", sees=sees, learner=learner)
+DERIVED = "METHOD: learner: expected a class derived from"
 
 
 @pytest.mark.parametrize("title", [None, "", " ", "a|b", "a\nb", 3])
@@ -224,6 +209,14 @@ def test_titles_that_no_table_can_have(title: Any) -> None:
 @pytest.mark.parametrize(
     ("sees", "learner", "message"),
     [
+        ("task", ProtoNet, "METHOD: sees: expected one of tasks, labels, images, got 'task'; correct it"),
+        (["tasks"], ProtoNet, r"METHOD: sees: expected one of tasks, labels, images, got \['tasks'\]; correct it"),
+        ("labels", ProtoNet, f"{DERIVED} LabelLearner, since it sees labels, got ProtoNet"),
+        ("tasks", LabelLearner, f"{DERIVED} Learner, since .*, got LabelLearner; correct"),
+        ("images", LabelLearner, f"{DERIVED} ImageLearner, since .*, got LabelLearner; c"),
+        ("tasks", ImageLearner, f"{DERIVED} Learner, since .*, got ImageLearner; correct"),
+        ("tasks", lambda given: ProtoNet(given), f"{DERIVED} Learner, .*, got <lambda>; c"),
+        ("tasks", None, f"{DERIVED} Learner, since it sees tasks, got None; correct eith"),
         ("tasks", Bare, "Bare: expected logits of its own, got none; write it, see Learner"),
         ("images", BareImages, "BareImages: expected loss of its own, got none; write it, see ImageLearner"),
         ("labels", OwnRate, "OwnRate.learning_rate: expected none, since all that learns from labels .* got 0.1; rem"),
@@ -255,7 +248,7 @@ def test_titles_that_no_table_can_have(title: Any) -> None:
         ),
     ],
 )
-def test_classes_that_are_not_complete(sees: Any, learner: Any, message: str) -> None:
+def test_what_a_method_and_its_class_say(sees: Any, learner: Any, message: str) -> None:
     with pytest.raises(MelaError, match=f"^{message}"):
         Method(title="mine", source="Me, 2026", sees=sees, learner=learner)
 
