@@ -56,6 +56,40 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert f"with {len(found.seeds)} seeds, of which 1 of {cells:,} are measured" in capsys.readouterr().out
 
 
+NAMES = [
+    ("task_methods", "protonets", "expected methods that see tasks, anil, .*, got 'protonets'; c"),
+    ("task_methods", "rfs", "expected methods that see tasks, anil, .*, got 'rfs'; correct it"),
+    ("label_methods", "frn", "expected methods that see labels, mixup, .*, got 'frn'; corr"),
+    (
+        "label_methods",
+        "distill",
+        "expected methods that learn from labels alone, got 'distill', .* under distill_from",
+    ),
+    ("image_methods", "frn", "expected methods that see images, cmc, moco, got 'frn'; correct"),
+    ("tuned_methods", "feet", "expected methods that see tasks, .*, got 'feet'; correct it"),
+    ("distill_from", "s2m2", "expected one of rfs, got 's2m2'; correct it"),
+    ("distill_from", "rfs-distill", "expected one of rfs, got 'rfs-distill'; correct it"),
+    ("tuned_from", "kmeans-rfs", "expected <labels>-<method> .* such as merged-rfs, oracle-rfs, got"),
+]
+PAIRS = [
+    ([["frm", "maml"]], "Better.: method 'frm': expected one of anil"),
+    ([["frn", "maml"]] * 2, r".* every pair once, got \['frn', 'maml'\] a"),
+    ([["rfs", "frn"]], ".* system 'rfs': expected <labels>-rfs, such as"),
+    ([["frn", "frn"]], r".* names of two systems, got \['frn', 'frn'\]; c"),
+    ([["frn", None]], r".* names of two systems, got \['frn', None\]; c"),
+    ([["frn", "merged-protonet"]], ".*<labels>-<.*, got 'protonet' in place 2"),
+    ([["frn", "merged-moco"]], ".*<labels>-<.*, got 'moco' in place 2"),
+    ([["frn", "merged-distill"]], ".*<labels>-<.*, got 'distill' in place 2"),
+    ([["frn", "merged-rfs-rotation"]], ".*<labels>-<.*, got 'rotation' in place 3"),
+    ([["frn", "merged-rfs-frn-distill"]], ".*<labels>-<.*, got 'frn' in place 3"),
+    ([["frn", "merged-rfs-distill-moco"]], ".*<labels>-<.*, got 'moco' in place 4"),
+    *(
+        (wrong, r"Better\?: expected pairs such as \[merged-rfs, .*; correct it")
+        for wrong in ([["frn"]], [["frn", "maml", "anil"]], ["frn"], "frn", None, 3)
+    ),
+]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -70,59 +104,13 @@ def test_the_project_has_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ({"inferred": []}, "inferred: expected merged, on which methods are trained, got none; add it"),
         ({"pruned": ["pruned"]}, "inferred: expected pruned, on which methods are trained, got none; add it"),
         ({"comparisons": ["frn"]}, r"comparisons: expected questions, each with .*, got \['frn'\]; correct it"),
+        *(({key: [name]}, f"{key}: {message}") for key, name, message in NAMES),
+        *(({"comparisons": {"Better?": pairs}}, f"comparisons: {message}") for pairs, message in PAIRS),
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(MelaError, match=rf"^\S*params\.yaml: {message}"):
         Matrix.read(write_matrix(tmp_path, **changes))
-
-
-@pytest.mark.parametrize(
-    ("key", "name", "message"),
-    [
-        ("task_methods", "protonets", "expected methods that see tasks, anil, .*, got 'protonets'; c"),
-        ("task_methods", "rfs", "expected methods that see tasks, anil, .*, got 'rfs'; correct it"),
-        ("label_methods", "frn", "expected methods that see labels, mixup, .*, got 'frn'; corr"),
-        (
-            "label_methods",
-            "distill",
-            "expected methods that learn from labels alone, got 'distill', .* under distill_from",
-        ),
-        ("image_methods", "frn", "expected methods that see images, cmc, moco, got 'frn'; correct"),
-        ("tuned_methods", "feet", "expected methods that see tasks, .*, got 'feet'; correct it"),
-        ("distill_from", "s2m2", "expected one of rfs, got 's2m2'; correct it"),
-        ("distill_from", "rfs-distill", "expected one of rfs, got 'rfs-distill'; correct it"),
-        ("tuned_from", "kmeans-rfs", "expected <labels>-<method> .* such as merged-rfs, oracle-rfs, got"),
-    ],
-)
-def test_names_that_are_refused(key: str, name: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(MelaError, match=rf"^\S*params\.yaml: {key}: {message}"):
-        Matrix.read(write_matrix(tmp_path, **{key: [name]}))
-
-
-@pytest.mark.parametrize(
-    ("pairs", "message"),
-    [
-        ([["frm", "maml"]], "Better.: method 'frm': expected one of anil"),
-        ([["frn", "maml"]] * 2, r".* every pair once, got \['frn', 'maml'\] a"),
-        ([["rfs", "frn"]], ".* system 'rfs': expected <labels>-rfs, such as"),
-        ([["frn", "frn"]], r".* names of two systems, got \['frn', 'frn'\]; c"),
-        ([["frn", None]], r".* names of two systems, got \['frn', None\]; c"),
-        ([["frn", "merged-protonet"]], ".*<labels>-<.*, got 'protonet' in place 2"),
-        ([["frn", "merged-moco"]], ".*<labels>-<.*, got 'moco' in place 2"),
-        ([["frn", "merged-distill"]], ".*<labels>-<.*, got 'distill' in place 2"),
-        ([["frn", "merged-rfs-rotation"]], ".*<labels>-<.*, got 'rotation' in place 3"),
-        ([["frn", "merged-rfs-frn-distill"]], ".*<labels>-<.*, got 'frn' in place 3"),
-        ([["frn", "merged-rfs-distill-moco"]], ".*<labels>-<.*, got 'moco' in place 4"),
-        *(
-            (wrong, r"Better\?: expected pairs such as \[merged-rfs, .*; correct it")
-            for wrong in ([["frn"]], [["frn", "maml", "anil"]], ["frn"], "frn", None, 3)
-        ),
-    ],
-)
-def test_comparisons_that_are_refused(pairs: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(MelaError, match=rf"^\S*params\.yaml: comparisons: {message}"):
-        Matrix.read(write_matrix(tmp_path, comparisons={"Better?": pairs}))
 
 
 def test_data_sets_that_do_not_exist(tmp_path: Path) -> None:
