@@ -1,10 +1,8 @@
 """Drawing tasks: their shape, what they share, and how many there can be."""
 
-import itertools
 import re
 from collections import Counter
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,19 +41,11 @@ def problems(draw: st.DrawFn) -> tuple[Classes, dict[str, int]]:
     return make_classes(sizes), shape
 
 
-@cache
-def most_tasks_by_trying(blocks: tuple[int, ...], ways: int) -> int:
-    """The largest number of tasks, over all choices of `ways` different classes with a block left."""
-    best = 0
-    for chosen in itertools.combinations([i for i, count in enumerate(blocks) if count], ways):
-        left = tuple(sorted(count - (i in chosen) for i, count in enumerate(blocks)))
-        best = max(best, 1 + most_tasks_by_trying(left, ways))
-    return best
-
-
-def most_tasks(classes: Classes, shape: dict[str, int]) -> int:
-    blocks = sorted(len(images) // (shape["shots"] + shape["queries"]) for images in classes.values())
-    return most_tasks_by_trying(tuple(blocks), shape["ways"])
+def most_tasks(classes: Classes, shape: Mapping[str, Any]) -> int:
+    """The largest number n for which there are enough images: no task has a class twice, so none counts above n."""
+    blocks = [len(images) // (shape["shots"] + shape["queries"]) for images in classes.values()]
+    numbers = range(sum(blocks) + 1)
+    return max(n for n in numbers if sum(min(count, n) for count in blocks) >= shape["ways"] * n)
 
 
 @pytest.mark.parametrize(("draw", "n_tasks"), [(draw_with_replacement, 6), (draw_without_replacement, None)])
@@ -170,9 +160,9 @@ def test_without_replacement_reaches_the_largest_number_of_tasks(problem: tuple[
 @properties
 def test_the_largest_number_of_tasks_is_the_bound(sizes: list[int], ways: int, seed: int) -> None:
     shape = {"ways": ways, "shots": 1, "queries": 0, "seed": seed, "split": "train"}
-    tasks = draw_without_replacement(make_classes(sizes), n_tasks=None, **shape)
-    bound = max(most for most in range(sum(sizes) + 1) if sum(min(size, most) for size in sizes) >= ways * most)
-    assert tasks["task_id"].nunique() == bound
+    classes = make_classes(sizes)
+    tasks = draw_without_replacement(classes, n_tasks=None, **shape)
+    assert tasks["task_id"].nunique() == most_tasks(classes, shape)
 
 
 @pytest.mark.parametrize("seed", range(3))

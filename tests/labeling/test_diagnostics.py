@@ -1,5 +1,7 @@
 """What is told about labels, from estimators fitted to small tasks."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -7,14 +9,9 @@ from scipy.sparse import csr_array
 from mela.labeling import diagnostics
 from mela.labeling.image_labels import ImageLabels
 from mela.labeling.labeler import LearnLabeler
+from tests.helpers import labelers
 
-
-def tasks(seed: int, *, n_classes: int = 10, n_tasks: int = 60, distance: float = 3.0) -> tuple[np.ndarray, ...]:
-    rng = np.random.default_rng(seed)
-    centers = rng.normal(size=(n_classes, 6)) * distance
-    truth = np.concatenate([rng.choice(n_classes, size=4, replace=False) for _ in range(n_tasks)])
-    X = centers[truth].repeat(5, axis=0) + rng.normal(size=(20 * n_tasks, 6))
-    return X, np.tile(np.arange(4), n_tasks).repeat(5), np.arange(n_tasks).repeat(20)
+tasks = partial(labelers.tasks, n_classes=10, ways=4, n_tasks=60, m=6, distance=3.0)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +90,7 @@ def test_nothing_to_remark(merged: LearnLabeler, pruned: LearnLabeler) -> None:
 
 
 def test_remark_on_thin_evidence() -> None:
-    found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=20, n_tasks=60, distance=0.5))
+    found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=20, distance=0.5))
     assert found.consistency_ is not None
     assert found.consistency_ < diagnostics.THIN
     wanted = f"thin evidence: only {100 * found.consistency_:.0f}% of the task classes would find their cluster "
@@ -102,7 +99,7 @@ def test_remark_on_thin_evidence() -> None:
 
 def test_remark_on_doubtful_labels() -> None:
     """The weights tell what consistency does not."""
-    X, y, groups = tasks(0, n_classes=40, n_tasks=60, distance=0.6)
+    X, y, groups = tasks(0, n_classes=40, distance=0.65)
     found = LearnLabeler(collisions="assign", soft=True).fit(X, y, groups)
     assert (found.consistency_ or 0) > diagnostics.THIN
     own = found.class_weights_.toarray()[np.arange(240), found.class_labels_]
@@ -112,7 +109,7 @@ def test_remark_on_doubtful_labels() -> None:
 
 
 def test_remark_on_pairs_within_tasks_that_share_clusters() -> None:
-    found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=10, n_tasks=120, distance=0.8))
+    found = LearnLabeler(collisions="assign").fit(*tasks(0, n_tasks=120, distance=0.8))
     assert (found.consistency_ or 0) > diagnostics.THIN
     quality = found.pair_quality_
     wanted = f"only {100 * quality.precision:.0f}% ± {100 * quality.precision_error:.0f}% of the pairs in one cluster"
