@@ -2,7 +2,6 @@
 
 import shlex
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,23 +11,20 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from mela.cli import main as cli
 from mela.io import feature_tables, schemas, store
+from tests.helpers.commands import mela
 from tests.helpers.docs import MELA, PYTHON, blocks
+from tests.helpers.labelers import tasks
 from tests.helpers.project import ROOT
 
 
-def run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def run(command: str) -> None:
     """A command of `mela`, in this process; it has to succeed."""
     program, *arguments = shlex.split(command)
-    assert program == "mela"
-    monkeypatch.setattr(sys, "argv", ["mela", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert not ended.value.code, command
+    assert (program, mela(*arguments).returncode) == ("mela", 0), command
 
 
-def test_using_the_model_does_what_it_says(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_using_the_model_does_what_it_says(copied: Path) -> None:
     names: dict[str, Any] = {}
     printed: list[Any] = []
     for block in blocks("docs/guides/using-the-model.md"):
@@ -36,7 +32,7 @@ def test_using_the_model_does_what_it_says(copied: Path, monkeypatch: pytest.Mon
             exec(block.content, names | {"print": printed.append}, names)
         else:
             assert block.language == "bash"
-            run(block.content, monkeypatch)
+            run(block.content)
     score, probabilities, difference = printed
     measured = store.read_table(copied / "results/evaluate/per_task.parquet", schemas.ACCURACIES)
     task = measured.query("split == 'test' and model == 'mela' and setting == '5_shot' and task_id == 0")
@@ -54,10 +50,7 @@ def test_using_the_model_does_what_it_says(copied: Path, monkeypatch: pytest.Mon
 
 def test_python_of_other_pages_runs(copied: Path) -> None:
     """With what it speaks of: samples of tasks, and a few images of two classes."""
-    rng = np.random.default_rng(0)
-    truth = np.concatenate([rng.permutation(6)[:3] for _ in range(40)])
-    X = (rng.normal(size=(6, 4)) * 4)[truth].repeat(5, axis=0) + rng.normal(size=(600, 4))
-    y, groups = np.tile([0, 1, 2], 40).repeat(5), np.arange(40).repeat(15)
+    X, y, groups = tasks(0)
     images = list(np.load("data/images/images.npy")[:6])
     given = {"X": X, "y": y, "groups": groups, "X_new": X[:15], "y_new": y[:15], "groups_new": groups[:15]}
     given |= {"images": images, "labels": ["a", "b"] * 3, "new_images": images[:1]}
@@ -84,8 +77,7 @@ def with_files(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(image.squeeze()).save(folder / path)
     shutil.copy(folder / "data/features.parquet", folder / "features.parquet")
-    tasks = pd.read_parquet(folder / "data/manifest/train.parquet")
-    tasks.to_csv(folder / "tasks.csv", index=False)
+    pd.read_parquet(folder / "data/manifest/train.parquet").to_csv(folder / "tasks.csv", index=False)
     ids, features = feature_tables.read_features(folder / "data/features.parquet")
     table = np.zeros((ids.max() + 1, features.shape[1]), dtype=np.float32)
     table[ids] = features
@@ -96,11 +88,11 @@ def with_files(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.mark.parametrize("command", sorted(MELA))
-def test_commands_of_mela_run(command: str, with_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(command, monkeypatch)
+def test_commands_of_mela_run(command: str, with_files: Path) -> None:
+    run(command)
 
 
 @pytest.mark.parametrize("command", ["mela presets glyphs", "mela preset nobody", "mela label features.npy nobody.csv"])
-def test_a_wrong_command_would_be_noticed(command: str, with_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_command_would_be_noticed(command: str, with_files: Path) -> None:
     with pytest.raises(AssertionError, match=command):
-        run(command, monkeypatch)
+        run(command)

@@ -1,17 +1,14 @@
 """Models on disk, and what is asked of them."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 import torch
 from PIL import Image
 
 from mela import FewShotClassifier
-from mela.cli import main as cli
 from mela.data.episodes import Episode
 from mela.models.backbones import build_backbone
 from mela.models.files import save_model
@@ -46,10 +43,3 @@ def save(path: str, image: Any) -> Path:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(image).save(path)
     return Path(path)
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["mela", "predict", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return int(ended.value.code or 0)

@@ -4,6 +4,7 @@ import pickle
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import torch
 from PIL import Image
 
 from mela import FewShotClassifier
-from mela.cli import main as cli
 from mela.data.augmentation import Augmentation
 from mela.errors import MelaError
 from mela.evaluation.rules import own_rule
@@ -26,7 +26,8 @@ from mela.methods import find_method, method_names
 from mela.models.backbones import build_backbone
 from mela.models.files import save_model
 from mela.training.learner_files import save_learner
-from tests.helpers.classifier import accuracy, run, save
+from tests.helpers.classifier import accuracy, save
+from tests.helpers.commands import mela
 from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, batch_of, configuration, episodes
 
 CONFIGURATION = configuration(width=8, drop_rate=0.0, drop_block=1, std=[0.3])
@@ -204,9 +205,7 @@ def test_a_rule_takes_no_copies(path: Path) -> None:
         fitted(path, support_copies=5, augmentation=SOME)
 
 
-def test_the_command_takes_what_a_method_has_learned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_takes_what_a_method_has_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(Path("feat.safetensors"), "feat")
     for number, label in zip(SUPPORT, LABELS, strict=True):
@@ -214,19 +213,19 @@ def test_the_command_takes_what_a_method_has_learned(
     save("query/new.png", IMAGES[QUERIES[5], ..., 0])
     with Image.open("query/new.png") as opened:
         query = [opened.copy()]
-    arguments = ["--support", "support", "--query", "query", "--model", "feat.safetensors", "--device", "cpu"]
+    predict = partial(mela, "predict", "--support", "support", "--query", "query", "--model", "feat.safetensors")
     found = {}
     for head in ("auto", "logistic"):
-        assert run(monkeypatch, *arguments, "--head", head) == 0
+        done = predict("--device", "cpu", "--head", head)
+        assert done.returncode == 0
         found[head] = pd.read_csv("predictions.csv").loc[0, "probability"]
         expected = fitted(Path("feat.safetensors"), head=head).predict_proba(query).max()
         assert found[head] == pytest.approx(expected, rel=1e-4)
         how = {"auto": "the rule of feat", "logistic": "logistic regression"}[head]
-        assert capsys.readouterr().out.endswith(f"predictions.csv: 1 images, by {how}\n")
+        assert done.stdout.endswith(f"predictions.csv: 1 images, by {how}\n")
     assert found["auto"] != pytest.approx(found["logistic"], rel=1e-3)
-    capsys.readouterr()
-    assert run(monkeypatch, *arguments, "--head", "svm") == 1
-    assert capsys.readouterr().err == "error: head: expected auto or logistic, got 'svm'; correct it\n"
+    done = predict("--device", "cpu", "--head", "svm")
+    assert (done.returncode, done.stderr) == (1, "error: head: expected auto or logistic, got 'svm'; correct it\n")
 
 
 @pytest.mark.parametrize("name", ["maml", "frn", "distill", "cmc"])
@@ -234,10 +233,7 @@ def test_the_embedding_of_a_method_is_exported(name: str, tmp_path: Path, monkey
     """Also where the method has changed the network, or has two."""
     monkeypatch.chdir(tmp_path)
     write(Path("model.safetensors"), name)
-    monkeypatch.setattr(sys, "argv", ["mela", "export", "--onnx", "psi.onnx", "--model", "model.safetensors"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert not ended.value.code
+    assert mela("export", "--onnx", "psi.onnx", "--model", "model.safetensors").returncode == 0
     card = Path("psi.onnx.md").read_text(encoding="utf-8")
     assert f"| method | {find_method(name).title}: its embedding, without what it has learned besides |" in card
     given = (IMAGES.transpose(0, 3, 1, 2) / 255).astype(np.float32)

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mela import FewShotClassifier
-from mela.cli import main as cli
 from mela.errors import MelaError
 from mela.inference.export import export
 from mela.io import feature_tables, schemas, store
@@ -27,6 +26,7 @@ from mela.models.timm_backbones import start_from
 from mela.params import ModelParams
 from mela.runtime.compute import Compute
 from mela.runtime.team import Team
+from tests.helpers.commands import mela
 from tests.helpers.embedding import batch_of, model_parameters, state_of
 from tests.helpers.embedding import configuration as small
 from tests.helpers.project import change, run_stages
@@ -326,7 +326,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 @pytest.mark.parametrize("command", [None, ("predict", "--support", "s", "--query", "s/a/0.png"), ("export",)])
 def test_a_model_without_the_package(
-    command: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """It would not help to train the model again."""
     monkeypatch.chdir(tmp_path)
@@ -341,10 +341,7 @@ def test_a_model_without_the_package(
             read_model(Path("model.safetensors"), torch.device("cpu"))
         return
     more = ["--torch", "x.pt2"] if command == ("export",) else []
-    monkeypatch.setattr(sys, "argv", ["mela", *command, *more, "--model", "model.safetensors"])
-    with pytest.raises(SystemExit):
-        cli.main()
-    assert capsys.readouterr().err == f"error: model.safetensors: {MISSING}\n"
+    assert mela(*command, *more, "--model", "model.safetensors").stderr == f"error: model.safetensors: {MISSING}\n"
 
 
 @pytest.mark.parametrize(
