@@ -82,7 +82,9 @@ def test_features_are_those_of_timm_with_its_own_normalisation(name: str, side: 
     loaded, _ = read_model(tmp_path / "model.safetensors", torch.device("cpu"))
     with torch.inference_mode():
         assert torch.equal(loaded(BATCH), backbone(BATCH))
-    assert export("onnx", "x.onnx", loaded, configuration).difference < 1e-4
+    # at its own side a network is exported by the test of round trips below
+    if side:
+        assert export("onnx", "x.onnx", loaded, configuration).difference < 1e-4
 
 
 def test_images_of_the_side_that_is_asked_for_stay_as_they_are(tmp_path: Path) -> None:
