@@ -1,7 +1,7 @@
 """Accuracies of the paper (Wang, Pontil and Ciliberto, 2021), beside which those of the same benchmark are shown."""
 
 # what the pipeline itself is compared with, by their names among the systems below
-PUBLISHED = {
+ON_PAGE = {
     "pruned_unguarded-rfs": "MeLa, published (ResNet-12)",
     "oracle-rfs": "true labels (RFS), published (ResNet-12)",
 }

@@ -19,7 +19,7 @@ from mela.reporting.environment import commit, hardware, versions
 from mela.reporting.page.named import held_out_counts, names_of_classes, readable
 from mela.reporting.page.sheets import choose_images, sheet
 from mela.reporting.page.svg import inline
-from mela.reporting.published import PUBLISHED, PUBLISHED_SHOTS, SYSTEMS
+from mela.reporting.published import ON_PAGE, PUBLISHED_SHOTS, SYSTEMS
 from mela.reporting.summary import final_name, headline, interval, summary_rows
 from mela.runtime.console import duration
 from mela.runtime.usage import Usage
@@ -207,17 +207,17 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
 
 def accuracy_rows(evaluation: Mapping[str, Any], final_name: str, data: str) -> list[dict[str, str]]:
     """Lines of the table of accuracies: setting, tasks, name, accuracy, and the gain over the initial embedding."""
-    rows = []
+    rows, published = [], [f"{shots}_shot" for shots in PUBLISHED_SHOTS]
     for setting in evaluation["mela"]:
         name, tasks = setting.replace("_", "-"), str(evaluation["tasks"][setting])
         initial, final = (interval(evaluation[key][setting]) for key in ("initial", "mela"))
         rows.append({"setting": name, "tasks": tasks, "name": "initial embedding", "accuracy": initial, "gain": ""})
         gain = interval(evaluation["gain"][setting], sign="+")
         rows.append({"setting": name, "tasks": tasks, "name": final_name, "accuracy": final, "gain": gain})
-        for system, called in PUBLISHED.items():
-            for shots, figure in zip(PUBLISHED_SHOTS, SYSTEMS[system].get(data, ()), strict=False):
-                if setting == f"{shots}_shot":
-                    rows.append({"setting": name, "tasks": "", "name": called, "accuracy": f"{figure:.1f}", "gain": ""})
+        for system, called in ON_PAGE.items():
+            if setting in published and data in SYSTEMS[system]:
+                accuracy = f"{SYSTEMS[system][data][published.index(setting)]:.1f}"
+                rows.append({"setting": name, "tasks": "", "name": called, "accuracy": accuracy, "gain": ""})
     return rows
 
 
