@@ -65,11 +65,6 @@ def more(one: Row, other: Row, *shots: int) -> str:
     return " / ".join(f"{gain:.1f}" for gain in less)
 
 
-def interval_of(numbers: Iterable[float]) -> Interval:
-    """Return the mean of independent numbers with its interval."""
-    return Interval.of(np.asarray([*numbers], dtype=np.float64))
-
-
 def with_interval(one: Interval, form: str = "") -> str:
     """Return a mean with the half-width of its interval."""
     return f"{one.mean:{form}.1f} ± {one.ci95:.1f}"
@@ -253,7 +248,7 @@ class Figures:
     def soft_gain(self, test: str, shot: int) -> Interval:
         """Return by how much soft labels are ahead of one label per image on test tasks of a kind, over seeds."""
         rows = self.rows("mixed_levels", labels="inferred, soft", test=test)
-        return interval_of(row[f"{shot}_shot_less_inferred"] for row in rows)
+        return Interval.of(np.array([row[f"{shot}_shot_less_inferred"] for row in rows], dtype=np.float64))
 
     def tried(self, data: str, method: str, **changed: Any) -> dict[str, Any]:
         """Return what a trial of a method had on validation tasks."""
