@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from benchmark import places
-from benchmark.comparison import Measured, measured, read_heads, read_results
+from benchmark.comparison import Measured, Results, measured, read_heads, read_results, seeds_by_system
 from benchmark.matrix import PARAMS, Matrix
 from benchmark.report import pairs
 from benchmark.systems import title
@@ -100,7 +100,7 @@ class Figures:
         named = {one.__name__: one for one in (*free, *others)}
         return {**own, **named, "names": NAMES, "published": SYSTEMS, "UNEVEN": UNEVEN}
 
-    def results(self, data: str) -> pd.DataFrame:
+    def results(self, data: str) -> Results:
         """Return the accuracies of all systems on each test task of a data set."""
         return read_results(places.RESULTS, data)
 
@@ -110,7 +110,7 @@ class Figures:
 
     def seeds(self, data: str) -> dict[str, set[int]]:
         """Return the seeds of each system that is measured."""
-        return {str(system): set(of) for system, of in self.results(data).groupby("system")["seed"]}
+        return seeds_by_system(self.results(data))
 
     def found(self, system: str, data: str, shot: int) -> Measured:
         """Return the accuracies of a system."""
