@@ -169,7 +169,7 @@ def cell(found: Measured | None, *, bold: bool = False) -> str:
     """A difference with its interval, in bold if that is asked for and it `holds_anew`."""
     if found is None:
         return "-"
-    text = f"{signed(found.interval.mean)} ± {found.interval.ci95:.1f}"
+    text = f"{found.interval:+z.1f}"
     return f"**{text}**" if bold and holds_anew(found) else text
 
 
