@@ -72,14 +72,18 @@ class Measured:
         )
 
 
+# of each system and setting: a row for each seed, a column for each task
+Results = Mapping[tuple[str, str], pd.DataFrame]
+
+
 def seeds_of(folder: Path) -> dict[int, Path]:
     """Folders ``seed<n>`` in that of a data set, by their numbers."""
     found = {int(path.name[4:]): path for path in folder.glob("seed*/") if re.fullmatch(r"seed\d+", path.name)}
     return dict(sorted(found.items()))
 
 
-def read_results(folder: Path, data: str) -> pd.DataFrame:
-    """Accuracies of all systems on a data set, by their own rules: columns system, seed, setting, task_id, accuracy.
+def read_results(folder: Path, data: str) -> Results:
+    """Return the accuracies of all systems on a data set, by their own rules.
 
     Parameters
     ----------
@@ -87,7 +91,25 @@ def read_results(folder: Path, data: str) -> pd.DataFrame:
         With files ``<data>/seed<n>/<system>.parquet``.
     data : str
     """
-    return _of_systems(folder / data, ".parquet", store.read_table, schemas.RESULTS)
+    return by_setting(_of_systems(folder / data, ".parquet", store.read_table, schemas.RESULTS))
+
+
+def by_setting(rows: pd.DataFrame) -> Results:
+    """Return the accuracies of each system and setting, from columns system, seed, setting, task_id, accuracy."""
+    found = {}
+    for setting, own in rows.groupby("setting", sort=False):
+        table = own.pivot(index=["system", "seed"], columns="task_id", values="accuracy")
+        for system, of_system in table.groupby("system"):
+            found[str(system), str(setting)] = of_system.droplevel("system").dropna(axis=1, how="all")
+    return found
+
+
+def seeds_by_system(results: Results) -> dict[str, set[int]]:
+    """Return the seeds of each system that is measured."""
+    seeds: dict[str, set[int]] = {}
+    for (system, _), table in results.items():
+        seeds.setdefault(system, set()).update(table.index)
+    return seeds
 
 
 def read_heads(folder: Path, data: str) -> pd.DataFrame:
@@ -106,12 +128,14 @@ def _of_systems(
     folder: Path, suffix: str, read: Callable[[Path, pa.Schema], pd.DataFrame], schema: pa.Schema
 ) -> pd.DataFrame:
     """Tables of all seeds below each other, with the system and the seed that the files' names say."""
-    parts = [
-        read(path, schema).assign(system=path.name.removesuffix(suffix), seed=seed)
+    names = ["system", "seed"]
+    parts = {
+        (path.name.removesuffix(suffix), seed): read(path, schema)
         for seed, of_seed in seeds_of(folder).items()
         for path in sorted(of_seed.glob(f"*{suffix}"))
-    ]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["system", "seed", *schema.names])
+    }
+    empty = {("", 0): schema.empty_table().to_pandas()}
+    return pd.concat(parts or empty, names=names).reset_index(level=names)
 
 
 def summarize_heads(accuracies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -134,34 +158,34 @@ def summarize_heads(accuracies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=schemas.HEADS.names)
 
 
-def measured(results: pd.DataFrame, system: str, setting: str) -> Measured | None:
-    """What is known of a system; None if it is not measured.
+def measured(results: Results, system: str, setting: str) -> Measured | None:
+    """Return what is known of a system; None if it is not measured.
 
     Raises
     ------
     MelaError
         Its seeds were not measured on the same tasks.
     """
-    rows = results[(results["system"] == system) & (results["setting"] == setting)]
-    if rows.empty:
+    table = results.get((system, setting))
+    if table is None:
         return None
-    wide = rows.pivot(index="seed", columns="task_id", values="accuracy")
-    if wide.isna().any(axis=None):
-        seeds = ", ".join(str(seed) for seed in wide.index[wide.isna().any(axis=1)])
+    accuracies = table.to_numpy(dtype=np.float64)
+    if len(others := table.index[np.isnan(accuracies).any(axis=1)]):
+        seeds = ", ".join(map(str, others))
         raise MelaError(
             f"results of {system}: expected all seeds on the same tasks, got others for {seeds}; rerun them"
         )
-    return Measured(accuracies=wide.to_numpy(dtype=np.float64), seeds=wide.index.to_numpy(dtype=np.int64))
+    return Measured(accuracies=accuracies, seeds=table.index.to_numpy(dtype=np.int64))
 
 
 def summarize_systems(
-    results: pd.DataFrame, systems: Sequence[str], settings: Sequence[str], reference: str
+    results: Results, systems: Sequence[str], settings: Sequence[str], reference: str
 ) -> pd.DataFrame:
     """A row for each system and setting that is measured.
 
     Parameters
     ----------
-    results : DataFrame
+    results : mapping of (system, setting) to DataFrame
         Of `read_results`.
     systems, settings : sequence of str
     reference : str
@@ -177,27 +201,16 @@ def summarize_systems(
         other = measured(results, reference, setting)
         for system in systems:
             found = measured(results, system, setting)
-            if found is None:
-                continue
-            worst, best = found.range
-            difference = None if other is None else found.less(other)
-            less = Interval(np.nan, np.nan) if difference is None else difference.interval
-            lowest, highest = (np.nan, np.nan) if difference is None else difference.range
-            seeds, tasks = found.accuracies.shape
-            rows.append(
-                {
-                    "system": system,
-                    "setting": setting,
-                    "seeds": seeds,
-                    "tasks": tasks,
-                    "mean": found.interval.mean,
-                    "ci95": found.interval.ci95,
-                    "worst_seed": worst,
-                    "best_seed": best,
-                    "difference": less.mean,
-                    "difference_ci95": less.ci95,
-                    "difference_lowest_seed": lowest,
-                    "difference_highest_seed": highest,
-                }
-            )
-    return pd.DataFrame(rows)
+            if found is not None:
+                less = None if other is None else found.less(other)
+                rows.append((system, setting, *found.accuracies.shape, *_summary(found), *_summary(less)))
+    parts = ("difference", "difference_ci95", "difference_lowest_seed", "difference_highest_seed")
+    names = ("system", "setting", "seeds", "tasks", "mean", "ci95", "worst_seed", "best_seed", *parts)
+    return pd.DataFrame(rows, columns=names)
+
+
+def _summary(found: Measured | None) -> tuple[float, float, float, float]:
+    """Return the mean, its interval over tasks, and the means of the lowest and of the highest seed."""
+    if found is None:
+        return (np.nan, np.nan, np.nan, np.nan)
+    return (found.interval.mean, found.interval.ci95, *found.range)

@@ -8,7 +8,7 @@ import pandas as pd
 import typer
 
 from benchmark import places
-from benchmark.comparison import Measured, measured, read_results
+from benchmark.comparison import Measured, Results, measured, read_results, seeds_by_system
 from benchmark.matrix import PARAMS, Matrix
 from benchmark.outdated import MARK, Outdated
 from benchmark.systems import has_published, require, title
@@ -65,22 +65,21 @@ def main(
             ),
             "tasks": f"{found.accuracies.shape[1]:,}",
         }
-        for name, table in accuracies.items()
-        for setting, found in differences(table, first, second).items()
+        for name, results_of in accuracies.items()
+        for setting, found in differences(results_of, first, second).items()
     ]
     if not rows:
+        seeds = {name: seeds_by_system(found) for name, found in accuracies.items()}
         for system in (first, second):
-            there = any((table["system"] == system).any() for table in accuracies.values())
-            if not there and system not in matrix.systems:
+            if system not in matrix.systems and not any(system in known for known in seeds.values()):
                 raise MelaError(
                     f"{lists}: expected lists that make {system}, which is not measured on {', '.join(accuracies)}; "
                     f"add what is missing to {matrix.lists_of(system)}, or name another system"
                 )
         known = "; ".join(
-            f"{name}, {system}: {', '.join(map(str, sorted(seeds))) or 'none'}"
-            for name, table in accuracies.items()
+            f"{name}, {system}: {', '.join(map(str, sorted(of_data.get(system, ())))) or 'none'}"
+            for name, of_data in seeds.items()
             for system in (first, second)
-            for seeds in [table.loc[table["system"] == system, "seed"].unique()]
         )
         raise MelaError(
             f"{results}: expected {first} and {second} measured with a seed in common, got the seeds {known}; run "
@@ -90,20 +89,19 @@ def main(
     typer.echo(pd.DataFrame(rows).to_string(index=False))
 
 
-def differences(accuracies: pd.DataFrame, first: str, second: str) -> dict[str, Measured]:
-    """By how much a system is ahead of another one, in each setting, over the seeds that both are measured with.
+def differences(accuracies: Results, first: str, second: str) -> dict[str, Measured]:
+    """Return by how much a system is ahead of another one, in each setting, over the seeds that both are measured with.
 
     Parameters
     ----------
-    accuracies : DataFrame
+    accuracies : mapping of (system, setting) to DataFrame
         Of `benchmark.comparison.read_results`.
     first, second : str
         Systems.
     """
-    rows = accuracies[accuracies["system"].isin([first, second])]
     found = {}
-    for setting in rows["setting"].unique():
-        one, other = (measured(rows, system, setting) for system in (first, second))
+    for setting in [setting for system, setting in accuracies if system == first]:
+        one, other = (measured(accuracies, system, setting) for system in (first, second))
         less = None if one is None or other is None else one.less(other)
         if less is not None:
             found[setting] = less
@@ -111,7 +109,7 @@ def differences(accuracies: pd.DataFrame, first: str, second: str) -> dict[str, 
 
 
 def two_by_two(
-    accuracies: Mapping[str, pd.DataFrame],
+    accuracies: Mapping[str, Results],
     questions: Questions,
     shots: Sequence[int],
     systems: Iterable[str],
@@ -121,7 +119,7 @@ def two_by_two(
 
     Parameters
     ----------
-    accuracies : mapping of str to DataFrame
+    accuracies : mapping of str to mapping
         Of each data set, as `read_results` has them.
     questions : mapping of str to sequence of (first, second)
         What pairs of systems answer.
@@ -153,7 +151,7 @@ def two_by_two(
     return [header, f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *lines, ""]
 
 
-def row(accuracies: Mapping[str, pd.DataFrame], first: str, second: str, shots: Sequence[int]) -> list[str]:
+def row(accuracies: Mapping[str, Results], first: str, second: str, shots: Sequence[int]) -> list[str]:
     """Differences of two systems on each data set with the number of seeds, empty where no seed has both."""
     settings = [f"{k}_shot" for k in shots]
     found = [differences(table, first, second) for table in accuracies.values()]
@@ -171,7 +169,7 @@ def cell(found: Measured | None, *, bold: bool = False) -> str:
     """A difference with its interval, in bold if that is asked for and it `holds_anew`."""
     if found is None:
         return "-"
-    text = f"{signed(found.interval.mean)} ± {found.interval.ci95:.1f}"
+    text = f"{found.interval:+z.1f}"
     return f"**{text}**" if bold and holds_anew(found) else text
 
 

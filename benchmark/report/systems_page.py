@@ -1,7 +1,7 @@
 """Tables and charts of all systems that are measured: results/systems.csv and docs/results/systems.md."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmark import places
-from benchmark.comparison import read_heads, read_results, seeds_of, summarize_systems
+from benchmark.comparison import Results, read_heads, read_results, seeds_of, summarize_systems
 from benchmark.matrix import PARAMS, Matrix
 from benchmark.outdated import LEGEND, MARK, Outdated, read_outdated
 from benchmark.report.charts import chart
@@ -83,7 +83,7 @@ class Part:
     ----------
     data : str
         Its name.
-    accuracies : DataFrame
+    accuracies : mapping of (system, setting) to DataFrame
         Of `benchmark.comparison.read_results`.
     table : DataFrame
         Of `benchmark.comparison.summarize_systems`, with the data set in front.
@@ -94,7 +94,7 @@ class Part:
     """
 
     data: str
-    accuracies: pd.DataFrame
+    accuracies: Results
     table: pd.DataFrame
     lines: list[str]
     figure: Figure
@@ -118,7 +118,7 @@ def written(matrix: Matrix, results: Path, page: Path) -> tuple[str, list[Part]]
             "`make benchmark` first"
         )
     everything = pd.concat([one.table for one in parts], ignore_index=True)
-    shots = shots_of(everything)
+    shots = shots_of(everything["setting"])
     accuracies = {one.data: one.accuracies for one in parts}
     lines = [HEADER, *([LEGEND] if old else []), *at_a_glance(everything, shots, systems, old)]
     lines += two_by_two(accuracies, matrix.comparisons, shots, systems, old)
@@ -130,7 +130,7 @@ def written(matrix: Matrix, results: Path, page: Path) -> tuple[str, list[Part]]
 def part(data: str, systems: list[str], results: Path, page: Path, old: Outdated) -> Part | None:
     """Of a data set; None if no system is measured on it."""
     accuracies = read_results(results, data)
-    shots = shots_of(accuracies[accuracies["system"].isin(systems)])
+    shots = shots_of(setting for system, setting in accuracies if system in systems)
     settings = {f"{k}_shot": f"{k}-shot" for k in shots}
     table = summarize_systems(accuracies, systems, [*settings], REFERENCE)
     if table.empty:
@@ -151,9 +151,9 @@ def fingerprint(table: pd.DataFrame) -> str:
     return sha256(table.round(1).to_csv(index=False).encode()).hexdigest()
 
 
-def shots_of(accuracies: pd.DataFrame) -> list[int]:
-    """Numbers of support images that were measured, from the fewest."""
-    return sorted({int(found[1]) for name in accuracies["setting"].unique() if (found := SHOTS.fullmatch(name))})
+def shots_of(settings: Iterable[str]) -> list[int]:
+    """Return the numbers of support images that were measured, from the fewest."""
+    return sorted({int(found[1]) for name in {*settings} if (found := SHOTS.fullmatch(name))})
 
 
 def section(

@@ -6,7 +6,7 @@ from traceback import extract_tb
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
-from docs._tools.template_functions import Figures, bare, pair, with_interval
+from docs._tools.template_functions import Figures, bare, pair
 from mela.errors import MelaError
 from mela.io.atomic import replacing, together
 from mela.runtime.console import log
@@ -57,7 +57,7 @@ def rendered(page: str, figures: Figures, folder: Path = TEMPLATES) -> str:
         lstrip_blocks=True,
     )
     environment.globals.update(figures.functions())
-    environment.filters.update(bare=bare, pair=pair, with_interval=with_interval)
+    environment.filters.update(bare=bare, pair=pair)
     try:
         for line, kind, text in environment.lex(path.read_text(encoding="utf-8"), filename=str(path)):
             if kind == "data" and page in COMPUTED and (typed := FIGURE.search(text)):

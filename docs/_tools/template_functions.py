@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from benchmark import places
-from benchmark.comparison import Measured, measured, read_heads, read_results
+from benchmark.comparison import Measured, Results, measured, read_heads, read_results, seeds_by_system
 from benchmark.matrix import PARAMS, Matrix
 from benchmark.report import pairs
 from benchmark.systems import title
@@ -65,11 +65,6 @@ def more(one: Row, other: Row, *shots: int) -> str:
     return " / ".join(f"{gain:.1f}" for gain in less)
 
 
-def with_interval(one: Interval, form: str = "") -> str:
-    """Return a mean with the half-width of its interval."""
-    return f"{one.mean:{form}.1f} ± {one.ci95:.1f}"
-
-
 def by_seed(one: Measured) -> dict[int, float]:
     """Return the mean of each seed."""
     return dict(zip(one.seeds.tolist(), one.accuracies.mean(axis=1).tolist(), strict=True))
@@ -95,12 +90,12 @@ class Figures:
     def functions(self) -> dict[str, Any]:
         """Return what templates may call and name."""
         own = {name: getattr(self, name) for name in dir(self) if not name.startswith("_")}
-        free = (average, bare, fixed, more, pair, require, span, with_interval)
+        free = (average, bare, fixed, more, pair, require, span)
         others = (find_method, floor, pairs.holds_anew, pairs.signed, lines, own_head, title, zip)
         named = {one.__name__: one for one in (*free, *others)}
         return {**own, **named, "names": NAMES, "published": SYSTEMS, "UNEVEN": UNEVEN}
 
-    def results(self, data: str) -> pd.DataFrame:
+    def results(self, data: str) -> Results:
         """Return the accuracies of all systems on each test task of a data set."""
         return read_results(places.RESULTS, data)
 
@@ -110,7 +105,7 @@ class Figures:
 
     def seeds(self, data: str) -> dict[str, set[int]]:
         """Return the seeds of each system that is measured."""
-        return {str(system): set(of) for system, of in self.results(data).groupby("system")["seed"]}
+        return seeds_by_system(self.results(data))
 
     def found(self, system: str, data: str, shot: int) -> Measured:
         """Return the accuracies of a system."""
@@ -136,7 +131,7 @@ class Figures:
 
     def interval(self, system: str, data: str, *shots: int) -> str:
         """Return the mean accuracy of a system with its interval over test tasks."""
-        return " / ".join(with_interval(self.found(system, data, shot).interval) for shot in shots or SHOTS)
+        return " / ".join(f"{self.found(system, data, shot).interval:.1f}" for shot in shots or SHOTS)
 
     def of_seeds(self, system: str, data: str, shot: int) -> dict[int, float]:
         """Return the mean accuracy of each seed."""
@@ -173,7 +168,7 @@ class Figures:
             require(sure in (None, pairs.holds_anew(one)), f"{words}, {counted}", one.anew)
             require(seeds in (None, [*means]), f"{words}, of the seeds {seeds}", means)
             require(not each or min(means.values()) > 0, f"{words}, in each seed", means)
-            texts.append(with_interval(one.interval))
+            texts.append(f"{one.interval:.1f}")
         return " and ".join(texts)
 
     def points(self, first: str, second: str, data: str, *shots: int, **words: Any) -> str:

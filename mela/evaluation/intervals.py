@@ -15,7 +15,11 @@ class Interval:
     ci95: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.ci95:.2f}"
+        return f"{self:.2f}"
+
+    def __format__(self, form: str) -> str:
+        """Write both numbers in a format such as ``.1f``; the sign that ``+z.1f`` asks for is that of the mean."""
+        return f"{self.mean:{form}} ± {self.ci95:{form.lstrip('+z')}}" if form else str(self)
 
     @classmethod
     def of(cls, values: npt.NDArray[np.float64]) -> "Interval":

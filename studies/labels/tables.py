@@ -62,8 +62,7 @@ def mean(values: pd.Series) -> str:
     known = values.dropna().to_numpy(dtype=np.float64)
     if len(known) < 2:
         return "".join(f"{value:+.1f}" for value in known)
-    interval = Interval.of(known)
-    return f"{interval.mean:+.1f} ± {interval.ci95:.1f}"
+    return f"{Interval.of(known):+.1f}"
 
 
 def mixed_lines() -> Iterator[str]:

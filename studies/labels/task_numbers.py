@@ -44,7 +44,7 @@ from mela.params import (
 )
 from mela.runtime.seeding import seeded
 from mela.training.targets import Targets
-from studies.lab import Lab, cached, inferred, lengthened
+from studies.lab import Lab, cached, inferred, lengthened, trained_longer
 
 NUMBERS = (50, 100, 200, 500, 1000, 2000, 5000)
 DATA: dict[str, dict[str, Any]] = {"glyphs": {"images_per_class": 100}, "cifar_fs": {}}
@@ -166,8 +166,7 @@ class Point(Lab):
         """Return the same parameters with as many steps, whatever the number of tasks."""
         asked = settings.tasks_per_epoch or self.number
         per_epoch = min(asked, self.number)
-        longer = lengthened(settings, round(settings.epochs * asked / per_epoch))
-        return longer.model_copy(update={"tasks_per_epoch": per_epoch})
+        return trained_longer(settings, asked / per_epoch).model_copy(update={"tasks_per_epoch": per_epoch})
 
 
 def summary(results: Path, kind: str, number: int) -> list[dict[str, Any]]:

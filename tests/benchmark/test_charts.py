@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmark.comparison import summarize_systems
+from benchmark.comparison import by_setting, summarize_systems
 from benchmark.report import charts
 from tests.helpers.cells import MATRIX, results
 
@@ -16,7 +16,8 @@ def summary() -> pd.DataFrame:
     """Three systems; the second is best at 1-shot, and the third is not measured at 5-shot."""
     found = results({"merged-rfs": [[60, 70], [62, 72]], "oracle-rfs": [[90, 80], [91, 81]], "moco": [[30, 40]]})
     more = found[found["system"] != "moco"].assign(setting="5_shot", accuracy=95.0)
-    return summarize_systems(pd.concat([found, more]), MATRIX.systems, ["1_shot", "5_shot"], "merged-rfs")
+    rows = by_setting(pd.concat([found, more]))
+    return summarize_systems(rows, MATRIX.systems, ["1_shot", "5_shot"], "merged-rfs")
 
 
 def test_charts_have_all_systems_and_their_values(summary: pd.DataFrame) -> None:
@@ -59,5 +60,6 @@ def test_ticks_of_charts_have_room() -> None:
 
 
 def test_charts_of_perfect_systems(tmp_path: Path) -> None:
-    table = summarize_systems(results({"merged-rfs": [[100, 100]]}), ["merged-rfs"], ["1_shot"], "merged-rfs")
+    rows = by_setting(results({"merged-rfs": [[100, 100]]}))
+    table = summarize_systems(rows, ["merged-rfs"], ["1_shot"], "merged-rfs")
     charts.chart(table, {"1_shot": "1-shot"}, "merged-rfs").savefig(tmp_path / "chart.png")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmark.comparison import Measured, measured, seeds_of, summarize_systems
+from benchmark.comparison import Measured, by_setting, measured, seeds_of, summarize_systems
 from benchmark.report import systems_page
 from mela.errors import MelaError
 from mela.evaluation.intervals import Interval
@@ -25,7 +25,7 @@ def test_differences_are_paired_by_task() -> None:
     hard = rng.normal(60, 15, size=400)
     noise = rng.normal(0, 1, size=(2, 3, 400))
     table = summarize_systems(
-        results({"one": (hard + noise[0]).tolist(), "other": (hard + 2 + noise[1]).tolist()}),
+        by_setting(results({"one": (hard + noise[0]).tolist(), "other": (hard + 2 + noise[1]).tolist()})),
         ["one", "other"],
         ["1_shot", "5_shot"],
         "one",
@@ -41,7 +41,9 @@ def test_differences_are_paired_by_task() -> None:
 def test_differences_of_seeds_are_from_the_same_seed() -> None:
     """The other system has a seed less; the seeds that both have differ by 3 and by 5."""
     table = summarize_systems(
-        results({"one": [[50, 60], [70, 80], [90, 100]], "other": [[53, 63], [75, 85]], "third": [[49, 59]]}),
+        by_setting(
+            results({"one": [[50, 60], [70, 80], [90, 100]], "other": [[53, 63], [75, 85]], "third": [[49, 59]]})
+        ),
         ["one", "other", "third"],
         ["1_shot"],
         "one",
@@ -58,15 +60,15 @@ def test_differences_of_seeds_are_from_the_same_seed() -> None:
 def test_systems_that_share_no_seed_have_no_difference() -> None:
     found = results({"one": [[50, 60], [70, 80]], "other": [[53, 63]]})
     found.loc[found["system"] == "other", "seed"] = 7
-    table = summarize_systems(found, ["other"], ["1_shot"], "one")
+    table = summarize_systems(by_setting(found), ["other"], ["1_shot"], "one")
     assert table.filter(like="difference").isna().all(axis=None)
     assert systems_page.difference(table.iloc[0].to_dict()) == ""
 
 
 def test_results_of_different_tasks_are_not_compared() -> None:
     with pytest.raises(MelaError, match=r"^results of one: expected all seeds on the same tasks, got others for 1"):
-        measured(results({"one": [[50, 60, 70], [50, 60]]}), "one", "1_shot")
-    found = results({"one": [[50, 60, 70]], "other": [[50, 60]]})
+        measured(by_setting(results({"one": [[50, 60, 70], [50, 60]]})), "one", "1_shot")
+    found = by_setting(results({"one": [[50, 60, 70]], "other": [[50, 60]]}))
     with pytest.raises(MelaError, match=r"^results: expected two systems on the same tasks, got 2 and 3 tasks"):
         summarize_systems(found, ["other"], ["1_shot"], "one")
     assert measured(found, "neither", "1_shot") is None

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmark.comparison import Measured
+from benchmark.comparison import Measured, by_setting
 from benchmark.report import pairs
 from benchmark.report.pairs import differences, holds_anew, published, two_by_two
 from mela.errors import MelaError
@@ -28,7 +28,8 @@ def plain(line: str) -> str:
 
 def test_differences_are_of_the_seeds_that_both_have() -> None:
     one_shot = results({"frn": FIRST_SEEDS, "protonet": SECOND_SEEDS, "maml": {7: [0.0, 0.0, 0.0]}})
-    accuracies = pd.concat([one_shot, results({"frn": {1: [90.0, 90.0, 90.0]}}).assign(setting="5_shot")])
+    five_shot = results({"frn": {1: [90.0, 90.0, 90.0]}}).assign(setting="5_shot")
+    accuracies = by_setting(pd.concat([one_shot, five_shot]))
     found = differences(accuracies, "frn", "protonet")
     assert list(found) == ["1_shot"], "the other one has no five shots"
     assert found["1_shot"].seeds.tolist() == [1, 2]
@@ -55,9 +56,9 @@ def test_what_holds_for_trainings_anew(found: Measured, clear: bool) -> None:
 def test_the_table_of_pairs() -> None:
     """Missing seeds, settings and data sets; what holds anew is in bold, zeros have no minus."""
     none = {0: [62.0, 71.0, 79.9]}
-    one = results({"frn": FIRST_SEEDS, "protonet": SECOND_SEEDS})
-    one = pd.concat([one, one.assign(setting="5_shot")])
-    other = results({"frn": {0: [62.0, 71.0, 80.0]}, "protonet": none, "pruned_unguarded-rfs": none})
+    rows = results({"frn": FIRST_SEEDS, "protonet": SECOND_SEEDS})
+    one, three_shot = (by_setting(pd.concat([rows, rows.assign(setting=name)])) for name in ("5_shot", "3_shot"))
+    other = by_setting(results({"frn": {0: [62.0, 71.0, 80.0]}, "protonet": none, "pruned_unguarded-rfs": none}))
     questions = {
         "Which?": [("frn", "protonet"), ("maml", "protonet"), ("protonet", "frn")],
         "Not measured?": [("maml", "anil")],
@@ -81,10 +82,9 @@ def test_the_table_of_pairs() -> None:
     ]
     assert two_by_two({"glyphs": one}, {"Not measured?": [("maml", "anil")]}, [1], systems) == []
     assert two_by_two({"glyphs": one}, {}, [1], systems) == []
-    three = {"cifar_fs": one.replace("5_shot", "3_shot")}
-    header, columns, _, _, *rows, _ = two_by_two(three, questions, [1, 3], systems)
+    header, columns, _, _, *lines, _ = two_by_two({"cifar_fs": three_shot}, questions, [1, 3], systems)
     assert "published" not in header.lower() + columns, "that is of other shots"
-    assert plain(rows[0]) == "| FRN - ProtoNet | **+10.2 ± 1.4** / **+10.2 ± 1.4** (2) |"
+    assert plain(lines[0]) == "| FRN - ProtoNet | **+10.2 ± 1.4** / **+10.2 ± 1.4** (2) |"
     header, columns, *_ = two_by_two({"mine": one}, questions, [1, 5], systems)
     assert "published" not in header.lower() + columns, "that is of other data"
 

@@ -26,7 +26,10 @@ def test_interval_of_equal_values_is_a_point() -> None:
 
 
 def test_intervals_are_written_as_in_the_tables() -> None:
-    assert str(Interval(-4.6, 0.488)) == "-4.60 ± 0.49"
+    assert str(Interval(-4.6, 0.488)) == f"{Interval(-4.6, 0.488)}" == "-4.60 ± 0.49"
+    assert f"{Interval(4.6, 0.488):.1f}" == "4.6 ± 0.5"
+    assert f"{Interval(4.6, 0.488):+.1f}" == "+4.6 ± 0.5"
+    assert f"{Interval(-0.04, 0.488):+z.1f}" == "+0.0 ± 0.5", "none has no minus"
 
 
 @pytest.mark.parametrize("n", [0, 1])

@@ -1,8 +1,8 @@
 """The definitions of this project that are called while something runs."""
 
 import inspect
-import sys
 import threading
+from cProfile import Profile
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -17,22 +17,27 @@ class Calls:
         self.seen: set[CodeType] = set()
 
     def __enter__(self) -> "Calls":
+        # this profiler takes a fraction of the time of `note`, but sees no other threads
+        self.profile = Profile(builtins=False)
         threading.setprofile(self.note)
-        sys.setprofile(self.note)
+        self.profile.enable()
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
+        self.profile.disable()
         threading.setprofile(None)  # type: ignore[arg-type]
+        self.seen.update(one.code for one in self.profile.getstats() if isinstance(one.code, CodeType))
 
     def note(self, frame: FrameType, event: str, argument: object) -> None:
-        # the bodies of classes run when their modules are imported, and are no calls
-        if event == "call" and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        if event == "call":
             self.seen.add(frame.f_code)
 
     def names(self) -> set[str]:
         found = set()
         for code in self.seen:
+            # the bodies of classes run when their modules are imported, and are no calls
+            if not code.co_flags & inspect.CO_OPTIMIZED:
+                continue
             # templates of pages have file names, too
             path = Path(code.co_filename)
             if path.suffix != ".py" or not path.is_relative_to(ROOT):
