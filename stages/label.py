@@ -1,4 +1,4 @@
-"""Infer global labels from features and local labels: LearnLabeler."""
+"""Infer global labels from features and local labels, by merging or by pruning."""
 
 from pathlib import Path
 
@@ -37,12 +37,12 @@ def main(
         log.info(f"label: labeler.q ({settings.q:g}) has no effect, since labeler.merge is true; it is for pruning")
     # takes a second, which a wrong parameter need not wait for
     from mela.labeling.image_labels import image_weights, label_images, weights_table
-    from mela.labeling.labeler import LearnLabeler
+    from mela.labeling.labeler_choice import build_labeler
     from mela.labeling.labeler_files import save_labeler
 
     known_images, vectors = feature_tables.read_features(features)
     samples = manifest_samples(read_manifest(train), known_images, vectors)
-    labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
+    labeler = build_labeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
     labeler.fit_tasks(samples)
     image_ids = known_images[samples.index]
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), image_ids, samples.classes)

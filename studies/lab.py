@@ -16,7 +16,7 @@ from mela.evaluation.accuracy import evaluate_model
 from mela.io import store
 from mela.io.atomic import replacing
 from mela.labeling.image_labels import image_weights, label_images, weights_table
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.task_labeler import TaskLabeler
 from mela.learners.base import Learner
 from mela.models.backbones import Backbone, build_backbone
 from mela.models.features import extract_features
@@ -81,12 +81,12 @@ def wide(accuracies: pd.DataFrame) -> pd.DataFrame:
     return accuracies.pivot(index="task_id", columns="setting", values="accuracy")
 
 
-def inferred(found: LearnLabeler, image_ids: Ints, classes: Ints, *, soft: bool) -> Targets:
+def inferred(found: TaskLabeler, image_ids: Ints, classes: Ints, *, soft: bool) -> Targets:
     """Return what pre-training learns of inferred labels: one label of each image, or if soft shares of several.
 
     Parameters
     ----------
-    found : LearnLabeler
+    found : LearnLabeler or MergeLabeler
         A fitted one, with weights if `soft`.
     image_ids, classes : int64 (n,)
         The image and the task class of each sample.

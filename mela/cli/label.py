@@ -65,7 +65,7 @@ def label(
     from mela.labeling import user_tables
     from mela.labeling.diagnostics import label_metrics, remark, single_tasks
     from mela.labeling.image_labels import label_images
-    from mela.labeling.labeler import LearnLabeler
+    from mela.labeling.labeler_choice import build_labeler
     from mela.reporting.summary import share
 
     image_ids, vectors = user_tables.read_features(features)
@@ -73,7 +73,8 @@ def label(
     pruning: dict[str, Any] = {
         name: value for name, value in {"n_clusters": n_clusters, "q": q}.items() if value is not None
     }
-    labeler = LearnLabeler(**pruning, merge=merge, collisions=collisions, min_count=min_count, random_state=seed)
+    given = {"collisions": collisions, "min_count": min_count, "random_state": seed}
+    labeler = build_labeler(merge=merge, **pruning, **given)
     try:
         labeler.fit_tasks(samples)
     except MelaError as error:

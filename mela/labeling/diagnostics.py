@@ -1,4 +1,4 @@
-"""What there is to tell about global labels that LearnLabeler has found: figures, tables, and what to watch out for."""
+"""What there is to tell about inferred global labels: figures, tables, and what to watch out for."""
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from mela.labeling.image_labels import ImageLabels
-    from mela.labeling.labeler import LearnLabeler
+    from mela.labeling.task_labeler import TaskLabeler
 
 THIN = 0.9
 
 
-def label_metrics(labeler: "LearnLabeler") -> dict[str, Any]:
+def label_metrics(labeler: "TaskLabeler") -> dict[str, Any]:
     """Return what is known about the labels without any truth; shares are in percent."""
     quality = labeler.pair_quality_
     metrics: dict[str, Any] = {
@@ -30,25 +30,25 @@ def label_metrics(labeler: "LearnLabeler") -> dict[str, Any]:
     if labeler.soft:
         own = np.flatnonzero(labeler.class_labels_ >= 0)
         metrics["certainty"] = 100 * float(labeler.class_weights_[own, labeler.class_labels_[own]].mean())
-    if labeler.consistency_ is not None:
+    if hasattr(labeler, "consistency_"):
         metrics["consistency"] = 100 * labeler.consistency_
     return metrics
 
 
-def passes_table(labeler: "LearnLabeler") -> pd.DataFrame:
+def passes_table(labeler: "TaskLabeler") -> pd.DataFrame:
     """The passes of pruning, counted from 1, shares in percent; no rows if merged."""
-    table = pd.DataFrame(labeler.path_, columns=[field.name for field in fields(Pass)])
+    table = pd.DataFrame(getattr(labeler, "path_", []), columns=[field.name for field in fields(Pass)])
     table[["tasks_clustered", "precision"]] *= 100
     return table.rename_axis("pass").rename(lambda row: row + 1).reset_index()
 
 
-def merges_table(labeler: "LearnLabeler") -> pd.DataFrame:
+def merges_table(labeler: "TaskLabeler") -> pd.DataFrame:
     """Clusters left by each merge of the two rounds, its log odds, and whether it was made; no rows if pruned.
 
     Merges that left more than five times the clusters found are not listed.
     """
     columns = ["round", "clusters", "log_odds", "made"]
-    if labeler.merged_ is None:
+    if not hasattr(labeler, "merged_"):
         return pd.DataFrame(columns=columns)
     tables = []
     for number, done in enumerate(labeler.merged_.rounds, start=1):
@@ -59,13 +59,14 @@ def merges_table(labeler: "LearnLabeler") -> pd.DataFrame:
     return table[table["clusters"] <= 5 * len(labeler.counts_)]
 
 
-def sizes_table(labeler: "LearnLabeler") -> pd.DataFrame:
+def sizes_table(labeler: "TaskLabeler") -> pd.DataFrame:
     """Tasks of each cluster, largest first, beside the number below which clusters were removed."""
     counts = np.sort(labeler.counts_)[::-1]
-    return pd.DataFrame({"rank": np.arange(1, len(counts) + 1), "tasks": counts, "threshold": labeler.threshold_})
+    threshold = getattr(labeler, "threshold_", float(labeler.min_count))
+    return pd.DataFrame({"rank": np.arange(1, len(counts) + 1), "tasks": counts, "threshold": threshold})
 
 
-def assignments_table(flat: "ImageLabels", labeler: "LearnLabeler") -> pd.DataFrame:
+def assignments_table(flat: "ImageLabels", labeler: "TaskLabeler") -> pd.DataFrame:
     """Return the label of each task class, and whether its task was clustered."""
     return pd.DataFrame(
         {
@@ -116,7 +117,7 @@ def merged_counts(clusters: npt.NDArray[np.int64]) -> dict[str, int]:
     }
 
 
-def single_tasks(labeler: "LearnLabeler") -> str | None:
+def single_tasks(labeler: "TaskLabeler") -> str | None:
     """Return a line about the tasks of one class, or None if there are none."""
     count = labeler.n_single_tasks_
     if not count:
@@ -125,23 +126,23 @@ def single_tasks(labeler: "LearnLabeler") -> str | None:
     return f"{tasks} have a single class; they are labelled, but do not tell which classes differ"
 
 
-def remark(labeler: "LearnLabeler") -> str | None:
+def remark(labeler: "TaskLabeler") -> str | None:
     """What a user should know about how the clusters came about, if anything, in one line."""
-    if labeler.consistency_ is not None:
+    if hasattr(labeler, "consistency_"):
         return _doubts(labeler, labeler.consistency_)
     pruned = labeler.pruned_
-    if pruned is not None and pruned.guarded:
+    if pruned.guarded:
         return (
             f"pruning ran away to {pruned.path[-1].kept} clusters; took pass {pruned.chosen + 1} of "
             f"{len(pruned.path)}, after which classes of one task begin to share clusters; a larger labeler.q prunes "
             "less"
         )
-    if pruned is not None and not pruned.settled:
+    if not pruned.settled:
         return f"stopped at labeler.max_passes={labeler.max_passes} while clusters were still being removed"
     return None
 
 
-def _doubts(labeler: "LearnLabeler", consistency: float) -> str | None:
+def _doubts(labeler: "TaskLabeler", consistency: float) -> str | None:
     metrics = label_metrics(labeler)
     quality = labeler.pair_quality_
     if consistency < THIN:

@@ -8,8 +8,8 @@ import pandas as pd
 
 from mela.errors import MelaError
 from mela.io.name_tables import KEYS, LISTING, with_names
-from mela.labeling.labeler import LearnLabeler
 from mela.labeling.task_classes import TaskSamples, class_means, manifest_samples
+from mela.labeling.task_labeler import TaskLabeler
 from mela.labeling.unseen_tasks import place
 
 DROPPED = "left out: two labels of this task reached one class"
@@ -19,7 +19,7 @@ UNKNOWN = "not assigned: an image of its task has no features"
 
 
 def listing(
-    labeler: LearnLabeler,
+    labeler: TaskLabeler,
     train: TaskSamples,
     assignments: pd.DataFrame,
     held_out: Mapping[str, pd.DataFrame],
@@ -31,7 +31,7 @@ def listing(
 
     Parameters
     ----------
-    labeler : LearnLabeler
+    labeler : LearnLabeler or MergeLabeler
         Its clusters are numbered as in `assignments`.
     train : TaskSamples
         The training tasks, which the labeler was fitted to.
@@ -78,7 +78,7 @@ def listing(
     return table[LISTING.names].reset_index(drop=True)
 
 
-def _of_training(labeler: LearnLabeler, train: TaskSamples, assignments: pd.DataFrame) -> pd.DataFrame:
+def _of_training(labeler: TaskLabeler, train: TaskSamples, assignments: pd.DataFrame) -> pd.DataFrame:
     rows = _labels(train).merge(assignments, on=KEYS, how="left", validate="one_to_one")
     clustered = rows["clustered"].to_numpy(dtype=bool)
     clusters = np.where(clustered, rows["cluster"], -1).astype(np.int64)
@@ -112,7 +112,7 @@ def _of_the_same_people(rows: pd.DataFrame, samples: TaskSamples, names: pd.Data
     return {task: known.get(people.get(task), []) for task in np.unique(samples.task_ids)}
 
 
-def _assigned(labeler: LearnLabeler, samples: TaskSamples, taken: Mapping[int, list[int]]) -> pd.DataFrame:
+def _assigned(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, list[int]]) -> pd.DataFrame:
     placed = place(labeler, samples, taken)
     clustered = placed.clusters >= 0
     return _labels(samples).assign(

@@ -1,7 +1,6 @@
-"""A fitted LearnLabeler on disk: arrays as safetensors and a JSON file that says what they are, no pickle."""
+"""A fitted labeler on disk: arrays as safetensors and a JSON file that says what they are, no pickle."""
 
 import hashlib
-import inspect
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,10 @@ from mela.io.atomic import replacing
 from mela.io.store import read_json, write_json
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.memberships import Memberships
+from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.merging import Merged, Round
 from mela.labeling.space import Space
+from mela.labeling.task_labeler import TaskLabeler
 
 FORMAT = "mela.labeler/1"
 DESCRIPTION = "labeler.json"
@@ -27,14 +28,14 @@ RERUN = "rerun the stage label, or save the labeler again"
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def save_labeler(folder: Path, labeler: LearnLabeler, order: npt.NDArray[np.int64] | None = None) -> None:
+def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64] | None = None) -> None:
     """Write what `predict` and `predict_proba` need; samples and their labels are left out.
 
     Parameters
     ----------
     folder : Path
         Gets the files ``labeler.json`` and ``arrays.safetensors``.
-    labeler : LearnLabeler
+    labeler : LearnLabeler or MergeLabeler
         Fitted.
     order : int64 (n_clusters,), optional
         New numbers of the clusters: number v is what the labeler calls ``order[v]``.
@@ -42,9 +43,9 @@ def save_labeler(folder: Path, labeler: LearnLabeler, order: npt.NDArray[np.int6
     if order is None:
         order = np.arange(len(labeler.cluster_centers_))
     space, model = labeler.space_, labeler.memberships_
-    merged = getattr(labeler, "merged_", None)
-    if merged is not None:
-        space = merged.space
+    merged = isinstance(labeler, MergeLabeler)
+    if isinstance(labeler, MergeLabeler):
+        space = labeler.merged_.space
     arrays: Arrays = {"centers": labeler.cluster_centers_[order], "counts": labeler.counts_[order]}
     if space is not None:
         arrays |= {f"space.{field.name}": getattr(space, field.name) for field in fields(Space)}
@@ -67,14 +68,14 @@ def save_labeler(folder: Path, labeler: LearnLabeler, order: npt.NDArray[np.int6
                 name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()
             },
             "n_features_in": int(labeler.n_features_in_),
-            "merged": merged is not None,
+            "merged": merged,
             "class_size": labeler.class_size_,
             "memberships": None if model is None else {"gamma": model.gamma, "novelty": model.novelty},
         },
     )
 
 
-def load_labeler(folder: str | Path = "models/labeler") -> LearnLabeler:
+def load_labeler(folder: str | Path = "models/labeler") -> TaskLabeler:
     """Read a fitted labeler, which predicts as the one did that was saved.
 
     Attributes that tell of the samples, such as ``labels_`` and ``task_classes_``, are not there.
@@ -114,21 +115,23 @@ def _read_arrays(path: Path, digest: object) -> Arrays:
         raise MelaError(f"{path}: expected a safetensors file, got {one_line(error)}; {RERUN}") from None
 
 
-def _restored(about: dict[str, Any], arrays: Arrays) -> LearnLabeler:
-    known = inspect.signature(LearnLabeler).parameters
-    labeler = LearnLabeler(**{name: value for name, value in about["parameters"].items() if name in known})
+def _restored(about: dict[str, Any], arrays: Arrays) -> TaskLabeler:
+    kind = MergeLabeler if about["merged"] else LearnLabeler
+    # files of before hold the parameters of both
+    known = kind().get_params()
+    labeler = kind(**{name: value for name, value in about["parameters"].items() if name in known})
     labeler.n_features_in_, labeler.class_size_ = int(about["n_features_in"]), float(about["class_size"])
     labeler.cluster_centers_, labeler.counts_ = arrays["centers"], arrays["counts"]
     k, m = len(labeler.counts_), labeler.n_features_in_
     _require_shape(arrays, "centers", k, m)
-    labeler.space_, labeler.memberships_, labeler.merged_ = None, None, None
+    labeler.space_, labeler.memberships_ = None, None
     if not about["merged"] and about["memberships"] is None:
         return labeler
     space = Space(**{field.name: arrays[f"space.{field.name}"] for field in fields(Space)})
     d = len(space.between)
     _require_shape(arrays, "space.components", m, d)
     _require_shape(arrays, "space.center", m)
-    if about["merged"]:
+    if isinstance(labeler, MergeLabeler):
         none = Round(n_items=0, odds=np.empty(0), kept=0)
         classes = np.empty(0, dtype=np.int64)
         labeler.merged_ = Merged(space=space, points=np.empty((0, d)), assignments=classes, rounds=(none, none))

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from mela.data.array_types import Floats, Ints
-from mela.labeling.labeler import LearnLabeler
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means
+from mela.labeling.task_labeler import TaskLabeler
 
 NONE = -1
 BLOCK = 1024
@@ -33,7 +33,7 @@ class Placed:
     certainty: Floats
 
 
-def place(labeler: LearnLabeler, samples: TaskSamples, taken: Mapping[int, Iterable[int]] | None = None) -> Placed:
+def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterable[int]] | None = None) -> Placed:
     """Place the labels of tasks among the classes of a fitted labeler.
 
     In each task, labels get the clusters that are jointly most probable, all different, where any label may be none of
@@ -45,7 +45,7 @@ def place(labeler: LearnLabeler, samples: TaskSamples, taken: Mapping[int, Itera
 
     Parameters
     ----------
-    labeler : LearnLabeler
+    labeler : LearnLabeler or MergeLabeler
         Fitted with ``soft=True``, or read by `mela.labeling.labeler_files.load_labeler`.
     samples : TaskSamples
         Of tasks of any number of ways and shots.
@@ -72,7 +72,7 @@ def place(labeler: LearnLabeler, samples: TaskSamples, taken: Mapping[int, Itera
     return Placed(clusters=clusters, certainty=certainty)
 
 
-def _predicted(labeler: LearnLabeler, samples: TaskSamples, classes: ClassMeans, forbidden: Sequence[Ints]) -> Ints:
+def _predicted(labeler: TaskLabeler, samples: TaskSamples, classes: ClassMeans, forbidden: Sequence[Ints]) -> Ints:
     """Return the clusters of task classes by `predict`, -1 for tasks that it cannot answer and clusters not allowed."""
     clusters = np.full(len(classes.sizes), NONE, dtype=np.int64)
     answered = np.repeat(classes.ways <= len(labeler.cluster_centers_), classes.ways)
@@ -87,12 +87,12 @@ def _predicted(labeler: LearnLabeler, samples: TaskSamples, classes: ClassMeans,
     return clusters
 
 
-def place_labels(labeler: LearnLabeler, X: Any, y: Any, groups: Any) -> pd.DataFrame:
-    """Place the labels of tasks that are given by their samples, as `LearnLabeler.predict` takes them.
+def place_labels(labeler: TaskLabeler, X: Any, y: Any, groups: Any) -> pd.DataFrame:
+    """Place the labels of tasks that are given by their samples, as `predict` of a labeler takes them.
 
     Parameters
     ----------
-    labeler : LearnLabeler
+    labeler : LearnLabeler or MergeLabeler
         As `place` takes it.
     X : array-like (n_samples, n_features)
     y, groups : array-like (n_samples,)

@@ -1,4 +1,4 @@
-"""Features and tasks that users provide for LearnLabeler: read, checked, and matched by image."""
+"""Features and tasks that users provide for a labeler: read, checked, and matched by image."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from mela.data.episodes import Episodes
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.task_classes import manifest_samples
 from mela.models.backbones import Backbone
 from mela.training.targets import Targets, soft_targets
@@ -138,7 +138,7 @@ class Experiment:
         """What pre-training learns, by the names of LABELS; prints what was inferred."""
         image_ids = np.unique(self.tasks["image_id"])
         samples = manifest_samples(self.tasks, image_ids, self.cell.features(self.initial(), image_ids))
-        found = LearnLabeler(random_state=self.cell.seed, soft=True).fit_tasks(samples)
+        found = MergeLabeler(random_state=self.cell.seed, soft=True).fit_tasks(samples)
         concept, names = pd.factorize(self.tasks.groupby(["task_id", "local_label"])["concept"].first())
         told = scores(found, concept)
         print(f"{len(names)} concepts", *(f"{name} {value:.3f}" for name, value in told.items()), sep=", ", flush=True)

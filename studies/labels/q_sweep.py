@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from mela.io import feature_tables, schemas, store
 from mela.io.atomic import replacing
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.labeler_choice import build_labeler
 from mela.labeling.task_classes import TaskSamples, manifest_samples
 from mela.params import PARAMS, LabelerParams
 from mela.reporting.figures import BLUE, GREEN, GREY, ORANGE
@@ -46,14 +46,14 @@ def sweep(samples: TaskSamples, truth: pd.Series | None, settings: dict[str, Any
     truth : Series or None
         True class of each task class, for scoring.
     settings : dict
-        Of LearnLabeler, short of what is swept.
+        Of the labelers, short of what is swept.
     qs : list of float
     """
     rows: list[dict[str, Any]] = []
     codes = np.zeros(len(samples.sizes), np.int64) if truth is None else pd.factorize(truth)[0]
     for mode, q in product(MODES, qs):
         try:
-            found = scores(LearnLabeler(**settings | MODES[mode] | {"q": q}).fit_tasks(samples), codes)
+            found = scores(build_labeler(**settings | MODES[mode] | {"q": q}).fit_tasks(samples), codes)
         except ValueError as error:
             found = {"error": str(error)}
         rows.append({"mode": mode, "q": q, **found})

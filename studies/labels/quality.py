@@ -15,10 +15,11 @@ from mela.data.array_types import Ints
 from mela.evaluation.label_scores import majority_accuracy
 from mela.labeling.centroids import Centroids, norms
 from mela.labeling.diagnostics import label_metrics
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.labeler_choice import build_labeler
 from mela.labeling.pair_quality import pair_quality
 from mela.labeling.pruning import run_pass
 from mela.labeling.task_classes import TaskSamples, class_means
+from mela.labeling.task_labeler import TaskLabeler
 from studies.cells import Cell
 
 
@@ -30,7 +31,7 @@ def material(folder: Path, data: str, seed: int, tasks: str, embedding: str) -> 
     return cell, samples, cell.true_classes(samples)
 
 
-def scores(found: LearnLabeler, truth: Ints) -> dict[str, Any]:
+def scores(found: TaskLabeler, truth: Ints) -> dict[str, Any]:
     """Return clusters, accuracy and ARI over clustered task classes, and what is estimated without the truth."""
     used = found.class_labels_ >= 0
     labels, known = found.class_labels_[used], truth[used]
@@ -59,7 +60,7 @@ def labelers(
     start = time.perf_counter()
     try:
         n_clusters = min(cell.recipe.n_clusters, len(truth))
-        found = LearnLabeler(**settings, n_clusters=n_clusters, random_state=seed).fit_tasks(samples)
+        found = build_labeler(**settings, n_clusters=n_clusters, random_state=seed).fit_tasks(samples)
     except ValueError as error:
         return row | {"error": str(error)}
     row |= {"seconds": round(time.perf_counter() - start, 1)}
@@ -79,7 +80,7 @@ def samples(
     """Return how good labels are that see so many samples of each task class."""
     cell, whole, truth = material(folder, data, seed, "once", embedding)
     n_clusters = min(cell.recipe.n_clusters, len(truth))
-    found = LearnLabeler(**settings, n_clusters=n_clusters, random_state=seed, soft=True)
+    found = build_labeler(**settings, n_clusters=n_clusters, random_state=seed, soft=True)
     return scores(found.fit_tasks(first_samples(whole, samples)), truth)
 
 

@@ -28,7 +28,7 @@ from mela.evaluation.label_scores import majority_accuracy
 from mela.evaluation.rules import own_rule
 from mela.io import schemas, store
 from mela.io.atomic import replacing
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.task_classes import manifest_samples
 from mela.learners.base import Learner
 from mela.methods import find_method
@@ -37,7 +37,6 @@ from mela.params import (
     DataParams,
     EmbedParams,
     EvaluateParams,
-    LabelerParams,
     MethodsParams,
     PretrainParams,
     TaskParams,
@@ -148,7 +147,7 @@ class Point(Lab):
         """Return labels by merging; how many and how good they are is kept."""
         rows, ids = self.drawn("train", self.number), self.tasks.image_ids()
         samples = manifest_samples(rows, ids, self.features(self.initial(), ids))
-        found = LearnLabeler(q=self.block(LabelerParams).q, random_state=self.seed).fit_tasks(samples)
+        found = MergeLabeler(random_state=self.seed).fit_tasks(samples)
         targets = inferred(found, ids[samples.index], samples.classes, soft=False)
         true = self.true_targets(ids)
         known = true.labels[np.searchsorted(ids, targets.image_ids)]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.merge_labeler import MergeLabeler
 from studies.labels.quality import material
 
 BOUNDS = (0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1.01)
@@ -17,7 +17,7 @@ BOUNDS = (0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999, 1.01)
 def measure(*, data: str, seed: int, tasks: str, embedding: str, folder: Path) -> list[dict[str, Any]]:
     """Return for clustered task classes between two bounds: how many, mean weight in their cluster, and share right."""
     _, samples, true = material(folder, data, seed, tasks, embedding)
-    found = LearnLabeler(random_state=seed, soft=True).fit_tasks(samples)
+    found = MergeLabeler(random_state=seed, soft=True).fit_tasks(samples)
     used = np.flatnonzero(found.class_labels_ >= 0)
     labels, truth = found.class_labels_[used], true[used]
     weights = np.asarray(found.class_weights_[used, labels]).ravel()

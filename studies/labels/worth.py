@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from mela.evaluation.intervals import Interval
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.labeler_choice import build_labeler
 from mela.training.targets import Targets
 from studies.cells import Cell
 from studies.lab import cached, inferred, wide
@@ -37,7 +37,7 @@ def targets(cell: Cell, tasks: str, embedding: str, labels: str, q: Any) -> Targ
         return cell.true_targets(np.unique(ids[samples.index]))
     n_clusters = min(cell.recipe.n_clusters, len(samples.sizes))
     own = LABELS[labels] | ({"q": q} if q != "-" else {})
-    found = LearnLabeler(**own, n_clusters=n_clusters, random_state=cell.seed).fit_tasks(samples)
+    found = build_labeler(**own, n_clusters=n_clusters, random_state=cell.seed).fit_tasks(samples)
     return inferred(found, ids[samples.index], samples.classes, soft=found.soft)
 
 

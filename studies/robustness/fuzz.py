@@ -28,7 +28,7 @@ from PIL import Image
 from mela.errors import MelaError
 from mela.io import feature_tables, schemas, store
 from mela.io.text_tables import read_text
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.labeler_choice import build_labeler
 from mela.models.backbones import build_backbone
 from mela.models.files import load_model, save_model
 from mela.params import check_document
@@ -170,7 +170,7 @@ def attempt(work: Callable[[], Any]) -> str | None:
 
 
 def label_odd_tasks(seed: int) -> None:
-    """Fit LearnLabeler to features of a kind that nobody expects, and check what it promises."""
+    """Fit a labeler to features of a kind that nobody expects, and check what it promises."""
     draw = np.random.default_rng(seed)
     n_tasks, m = int(draw.integers(1, 40)), int(draw.integers(1, 12))
     X, y, groups = [], [], []
@@ -197,7 +197,7 @@ def label_odd_tasks(seed: int) -> None:
             features[draw.integers(len(features))] = draw.choice([np.nan, np.inf, 1e30])
         case 5:
             features = features.astype(np.float32)
-    labeler = LearnLabeler(
+    labeler = build_labeler(
         merge=bool(draw.random() < 0.6),
         n_clusters=int(draw.integers(2, 30)),
         q=float(draw.choice([0.0, 3.5, 6.5])),

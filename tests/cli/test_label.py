@@ -14,7 +14,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from mela.io import schemas, store
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.merge_labeler import MergeLabeler
 from mela.params import PARAMS
 from stages.common import paths
 from tests.helpers import commands
@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def expected_labels() -> np.ndarray:
     tasks = pd.read_parquet("tasks.parquet")
-    return LearnLabeler().fit(np.load("features.npy"), tasks["local_label"], tasks["task_id"]).labels_
+    return MergeLabeler().fit(np.load("features.npy"), tasks["local_label"], tasks["task_id"]).labels_
 
 
 def same_partition(one: Any, other: Any) -> bool:

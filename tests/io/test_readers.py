@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mela.errors import MelaError
 from mela.io.text_tables import parse_csv
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.merge_labeler import MergeLabeler
 from mela.params import check_document, read_document
 from mela.sources.split_tables import parse_split_table
 from mela.sources.task_folders import natural_key
@@ -92,7 +92,7 @@ def test_any_value_of_a_parameter(data: st.DataObject, value: object, tmp_path_f
 def test_features_that_are_all_the_same_are_told() -> None:
     y, groups = np.tile(np.repeat(np.arange(3), 4), 5), np.repeat(np.arange(5), 12)
     with pytest.raises(MelaError, match=r"^features: expected samples that differ within task .* got the same"):
-        LearnLabeler().fit(np.ones((60, 4)), y, groups)
+        MergeLabeler().fit(np.ones((60, 4)), y, groups)
 
 
 def test_a_state_without_its_facts_is_told(tmp_path: Path) -> None:

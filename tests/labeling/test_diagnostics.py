@@ -9,34 +9,35 @@ from scipy.sparse import csr_array
 from mela.labeling import diagnostics
 from mela.labeling.image_labels import ImageLabels
 from mela.labeling.labeler import LearnLabeler
+from mela.labeling.merge_labeler import MergeLabeler
 from tests.helpers import labelers
 
 tasks = partial(labelers.tasks, n_classes=10, ways=4, n_tasks=60, m=6, distance=3.0)
 
 
 @pytest.fixture(scope="module")
-def merged() -> LearnLabeler:
-    return LearnLabeler().fit(*tasks(0))
+def merged() -> MergeLabeler:
+    return MergeLabeler().fit(*tasks(0))
 
 
 @pytest.fixture(scope="module")
 def pruned() -> LearnLabeler:
-    return LearnLabeler(merge=False, n_clusters=40, q=3).fit(*tasks(0))
+    return LearnLabeler(n_clusters=40, q=3).fit(*tasks(0))
 
 
-def test_metrics(merged: LearnLabeler, pruned: LearnLabeler) -> None:
+def test_metrics(merged: MergeLabeler, pruned: LearnLabeler) -> None:
     names = {"tasks_clustered", "tasks_of_one_class", "pair_precision", "pair_precision_error"}
     assert set(diagnostics.label_metrics(merged)) == {*names, "consistency"}
     assert set(diagnostics.label_metrics(pruned)) == names
     assert diagnostics.label_metrics(merged)["consistency"] == 100 * merged.consistency_
     X, y, groups = tasks(0, distance=1.0)
-    found = LearnLabeler().fit(X, y, groups)
+    found = MergeLabeler().fit(X, y, groups)
     dropped = {group for group, label in zip(groups, found.labels_, strict=True) if label < 0}
     assert diagnostics.label_metrics(found)["tasks_clustered"] == pytest.approx(100 * (1 - len(dropped) / 60))
     assert 0 < len(dropped) < 60
 
 
-def test_passes(merged: LearnLabeler, pruned: LearnLabeler) -> None:
+def test_passes(merged: MergeLabeler, pruned: LearnLabeler) -> None:
     table = diagnostics.passes_table(pruned)
     names = ["pass", "clusters", "threshold", "kept", "tasks_clustered", "precision", "match", "match_error"]
     assert list(table.columns) == names
@@ -48,7 +49,7 @@ def test_passes(merged: LearnLabeler, pruned: LearnLabeler) -> None:
     assert diagnostics.passes_table(merged).empty
 
 
-def test_merges(merged: LearnLabeler, pruned: LearnLabeler) -> None:
+def test_merges(merged: MergeLabeler, pruned: LearnLabeler) -> None:
     table = diagnostics.merges_table(merged)
     assert list(table.columns) == ["round", "clusters", "log_odds", "made"]
     assert table["clusters"].iloc[0] == 50
@@ -77,20 +78,20 @@ def test_merged_task_classes_are_counted() -> None:
         assert diagnostics.merged_counts(np.array(labels)) == dict(zip(names, expected, strict=True))
 
 
-def test_sizes(merged: LearnLabeler) -> None:
+def test_sizes(merged: MergeLabeler) -> None:
     table = diagnostics.sizes_table(merged)
     assert table["rank"].tolist() == list(range(1, 11))
     assert table["tasks"].tolist() == sorted(merged.counts_.tolist(), reverse=True)
-    assert set(table["threshold"]) == {merged.threshold_}
+    assert set(table["threshold"]) == {merged.min_count}
 
 
-def test_nothing_to_remark(merged: LearnLabeler, pruned: LearnLabeler) -> None:
+def test_nothing_to_remark(merged: MergeLabeler, pruned: LearnLabeler) -> None:
     assert diagnostics.remark(merged) is None
     assert diagnostics.remark(pruned) is None
 
 
 def test_remark_on_thin_evidence() -> None:
-    found = LearnLabeler(collisions="assign").fit(*tasks(0, n_classes=20, distance=0.5))
+    found = MergeLabeler(collisions="assign").fit(*tasks(0, n_classes=20, distance=0.5))
     assert found.consistency_ is not None
     assert found.consistency_ < diagnostics.THIN
     wanted = f"thin evidence: only {100 * found.consistency_:.0f}% of the task classes would find their cluster "
@@ -100,7 +101,7 @@ def test_remark_on_thin_evidence() -> None:
 def test_remark_on_doubtful_labels() -> None:
     """The weights tell what consistency does not."""
     X, y, groups = tasks(0, n_classes=40, distance=0.65)
-    found = LearnLabeler(collisions="assign", soft=True).fit(X, y, groups)
+    found = MergeLabeler(collisions="assign", soft=True).fit(X, y, groups)
     assert (found.consistency_ or 0) > diagnostics.THIN
     own = found.class_weights_.toarray()[np.arange(240), found.class_labels_]
     assert diagnostics.label_metrics(found)["certainty"] == pytest.approx(100 * own.mean())
@@ -109,7 +110,7 @@ def test_remark_on_doubtful_labels() -> None:
 
 
 def test_remark_on_pairs_within_tasks_that_share_clusters() -> None:
-    found = LearnLabeler(collisions="assign").fit(*tasks(0, n_tasks=120, distance=0.8))
+    found = MergeLabeler(collisions="assign").fit(*tasks(0, n_tasks=120, distance=0.8))
     assert (found.consistency_ or 0) > diagnostics.THIN
     quality = found.pair_quality_
     wanted = f"only {100 * quality.precision:.0f}% ± {100 * quality.precision_error:.0f}% of the pairs in one cluster"
@@ -117,7 +118,7 @@ def test_remark_on_pairs_within_tasks_that_share_clusters() -> None:
 
 
 def test_remark_on_pruning_that_ran_away() -> None:
-    found = LearnLabeler(merge=False, n_clusters=40, q=0.5).fit(*tasks(0, distance=1.0))
+    found = LearnLabeler(n_clusters=40, q=0.5).fit(*tasks(0, distance=1.0))
     assert found.chosen_pass_ is not None
     assert found.chosen_pass_ < len(found.path_) - 1
     taken = f"took pass {found.chosen_pass_ + 1} of {found.n_iter_},"
@@ -125,13 +126,13 @@ def test_remark_on_pruning_that_ran_away() -> None:
 
 
 def test_remark_on_pruning_that_ran_away_in_the_first_pass() -> None:
-    found = LearnLabeler(merge=False, n_clusters=40, q=3, min_count=1000).fit(*tasks(0))
+    found = LearnLabeler(n_clusters=40, q=3, min_count=1000).fit(*tasks(0))
     assert found.chosen_pass_ == 0
     assert len(found.cluster_centers_) == 40
     assert (diagnostics.remark(found) or "").startswith("pruning ran away to 0 clusters; took pass 1 of 1,")
 
 
 def test_remark_on_a_search_cut_short() -> None:
-    found = LearnLabeler(merge=False, n_clusters=40, q=1, max_passes=1).fit(*tasks(0))
+    found = LearnLabeler(n_clusters=40, q=1, max_passes=1).fit(*tasks(0))
     assert found.path_[-1].kept < 40
     assert diagnostics.remark(found) == "stopped at labeler.max_passes=1 while clusters were still being removed"

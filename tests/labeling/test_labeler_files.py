@@ -15,15 +15,16 @@ from mela.errors import MelaError
 from mela.io import feature_tables, schemas, store
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.labeler_files import ARRAYS, DESCRIPTION, load_labeler, save_labeler
+from mela.labeling.merge_labeler import MergeLabeler
 from stages.common import paths
 from tests.helpers.labelers import tasks
 from tests.helpers.starts import modules_after
 
 LABELERS = {
-    "merged": LearnLabeler(soft=True),
-    "pruned": LearnLabeler(n_clusters=30, merge=False, soft=True),
-    "merged, not soft": LearnLabeler(collisions="assign"),
-    "pruned, not soft": LearnLabeler(n_clusters=30, merge=False),
+    "merged": MergeLabeler(soft=True),
+    "pruned": LearnLabeler(n_clusters=30, soft=True),
+    "merged, not soft": MergeLabeler(collisions="assign"),
+    "pruned, not soft": LearnLabeler(n_clusters=30),
 }
 
 
@@ -43,8 +44,19 @@ def test_it_predicts_as_the_one_that_was_saved(kind: str, tmp_path: Path) -> Non
         np.testing.assert_array_equal(found.predict_proba(new[0]), labeler.predict_proba(new[0]))
 
 
+def test_a_file_that_has_the_parameters_of_both_labelers_is_read(tmp_path: Path) -> None:
+    labeler = clone(LABELERS["merged"]).fit(*tasks(0))
+    save_labeler(tmp_path, labeler)
+    about = store.read_json(tmp_path / DESCRIPTION)
+    about["parameters"] |= {"merge": True, "n_clusters": 300, "q": 6.5, "guard": True}
+    store.write_json(tmp_path / DESCRIPTION, about)
+    found = load_labeler(tmp_path)
+    assert found.get_params() == labeler.get_params()
+    np.testing.assert_array_equal(found.predict(*tasks(1)), labeler.predict(*tasks(1)))
+
+
 def test_samples_of_one_have_no_probabilities_before_and_after(tmp_path: Path) -> None:
-    labeler = LearnLabeler(n_clusters=20, merge=False, soft=True).fit(*tasks(0, shots=1))
+    labeler = LearnLabeler(n_clusters=20, soft=True).fit(*tasks(0, shots=1))
     save_labeler(tmp_path, labeler)
     for each in (labeler, load_labeler(tmp_path)):
         with pytest.raises(MelaError, match=r"^predict_proba: expected a fit .* two or more samples"):
@@ -63,12 +75,12 @@ def test_clusters_get_new_numbers(tmp_path: Path) -> None:
 
 def test_other_features_than_those_of_the_fit_are_refused(tmp_path: Path) -> None:
     save_labeler(tmp_path, clone(LABELERS["merged"]).fit(*tasks(0)))
-    with pytest.raises(ValueError, match="3 features, but LearnLabeler is expecting 4"):
+    with pytest.raises(ValueError, match="3 features, but MergeLabeler is expecting 4"):
         load_labeler(tmp_path).predict(np.ones((2, 3)))
 
 
 def test_a_generator_is_not_kept(tmp_path: Path) -> None:
-    save_labeler(tmp_path, LearnLabeler(random_state=np.random.RandomState(0)).fit(*tasks(0)))
+    save_labeler(tmp_path, MergeLabeler(random_state=np.random.RandomState(0)).fit(*tasks(0)))
     assert load_labeler(tmp_path).random_state is None
 
 

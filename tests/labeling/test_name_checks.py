@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mela.errors import MelaError
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.name_checks import require_names
 
 X = np.random.default_rng(0).normal(size=(8, 3))
@@ -52,13 +52,13 @@ def test_wrong_local_labels(name: str) -> None:
     labels, message = CASES[name]
     message = message.replace("(", r"\(").replace(")", r"\)")
     with pytest.raises(MelaError, match=f"^{message}$"):
-        LearnLabeler().fit(X, labels, TASKS)
+        MergeLabeler().fit(X, labels, TASKS)
     with pytest.raises(MelaError, match=f"^{message.replace('local labels', 'tasks')}$"):
-        LearnLabeler().fit(X, LABELS, labels)
+        MergeLabeler().fit(X, LABELS, labels)
 
 
 def test_new_tasks_are_checked_too() -> None:
-    labeler = LearnLabeler().fit(X, LABELS, TASKS)
+    labeler = MergeLabeler().fit(X, LABELS, TASKS)
     with pytest.raises(MelaError, match=r"^local labels: expected a value for every sample, got None at position 1 "):
         labeler.predict(X, ["a", None, "b", "b"] * 2, TASKS)
 

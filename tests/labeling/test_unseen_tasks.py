@@ -15,10 +15,12 @@ from mela.labeling import unseen_tasks
 from mela.labeling.diagnostics import assignments_table
 from mela.labeling.image_labels import label_images
 from mela.labeling.label_listing import listing
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.labeler_choice import build_labeler
 from mela.labeling.memberships import Memberships
+from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.size_prior import log_number
 from mela.labeling.task_classes import TaskSamples, group_samples
+from mela.labeling.task_labeler import TaskLabeler
 from mela.labeling.unseen_tasks import NONE, Placed, place, place_labels
 
 
@@ -75,12 +77,12 @@ def draw(
 
 def fitted(
     seed: int, n_classes: int, m: int, distance: float, *, known: int = 0, n_tasks: int = 60, **settings: Any
-) -> tuple[np.random.Generator, np.ndarray, LearnLabeler]:
+) -> tuple[np.random.Generator, np.ndarray, TaskLabeler]:
     """A labeler of tasks with the first `known` classes, or all, with a generator and centers to draw others from."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(n_classes, m)) * distance
     train, _ = draw(rng, centers, np.arange(known or n_classes), n_tasks)
-    return rng, centers, LearnLabeler(**settings or {"soft": True}).fit_tasks(train)
+    return rng, centers, build_labeler(**settings or {"soft": True}).fit_tasks(train)
 
 
 def as_arrays(samples: TaskSamples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -97,7 +99,7 @@ def test_new_classes_are_none_of_the_known_ones(n_tasks: int) -> None:
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(30, 16)) * 1.2
     train, truth = draw(rng, centers, np.arange(20), n_tasks)
-    labeler = LearnLabeler(soft=True).fit_tasks(train)
+    labeler = MergeLabeler(soft=True).fit_tasks(train)
     assert labeler.memberships_ is not None
     assert labeler.memberships_.gamma > 1
     class_of = np.array([np.bincount(truth[labeler.class_labels_ == v]).argmax() for v in range(20)])
@@ -131,7 +133,7 @@ def test_labels_are_placed_by_their_samples() -> None:
     nearest = labeler.predict(centers)
     assert found["cluster"].tolist() == [nearest[1], NONE, nearest[0], NONE, nearest[2]]
     assert (found["certainty"] > 0.9).all()
-    with pytest.raises(ValueError, match="3 features, but LearnLabeler is expecting 6"):
+    with pytest.raises(ValueError, match="3 features, but MergeLabeler is expecting 6"):
         place_labels(labeler, X[:, :3], y, groups)
 
 
@@ -203,7 +205,7 @@ def test_the_table_of_labels_is_as_certain_as_the_labeler() -> None:
     centers = rng.normal(size=(12, 3)) * 1.2
     samples, _ = draw(rng, centers, np.arange(12), 40, ways=3)
     others, _ = draw(rng, centers, np.arange(12), 10, ways=3)
-    labeler = LearnLabeler(soft=True).fit_tasks(samples)
+    labeler = MergeLabeler(soft=True).fit_tasks(samples)
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), samples.index, samples.classes)
     _, labels, groups = as_arrays(others)
     held_out = pd.DataFrame({"task_id": 1000 + groups, "image_id": others.index, "local_label": labels})

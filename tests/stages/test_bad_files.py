@@ -15,8 +15,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from mela.io import feature_tables, store
-from mela.labeling.labeler import LearnLabeler
 from mela.labeling.labeler_files import save_labeler
+from mela.labeling.merge_labeler import MergeLabeler
 from mela.models.files import KIND
 from stages.common import paths
 from tests.helpers.bad_input import RERUN, Case, Change, cell, cut, one_line_each, params
@@ -289,7 +289,7 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
     },
     ("assign", paths.LABELER): {
         "a labeler of other features": Bad(
-            lambda path: save_labeler(path, LearnLabeler(soft=True).fit(*tasks(0))),
+            lambda path: save_labeler(path, MergeLabeler(soft=True).fit(*tasks(0))),
             r"labeler: expected one that was fitted to these tasks, with \d+ features and clusters up to \d+, got 4 "
             "features and 6 clusters; rerun label",
         )

@@ -1,0 +1,262 @@
+"""What labelers of tasks share: from given tasks to clusters of their classes, and the labels of new tasks."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.metrics import euclidean_distances
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from mela.data.array_types import Floats, Ints
+from mela.errors import MelaError
+from mela.labeling.assignment import Collisions, assign_tasks, settle_collisions
+from mela.labeling.centroids import nearest
+from mela.labeling.memberships import Memberships
+from mela.labeling.name_checks import require_one_type
+from mela.labeling.pair_quality import PairQuality, pair_quality
+from mela.labeling.size_prior import evenness
+from mela.labeling.space import Space, sample_space
+from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
+
+
+def _is_soft(labeler: "TaskLabeler") -> bool:
+    return labeler.soft
+
+
+class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Infer the global classes of tasks that were labelled independently of each other.
+
+    In each task samples carry local labels, which mean nothing outside of it. Samples of one local label belong
+    together, those of different ones do not; which labels of different tasks are the same class is what is inferred.
+    Subclasses say how; what is fitted is described there.
+    """
+
+    collisions: Collisions
+    min_count: int
+    soft: bool
+    random_state: Any
+    labels_: Ints
+    cluster_centers_: Floats
+    counts_: Ints
+    n_iter_: int
+    pair_quality_: PairQuality
+    n_single_tasks_: int
+    task_classes_: TaskSamples
+    class_clusters_: Ints
+    class_labels_: Ints
+    class_size_: float
+    space_: Space | None
+    memberships_: Memberships | None
+    class_weights_: csr_array
+    soft_labels_: csr_array
+
+    @abstractmethod
+    def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
+        """Set the clusters and what there is to tell of them; return task classes where distances are taken."""
+
+    def _judged(self, found: Ints, points: Floats, classes: ClassMeans) -> Ints:
+        """Return the nearest clusters by which the quality of the labels is judged."""
+        return found
+
+    def _project(self, points: Floats) -> Floats:
+        """Return features as points of the space in which distances are taken."""
+        return points
+
+    def _model_space(self, samples: TaskSamples, classes: ClassMeans) -> Space | None:
+        """Return the space of the model behind soft labels; None where no task class has two samples."""
+        return sample_space(samples, classes) if (classes.sizes > 1).any() else None
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Infer global labels.
+
+        Parameters
+        ----------
+        X : array-like (n_samples, n_features)
+        y : array-like (n_samples,)
+            Local labels, of any kind that can be sorted.
+        groups : array-like (n_samples,)
+            Task of each sample. Tasks may have different ways and shots, and some may have a single class.
+
+        Raises
+        ------
+        ValueError
+            Lengths differ, a value is not finite, no task has two classes, a parameter is out of its range, or there
+            are fewer clusters or task classes than a task has ways. For merging: every task class has one sample.
+        """
+        return self.fit_tasks(self._samples(X, y, groups, reset=True))
+
+    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> Ints:
+        """Infer global labels and return `labels_`."""
+        return self.fit(X, y, groups).labels_
+
+    def fit_tasks(self, samples: TaskSamples) -> Self:
+        """Infer global labels of samples that may share feature rows, as images that occur in many tasks do."""
+        self._check_parameters()
+        self.n_features_in_ = samples.features.shape[1]
+        classes = class_means(samples)
+        self.n_single_tasks_ = _count_single(classes)
+        self.task_classes_, self.class_size_ = samples, float(classes.sizes.mean())
+        points = self._find(samples, classes)
+        centers = self._project(self.cluster_centers_)
+        found = nearest(points, centers)
+        self.class_clusters_, self.class_labels_ = settle_collisions(
+            found, points, classes.starts, centers, self.collisions
+        )
+        if (self.class_labels_ < 0).all():
+            raise MelaError(
+                f"labeler: expected tasks whose classes reach different clusters, found none of {len(classes.ways)} "
+                f"({len(centers)} clusters); {self._advice}set labeler.collisions to assign"
+            )
+        self.pair_quality_ = pair_quality(self._judged(found, points, classes), classes.starts)
+        self.labels_ = samples.spread(self.class_labels_)
+        self._weigh(samples, classes)
+        return self
+
+    def predict(self, X: Any, y: Any = None, groups: Any = None) -> Ints:
+        """Cluster of each sample (n_samples,).
+
+        With `y` and `groups` as in `fit`, tasks are labelled under their local constraints (-1 where a task collides
+        and `collisions` is "drop"). Without both, each sample takes its nearest centroid.
+        """
+        check_is_fitted(self)
+        if y is None and groups is None:
+            X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+            return nearest(self._project(X.astype(np.float64)), self._project(self.cluster_centers_))
+        samples, _, found = self._assigned(X, y, groups)
+        return samples.spread(found)
+
+    def transform(self, X: Any) -> Floats:
+        """Return how far each sample is from each cluster (n_samples, n_clusters); `predict` takes the nearest."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return euclidean_distances(self._project(X.astype(np.float64)), self._project(self.cluster_centers_))
+
+    @available_if(_is_soft)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, y: Any = None, groups: Any = None) -> Floats:
+        """Probability of each cluster for each sample (n_samples, n_clusters); requires ``soft=True``.
+
+        With `y` and `groups` it is that of the sample's task class, given the clusters of the other classes of its
+        task, and 0 throughout where `predict` gives -1. Without both, it is that of each sample by itself.
+
+        Raises
+        ------
+        ValueError
+            As `predict`; no task class that was fitted has two samples, so that nothing says how much they differ.
+        """
+        check_is_fitted(self)
+        if self.memberships_ is None or self.space_ is None:
+            raise MelaError(
+                "predict_proba: expected a fit with soft=True to some task classes of two or more samples, which say "
+                "how much samples of one class differ, got none; fit again"
+            )
+        if y is None and groups is None:
+            X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+            return self.memberships_.of_samples(self.space_.transform(X.astype(np.float64)), 1 / self.class_size_)
+        samples, classes, found = self._assigned(X, y, groups)
+        weights = self.memberships_.of_tasks(
+            self.space_.transform(classes.means), classes.sizes / self.class_size_, found, classes.starts, members=False
+        )
+        return weights[samples.spread(np.arange(len(found)))].toarray()
+
+    def _assigned(self, X: Any, y: Any, groups: Any) -> tuple[TaskSamples, ClassMeans, Ints]:
+        """New tasks, their class means, and the cluster of each task class, -1 where a task was dropped."""
+        samples = self._samples(X, y, groups, reset=False)
+        classes = class_means(samples)
+        k = len(self.cluster_centers_)
+        if classes.ways.max() > k:
+            raise MelaError(
+                f"task {classes.widest}: expected at most {k} classes, the clusters found, got {classes.ways.max()}"
+            )
+        centers = self._project(self.cluster_centers_)
+        _, found = assign_tasks(self._project(classes.means), classes.starts, centers, self.collisions)
+        return samples, classes, found
+
+    def _weigh(self, samples: TaskSamples, classes: ClassMeans) -> None:
+        self.space_, self.memberships_ = None, None
+        for name in ("class_weights_", "soft_labels_"):
+            self.__dict__.pop(name, None)
+        if not self.soft:
+            return
+        clusters, k = self.class_labels_, len(self.cluster_centers_)
+        self.space_ = self._model_space(samples, classes)
+        if self.space_ is not None:
+            points, weights = self.space_.transform(classes.means), classes.sizes / classes.sizes.mean()
+            gamma = evenness(np.unique(clusters[clusters >= 0], return_counts=True)[1])
+            self.memberships_ = Memberships.of(points, weights, clusters, k, self.space_.between, gamma)
+            self.class_weights_ = self.memberships_.of_tasks(points, weights, clusters, classes.starts, members=True)
+        else:
+            rows = np.flatnonzero(clusters >= 0)
+            self.class_weights_ = csr_array((np.ones(len(rows)), (rows, clusters[rows])), shape=(len(clusters), k))
+        self.soft_labels_ = self.class_weights_[samples.spread(np.arange(len(clusters)))]
+
+    def _samples(self, X: Any, y: Any, groups: Any, *, reset: bool) -> TaskSamples:
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
+        for name, value in [("y", y), ("groups", groups)]:
+            if value is None:
+                what = "the local label" if name == "y" else "the task"
+                raise MelaError(f"{name}: expected {what} of each sample, got None; y and groups are both required")
+        require_one_type(groups, "tasks")
+        require_one_type(y, "local labels")
+        y, groups = column_or_1d(y), column_or_1d(groups)
+        if not len(X) == len(y) == len(groups):
+            raise MelaError(f"X, y, groups: expected the same length, got {len(X)}, {len(y)}, {len(groups)}")
+        finite = np.isfinite(X).all(axis=1)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            column = int(np.argmin(np.isfinite(X[row])))
+            what = "NaN" if np.isnan(X[row, column]) else "infinity"
+            raise MelaError(
+                f"X: expected finite values, got {what} in row {row}, column {column} (task {groups[row]}, local label "
+                f"{y[row]}); {(~finite).sum()} of {len(X)} rows are not finite"
+            )
+        return group_samples(X, np.arange(len(X)), groups, y)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    # what else helps where no task could be labelled
+    _advice = ""
+
+    def _check_parameters(self) -> None:
+        self._require_counts("min_count")
+        self._require_flags("soft")
+        try:
+            check_random_state(self.random_state)
+        except ValueError:
+            raise MelaError(
+                f"labeler.random_state: expected an integer from 0 to {2**32 - 1}, a RandomState or None, got "
+                f"{self.random_state!r}"
+            ) from None
+        if self.collisions not in ("drop", "assign"):
+            raise MelaError(f"labeler.collisions: expected 'drop' or 'assign', got {self.collisions!r}")
+
+    def _require_counts(self, *names: str) -> None:
+        for name, value in self._given(names):
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise MelaError(f"labeler.{name}: expected an integer of at least 1, got {value!r}")
+
+    def _require_flags(self, *names: str) -> None:
+        for name, value in self._given(names):
+            if not isinstance(value, (bool, np.bool_)):
+                raise MelaError(f"labeler.{name}: expected True or False, got {value!r}")
+
+    def _given(self, names: Iterable[str]) -> list[tuple[str, Any]]:
+        return [(name, getattr(self, name)) for name in names]
+
+
+def _count_single(classes: ClassMeans) -> int:
+    """Return the number of tasks of one class; some other task must have two or more."""
+    single = int((classes.ways < 2).sum())
+    if single == len(classes.ways):
+        raise MelaError(
+            f"groups: expected a task of two classes or more, got {single} tasks of one class each, which do not say "
+            "what differs; give tasks with several local labels"
+        )
+    return single
