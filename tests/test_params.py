@@ -89,14 +89,18 @@ def test_presets_of_the_paper_have_the_schedules_of_its_authors(name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
-def test_short_presets_differ_in_the_initial_embedding_alone_and_say_so(name: str) -> None:
+def test_short_presets_differ_in_their_schedules_alone_and_say_so(name: str) -> None:
     whole, short = (ROOT / "presets" / f"{one}.yaml" for one in (name, f"{name}_short"))
     expected = params.read_document(whole)
-    expected["embed"]["tasks_per_epoch"] = 1000
+    expected["embed"] |= {"epochs": 10, "tasks_per_epoch": 1000, "milestones": [7, 9]}
+    expected["pretrain"] |= {"epochs": 30, "milestones": [15, 20]}
     assert params.read_document(short) == expected
-    for path in (whole, short):
-        comment = path.read_text(encoding="utf-8").partition("\n\n")[0]
-        assert f"{steps_of_the_initial_embedding(path):,} steps" in " ".join(comment.replace("#", " ").split())
+    steps = [f"{steps_of_the_initial_embedding(path):,}" for path in (short, whole)]
+    epochs = [params.PretrainParams.read(path).epochs for path in (short, whole)]
+    said = " ".join(short.read_text(encoding="utf-8").partition("\n\n")[0].replace("#", " ").split())
+    assert f"{steps[0]} steps of the initial embedding in place of {steps[1]}" in said
+    assert f"{epochs[0]} epochs of pre-training in place of {epochs[1]}" in said
+    assert f"{steps[1]} steps" in whole.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["cifar_fs", "fc100"])

@@ -13,13 +13,17 @@ from sklearn.metrics.cluster import pair_confusion_matrix
 
 from mela.data.array_types import Ints
 from mela.evaluation.label_scores import majority_accuracy
+from mela.io.checked_tables import read_manifest
+from mela.io.feature_tables import read_features
 from mela.labeling.centroids import Centroids, norms
 from mela.labeling.diagnostics import label_metrics
 from mela.labeling.labeler_choice import build_labeler
 from mela.labeling.pair_quality import pair_quality
 from mela.labeling.pruning import run_pass
-from mela.labeling.task_classes import TaskSamples, class_means
+from mela.labeling.task_classes import TaskSamples, class_means, manifest_samples
 from mela.labeling.task_labeler import TaskLabeler
+from mela.params import PARAMS, LabelerParams
+from stages.common import paths
 from studies.cells import Cell
 
 
@@ -54,18 +58,37 @@ def labelers(
     roots = {"glyphs": "data/raw/glyphs"} | dict(item.split("=", 1) for item in root)
     Cell.of(folder, data, seed).make(Path(roots.get(data, "")))
     cell, samples, truth = material(folder, data, seed, tasks, embedding)
+    row: dict[str, Any] = {"validation": round(cell.validation(embedding), 1)}
+    return row | labels_row(settings, samples, truth, cell.recipe.n_clusters, seed)
+
+
+def labels_row(
+    settings: dict[str, Any], samples: TaskSamples, truth: Ints, n_clusters: int, seed: int
+) -> dict[str, Any]:
+    """Fit a labeler and return how good its labels are, or the error; `n_clusters` is what pruning starts from."""
     frequencies = np.unique(truth, return_counts=True)[1]
-    row: dict[str, Any] = {"validation": round(cell.validation(embedding), 1), "true": len(frequencies)}
+    row: dict[str, Any] = {"true": len(frequencies)}
     row |= {"rarest": int(frequencies.min()), "most_frequent": int(frequencies.max())}
     start = time.perf_counter()
     try:
-        n_clusters = min(cell.recipe.n_clusters, len(truth))
+        n_clusters = min(n_clusters, len(truth))
         found = build_labeler(**settings, n_clusters=n_clusters, random_state=seed).fit_tasks(samples)
     except ValueError as error:
         return row | {"error": str(error)}
     row |= {"seconds": round(time.perf_counter() - start, 1)}
     row |= {"accuracy_all": round(100 * majority_accuracy(found.class_clusters_, truth), 2)}
     return row | {name: round(value, 4 if name == "ari" else 2) for name, value in scores(found, truth).items()}
+
+
+def of_a_run(*, data: str, labeler: str, settings: dict[str, Any], projects: Path) -> dict[str, Any]:
+    """Return how good the labels of a labeler are on the features of a pipeline that ran in a folder of its own."""
+    run = projects / data
+    ids, vectors = read_features(run / paths.FEATURES)
+    samples = manifest_samples(read_manifest(run / paths.TRAIN), ids, vectors)
+    known = pd.read_parquet(run / paths.TRUTH).set_index("image_id")["class"].reindex(ids)
+    truth = pd.factorize(known)[0][samples.index[samples.first]]
+    given = LabelerParams.read(run / PARAMS)
+    return labels_row(settings, samples, truth, given.n_clusters, given.seed)
 
 
 def first_samples(samples: TaskSamples, count: int) -> TaskSamples:

@@ -394,5 +394,11 @@ def test_sections_of_the_readme_formulas_and_docstrings_are_shown(site: Path) ->
     assert "<math" in reference
     assert ":math:" not in re.sub("<[^>]*>", "", reference)
     assert ".. math::" not in reference
-    for name in ("FewShotClassifier", "LearnLabeler", "MergeLabeler", "learners.ridge.ridge", "evaluation.intervals.Interval"):
+    for name in (
+        "FewShotClassifier",
+        "LearnLabeler",
+        "MergeLabeler",
+        "learners.ridge.ridge",
+        "evaluation.intervals.Interval",
+    ):
         assert f'id="mela.{name}"' in reference, name
