@@ -54,8 +54,8 @@ from tests.helpers.project import ROOT, TINY, change
 
 pytestmark = pytest.mark.slow
 
-TRAINING = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 20}
-TUNING = {"tuning.epochs": 1, "tuning.milestones": [], "tuning.tasks_per_epoch": 10}
+TRAINING = {"methods.epochs": 2, "methods.milestones": [1], "methods.tasks_per_epoch": 10}
+TUNING = {"tuning.epochs": 1, "tuning.milestones": [], "tuning.tasks_per_epoch": 5}
 MADE = ["images", "manifest", "listing", "settings", "embed", "extract", "label_kmeans", "label_oracle"]
 # each of these is tested afterwards, by the stage that is named after it
 TRAINED: list[tuple[str, dict[str, Any]]] = [
