@@ -12,13 +12,20 @@ from ruamel.yaml import YAML
 def for_clone(**more: str) -> dict[str, str]:
     """What this process has, without what DVC and Git tell of another folder, and with the programs of its Python.
 
+    DVC tells nobody what it is used for, which takes another process for each command.
+
     Parameters
     ----------
     more : str
         Variables to add.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))}
-    return kept | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"} | more
+    return (
+        kept
+        | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        | {"DVC_NO_ANALYTICS": "1"}
+        | more
+    )
 
 
 def change(params: Path, changes: Mapping[str, Any]) -> None:

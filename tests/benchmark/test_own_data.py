@@ -122,11 +122,21 @@ def clone(mine: Path, tmp_path: Path) -> Path:
     return folder
 
 
+HASHED: dict[Path, dict[Path, bytes]] = {}
+
+
 def cells_due(folder: Path, *, mark: bool = False) -> set[str]:
-    """Ask in this process: the answer is read from the files of the folder, not from what is imported."""
+    """Ask in this process: the answer is read from the files of the folder, not from what is imported.
+
+    Hashes of code take long, and are not written again while the code is what it was when they were.
+    """
     said = io.StringIO()
-    with chdir(folder), redirect_stdout(said):
+    code = {path: path.read_bytes() for path in folder.rglob("*.py")}
+    with chdir(folder), redirect_stdout(said), pytest.MonkeyPatch.context() as patch:
+        if HASHED.get(folder) == code:
+            patch.setattr(due.code, "main", lambda benchmark: None)
         due.main(mark=mark)
+    HASHED[folder] = code
     return set(said.getvalue().split())
 
 

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.slow
 GLYPHS = (ROOT / "presets/glyphs.yaml").read_text(encoding="utf-8")
 
 
-def mela(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return python("-m", "mela", "run", *arguments)
+def mela(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return python("-m", "mela", "run", *arguments, **environment)
 
 
 @pytest.fixture
@@ -172,14 +172,13 @@ def test_the_file_lists_every_stage_after_those_that_it_needs() -> None:
 
 
 def test_the_projects_pipeline_runs_without_git_and_dvc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder that holds nothing but what a copy of the project has; slow, since every stage starts Python."""
+    """In a folder that holds nothing but what a copy of the project has."""
     monkeypatch.chdir(tmp_path)
     for name in ("mela", "stages", "dvc.yaml"):
         Path(name).symlink_to(ROOT / name)
     Path("params.yaml").write_text(GLYPHS, encoding="utf-8")
     change(Path("params.yaml"), TINY)
-    monkeypatch.setenv("PATH", "")
-    ended = mela()
+    ended = mela(PATH="")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert Path("results/report.html").is_file()
     assert Path("results/metrics.json").is_file()

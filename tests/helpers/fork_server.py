@@ -6,6 +6,8 @@ Started as a script with the path of its socket; it ends with its standard input
 import atexit
 import gc
 import json
+import logging
+import multiprocessing.util
 import os
 import runpy
 import select
@@ -14,14 +16,17 @@ import socket
 import sys
 import threading
 import types
+import weakref
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-# those of the stages, and what DVC imports only when it needs it; not pygit2, which looks for the user's configuration
+# those of the stages, and what DVC imports only when it needs it; not pygit2, which looks for the user's configuration;
+# multiprocessing notes which Python there is
 PACKAGES = """
-dulwich.worktree dvc.cli dvc.commands.repro dvc.data_cloud dvc.repo.experiments dvc.stage.run dvc_render networkx
-pyparsing ruamel.yaml s3fs sshfs
+dulwich.porcelain dvc.cli.parser dvc.data_cloud dvc.repo.experiments.queue.celery dvc.stage.run dvc_data.index.checkout
+dvc_render dvc_task.app.filesystem fsspec.implementations.memory multiprocessing.spawn networkx pyparsing ruamel.yaml
+s3fs sshfs
 matplotlib.figure PIL.Image psutil pyarrow.parquet pydantic safetensors.torch scipy.optimize scipy.stats sklearn.cluster
 sklearn.manifold sklearn.metrics torch._dynamo typer
 """
@@ -29,37 +34,52 @@ sklearn.manifold sklearn.metrics torch._dynamo typer
 
 def asked(path: str) -> list[str]:
     """Return, in a fork for each request, the words that follow `python`; the server itself ends here."""
+    asking: dict[int, socket.socket] = {}
+
+    def tell(*_: object) -> None:
+        """Tell whoever asked for them how forks have ended."""
+        for pid in [*asking]:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                with asking.pop(pid) as connection, suppress(OSError):
+                    connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
     with socket.socket(socket.AF_UNIX) as server:
         # whoever waits for the socket finds it once the server listens
         server.bind(f"{path}.new")
         server.listen()
         Path(f"{path}.new").rename(path)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, tell)
         while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:
             connection, _ = server.accept()
-            if os.fork() == 0:
+            text, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+            while text and not text.endswith(b"\n"):
+                more = connection.recv(1 << 20)
+                text = text + more if more else b""
+            # its end is told once it is known who asked
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+            # whoever was killed before the request was whole needs nothing
+            child = os.fork() if text else None
+            if child == 0:
                 server.close()
-                return _answer(connection)
-            connection.close()
+                for one in (connection, *asking.values()):
+                    one.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+                return _as_asked(text, streams)
+            if child:
+                asking[child] = connection
+                with suppress(OSError):
+                    connection.sendall(f"{child}\n".encode())
+            for stream in streams:
+                os.close(stream)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     sys.exit()
 
 
-def _answer(connection: socket.socket) -> list[str]:
-    """Return in a fork, while this process waits for it and tells whoever asked its number and how it has ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    text, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
-    while not text.endswith(b"\n"):
-        text += connection.recv(1 << 20)
+def _as_asked(text: bytes, streams: list[int]) -> list[str]:
+    """Make this process what a request asks for: its streams, its variables and its folder."""
     words, folder, environment = json.loads(text)
-    child = os.fork()
-    if child:
-        for stream in streams:
-            os.close(stream)
-        with suppress(BrokenPipeError):
-            connection.sendall(f"{child}\n".encode())
-            connection.sendall(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n".encode())
-        os._exit(0)
-    connection.close()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -68,7 +88,27 @@ def _answer(connection: socket.socket) -> list[str]:
     os.chdir(folder)
     os.umask(0o022)
     sys.path[:0] = [folder, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    # what a program starts by its own Python is a fork too, where what it starts by name is
+    sys.executable = environment.get("PYTHON_EXEC", sys.executable)
     return words
+
+
+def import_packages() -> None:
+    """Import the packages, without most of what they have Python do when it ends.
+
+    It tells how long something took, or frees memory, and takes longer than many a program that a fork runs.
+    """
+    register, atexit.register = atexit.register, lambda function, *_, **__: function  # type: ignore[assignment]
+    for name in PACKAGES.split():
+        # where extras are not installed, what needs them does without the head start
+        with suppress(ImportError):
+            import_module(name)
+    atexit.register = register
+    for end in (logging.shutdown, multiprocessing.util._exit_function):  # type: ignore[attr-defined]
+        atexit.register(end)
+    # the first one that a program makes, for a temporary folder perhaps, registers them all again
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined]
+    weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]
 
 
 def run(how: str, what: str, *arguments: str) -> None:
@@ -101,10 +141,7 @@ def run(how: str, what: str, *arguments: str) -> None:
 
 if __name__ == "__main__":
     del sys.path[0]
-    for name in PACKAGES.split():
-        # where extras are not installed, what needs them does without the head start
-        with suppress(ImportError):
-            import_module(name)
+    import_packages()
     gc.collect()
     gc.freeze()
     run(*asked(sys.argv[1]))

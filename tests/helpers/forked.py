@@ -50,7 +50,10 @@ def server() -> Path:
 
 
 def with_forks(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables with which the programs `python`, `dvc` and `mela`, and what torchrun starts, are forks."""
+    """Return variables with which the programs `python`, `dvc` and `mela`, and what torchrun starts, are forks.
+
+    What one of them starts by `sys.executable` is one as well.
+    """
     path = f"{server()}{os.pathsep}{environment['PATH']}"
     return {**environment, "PATH": path, "PYTHON_EXEC": str(server() / "python")}
 
@@ -92,7 +95,11 @@ class Forked(fork_client.Forked):
         except TimeoutError:
             self.send_signal(signal.SIGKILL)
             raise
-        return self._out.read_text(encoding="utf-8"), self._err.read_text(encoding="utf-8")
+        return self.printed(), self._err.read_text(encoding="utf-8")
+
+    def printed(self) -> str:
+        """Return what it has printed so far."""
+        return self._out.read_text(encoding="utf-8")
 
 
 def run(

@@ -4,9 +4,9 @@ import builtins
 import hashlib
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from mela.io import store
 from mela.models.backbones import Backbone, build_backbone
 from mela.models.files import read_model
 from tests.helpers.classifier import write_model
+from tests.helpers.processes import python
 from tests.helpers.project import change
 from tests.helpers.starts import modules_after
 
@@ -35,11 +36,14 @@ SHAPES = {
     "conv4": {"name": "conv4", "channels": 1, "size": 28, "width": 8, "drop_rate": 0.0},
     "resnet12": {"name": "resnet12", "channels": 3, "size": 32, "width": 4, "drop_rate": 0.3},
 }
-# PyTorch reads weights from bytes that cannot be written to, and says so itself
-ALONE = [sys.executable, "-I", "-W", "error", "-W", "ignore:The given buffer is not writable:UserWarning", "-c"]
 WITHOUT_MELA = """
-import sys
+import sys, warnings
 sys.modules["mela"] = None
+warnings.simplefilter("error")
+# PyTorch reads weights from bytes that cannot be written to, and says so itself
+warnings.filterwarnings("ignore", "The given buffer is not writable", UserWarning)
+"""
+COMPARE = """
 import numpy as np, torch
 for name in sys.argv[1:]:
     module = torch.export.load(f"{name}.pt2").module()
@@ -52,6 +56,7 @@ assert not [name for name in sys.modules if name.startswith("mela.")]
 """
 
 
+@cache
 def embedding(name: str) -> tuple[Backbone, dict[str, Any]]:
     """An untrained one with statistics of some images, and dropout that has to be off."""
     channels, size = SHAPES[name]["channels"], SHAPES[name]["size"]
@@ -60,6 +65,18 @@ def embedding(name: str) -> tuple[Backbone, dict[str, Any]]:
     with torch.no_grad():
         backbone.train()(torch.rand(64, channels, size, size, generator=torch.Generator().manual_seed(0)))
     return backbone.eval(), configuration
+
+
+@cache
+def exported(name: str, kind: exporting.Format) -> Export:
+    return exporting.export(kind, name, *embedding(name))
+
+
+def alone(code: str, *arguments: str, folder: Path) -> str:
+    """What code prints in a process that has no MeLa, and in which warnings are errors."""
+    ended = python("-c", WITHOUT_MELA + code, *arguments, folder=folder)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
 def random_images(n: int, configuration: dict[str, Any]) -> npt.NDArray[np.float32]:
@@ -76,7 +93,7 @@ def features_of(backbone: Backbone, images: npt.NDArray[np.float32]) -> npt.NDAr
 @pytest.mark.parametrize("name", SHAPES)
 def test_an_export_computes_what_the_embedding_does(name: str, kind: exporting.Format) -> None:
     backbone, configuration = embedding(name)
-    made = exporting.export(kind, "psi", backbone, configuration)
+    made = exported(name, kind)
     compute = (exporting.run_onnx if kind == "onnx" else exporting.run_torch)(made.content)
     for n in (1, 2, 3, 100):
         images = random_images(n, configuration)
@@ -96,11 +113,11 @@ def test_an_export_computes_what_the_embedding_does(name: str, kind: exporting.F
 def test_the_torch_program_needs_no_mela(tmp_path: Path) -> None:
     for name in SHAPES:
         backbone, configuration = embedding(name)
-        path, images = tmp_path / f"{name}.pt2", random_images(9, configuration)
-        path.write_bytes(exporting.export("torch", path.name, backbone, configuration).content)
+        images = random_images(9, configuration)
+        (tmp_path / f"{name}.pt2").write_bytes(exported(name, "torch").content)
         np.save(tmp_path / f"{name}-images.npy", images)
         np.save(tmp_path / f"{name}-features.npy", features_of(backbone, images))
-    subprocess.run([*ALONE, WITHOUT_MELA, *SHAPES], check=True, cwd=tmp_path)
+    alone(COMPARE, *SHAPES, folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +169,15 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 
 
 @pytest.fixture
-def card_of(run: Callable[..., str]) -> Callable[..., str]:
+def empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exports without content, where it is not what is looked at, since making it takes long."""
+    monkeypatch.setattr(
+        exporting, "export", lambda kind, file, *_: Export(file=file, kind=kind, content=b"", difference=0.0)
+    )
+
+
+@pytest.fixture
+def card_of(run: Callable[..., str], empty: None) -> Callable[..., str]:
     """The card of an exported model."""
 
     def call(*arguments: str) -> str:
@@ -198,8 +223,7 @@ def test_both_formats_with_a_card_each(copied: Path, run: Callable[..., str]) ->
         for package in ("mela", "torch", *packages):
             assert f"{package} {version(package)}" in card
         assert str(copied) not in card
-        ended = subprocess.run([*ALONE, code_of(card)], cwd="out", capture_output=True, text=True, check=True)
-        assert ended.stdout == "(8, 8)\n"
+        assert alone(code_of(card), folder=Path("out")) == "(8, 8)\n"
 
 
 def test_the_initial_embedding_has_its_own_figures(copied: Path, card_of: Callable[..., str]) -> None:
@@ -378,6 +402,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
 }
 
 
+@pytest.mark.usefixtures("empty")
 @pytest.mark.parametrize("case", REFUSED)
 def test_it_refuses_in_one_line_and_writes_nothing(run: Callable[..., str], case: str) -> None:
     spoil, arguments, message = REFUSED[case]

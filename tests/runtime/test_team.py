@@ -23,7 +23,6 @@ from tests.helpers.project import change, run_stages
 
 pytestmark = pytest.mark.slow
 
-SCRIPT = str(training.__file__)
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
 
@@ -51,7 +50,7 @@ def test_one_process_is_no_team() -> None:
 def test_a_team_learns_what_one_process_learns(tmp_path: Path) -> None:
     """In float64, since training magnifies differences of rounding a hundredfold in a step or two."""
     training.main(str(tmp_path / "alone.safetensors"))
-    together = python(*TORCHRUN, "2", SCRIPT, "team.safetensors", folder=tmp_path)
+    together = python(*TORCHRUN, "2", "-m", training.__name__, "team.safetensors", folder=tmp_path)
     assert together.returncode == 0, together.stderr
     expected, found = load_file(tmp_path / "alone.safetensors"), load_file(tmp_path / "team.safetensors")
     assert list(found) == list(expected)

@@ -18,7 +18,7 @@ from mela.io import atomic, store
 from stages.common import orphans
 from studies.clones import for_clone
 from studies.robustness.kills import running
-from tests.helpers.forked import Forked
+from tests.helpers.forked import Forked, with_forks
 from tests.helpers.pipeline import listed
 from tests.helpers.project import ROOT, STAGE_NAMES, TINY, change
 
@@ -121,9 +121,11 @@ def under_dvc(whole: tuple[Path, dict[str, float]], tmp_path_factory: pytest.Tem
         shutil.copy(ROOT / "data/raw" / name / "README.md", folder / "data/raw" / name)
     for name in ("dvc.yaml", ".dvcignore"):
         shutil.copy(ROOT / name, folder / name)
-    finish(start(folder, "-m", "stages.code"))
-    for command in (["init", "--quiet", "--no-scm"], ["commit", "--quiet", "--force", "code", "images", "manifest"]):
-        finish(start(folder, "-m", "dvc", *command))
+    finish(Forked(["-m", "stages.code"], folder, ENVIRONMENT))
+    finish(Forked(["-m", "dvc", "init", "--quiet", "--no-scm"], folder, ENVIRONMENT))
+    with (folder / ".dvc/config").open("a") as file:
+        file.write("    check_update = false\n")
+    finish(Forked(["-m", "dvc", "commit", "--quiet", "--force", "code", "images", "manifest"], folder, ENVIRONMENT))
     return folder
 
 
@@ -143,7 +145,10 @@ def training(under_dvc: Path, tmp_path: Path) -> Iterator[Path]:
     ("processes", "number"), [(1, signal.SIGKILL), (2, signal.SIGKILL), (1, signal.SIGTERM), (2, signal.SIGINT)]
 )
 def test_a_killed_dvc_leaves_nothing_running(training: Path, processes: int, number: signal.Signals) -> None:
-    """The signal goes to dvc alone and, as from a keyboard, an interrupt to all that it has started."""
+    """The signal goes to dvc alone and, as from a keyboard, an interrupt to all that it has started.
+
+    Those that are killed are no forks, since each asks which process has started it; those that go on are.
+    """
     change(training / "params.yaml", {"runtime.processes": processes, "embed.tasks_per_step": 2})
     dvc = start(training, "-m", "dvc", "repro", "embed")
     checkpoints = training / ".checkpoints"
@@ -162,15 +167,10 @@ def test_a_killed_dvc_leaves_nothing_running(training: Path, processes: int, num
     assert not (training / "models/initial.safetensors").exists()
 
     change(training / "params.yaml", {"embed.epochs": 500})
-    again = start(training, "-m", "dvc", "repro", "embed")
-    assert again.stdout is not None
-    for line in again.stdout:
-        if "goes on after" in line:
-            break
-    else:
-        pytest.fail("expected the training to go on")
-    os.killpg(again.pid, signal.SIGKILL)
-    again.communicate(timeout=60)
+    again = Forked(["-m", "dvc", "repro", "embed"], training, with_forks(ENVIRONMENT), together=True)
+    wait_until("the training to go on", lambda: "goes on after" in again.printed())
+    again.send_signal(signal.SIGKILL)
+    again.communicate()
 
 
 def begin_guarded(code: str) -> subprocess.Popen[str]:

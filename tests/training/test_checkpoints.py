@@ -41,7 +41,7 @@ from tests.helpers.checkpoint import SCHEDULE
 from tests.helpers.embedding import IMAGES, episodes
 from tests.helpers.embedding import backbone as small_backbone
 from tests.helpers.processes import python
-from tests.helpers.project import ROOT, change, run_stages
+from tests.helpers.project import change, run_stages
 
 pytestmark = pytest.mark.slow
 
@@ -446,7 +446,7 @@ def test_a_team_goes_on_with_the_masks_of_each_process(tmp_path: Path) -> None:
 
     def team(*states: int) -> subprocess.CompletedProcess[str]:
         launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        return python(*launch, str(ROOT / "tests/helpers/checkpoint.py"), str(tmp_path), *map(str, states))
+        return python(*launch, "-m", "tests.helpers.checkpoint", str(tmp_path), *map(str, states))
 
     def written(run: int) -> list[bytes]:
         return [path.read_bytes() for path in sorted(tmp_path.glob(f"{run}-*.safetensors"))]
