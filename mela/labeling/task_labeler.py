@@ -34,7 +34,42 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     In each task samples carry local labels, which mean nothing outside of it. Samples of one local label belong
     together, those of different ones do not; which labels of different tasks are the same class is what is inferred.
-    Subclasses say how; what is fitted is described there.
+    `mela.LearnLabeler` and `mela.MergeLabeler` say how, and have parameters and attributes of their own beside these.
+
+    Parameters
+    ----------
+    collisions : {"drop", "assign"}, default="drop"
+        What becomes of a task two of whose classes have the same nearest centroid: left without labels (the paper), or
+        labelled by the best matching of its classes with different centroids.
+    soft : bool, default=False
+        Also tell how much each sample belongs to each cluster, and enable `predict_proba`.
+
+    Attributes
+    ----------
+    labels_ : int64 (n_samples,)
+        Cluster of each sample, -1 where its task was not clustered.
+    cluster_centers_ : float64 (n_clusters, n_features)
+    counts_ : int64 (n_clusters,)
+        Tasks in which a cluster was found, before tasks were assigned for the last time.
+    pair_quality_ : mela.labeling.pair_quality.PairQuality
+        How good the final clusters are, judged by the tasks alone.
+    n_single_tasks_ : int
+        Tasks of one class. They say nothing about which classes differ, but are labelled like the others.
+    task_classes_ : mela.labeling.task_classes.TaskSamples
+        Which samples, tasks and local labels the task classes stand for.
+    class_clusters_, class_labels_ : int64 (n_task_classes,)
+        Nearest cluster of each task class, and the same with -1 where the task was not clustered.
+    space_ : mela.labeling.space.Space or None
+    class_size_ : float
+        Samples of a task class, on average.
+    memberships_ : mela.labeling.memberships.Memberships or None
+        `soft` only: the model behind the weights; None where no task class has two samples, and all weights are 1.
+    class_weights_ : scipy.sparse.csr_array (n_task_classes, n_clusters)
+        `soft` only: posterior probability of each cluster for a task class, given where all others went
+        (`mela.labeling.memberships`). Rows sum to 1, or to 0 where the task was not clustered.
+    soft_labels_ : scipy.sparse.csr_array (n_samples, n_clusters)
+        `soft` only: the same for each sample, the weights beside `labels_`.
+    n_features_in_ : int
     """
 
     collisions: Collisions

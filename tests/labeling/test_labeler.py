@@ -3,7 +3,6 @@
 import doctest
 import pickle
 import re
-from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.metaestimators import available_if
 
 from mela.evaluation.label_scores import majority_accuracy
-from mela.labeling import labeler, merge_labeler
+from mela.labeling import merge_labeler
 from mela.labeling.assignment import assign_tasks
 from mela.labeling.diagnostics import THIN
 from mela.labeling.labeler import LearnLabeler
@@ -86,9 +85,8 @@ def test_scikit_learns_checks(labeler: TaskLabeler, soft: bool) -> None:
     assert len(checks["passed"]) > 30
 
 
-@pytest.mark.parametrize("module", [labeler, merge_labeler])
-def test_the_example_of_the_docstring(module: ModuleType) -> None:
-    failed, tried = doctest.testmod(module)
+def test_the_example_of_the_docstring() -> None:
+    failed, tried = doctest.testmod(merge_labeler)
     assert (failed, tried > 5) == (0, True)
 
 
