@@ -1,7 +1,6 @@
 """What labelers of tasks share: from given tasks to clusters of their classes, and the labels of new tasks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, Self
 
@@ -19,7 +18,7 @@ from mela.labeling.assignment import Collisions, assign_tasks, settle_collisions
 from mela.labeling.centroids import nearest
 from mela.labeling.memberships import Memberships
 from mela.labeling.name_checks import require_one_type
-from mela.labeling.pair_quality import PairQuality, pair_quality
+from mela.labeling.pair_quality import pair_quality
 from mela.labeling.size_prior import evenness
 from mela.labeling.space import Space, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
@@ -76,16 +75,9 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     min_count: int
     soft: bool
     random_state: Any
-    labels_: Ints
     cluster_centers_: Floats
     counts_: Ints
     n_iter_: int
-    pair_quality_: PairQuality
-    n_single_tasks_: int
-    task_classes_: TaskSamples
-    class_clusters_: Ints
-    class_labels_: Ints
-    class_size_: float
     space_: Space | None
     memberships_: Memberships | None
     class_weights_: csr_array
@@ -273,17 +265,16 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             raise MelaError(f"labeler.collisions: expected 'drop' or 'assign', got {self.collisions!r}")
 
     def _require_counts(self, *names: str) -> None:
-        for name, value in self._given(names):
+        for name in names:
+            value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise MelaError(f"labeler.{name}: expected an integer of at least 1, got {value!r}")
 
     def _require_flags(self, *names: str) -> None:
-        for name, value in self._given(names):
+        for name in names:
+            value = getattr(self, name)
             if not isinstance(value, (bool, np.bool_)):
                 raise MelaError(f"labeler.{name}: expected True or False, got {value!r}")
-
-    def _given(self, names: Iterable[str]) -> list[tuple[str, Any]]:
-        return [(name, getattr(self, name)) for name in names]
 
 
 def _count_single(classes: ClassMeans) -> int:
