@@ -35,16 +35,13 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     together, those of different ones do not; which labels of different tasks are the same class is what is inferred.
     `mela.LearnLabeler` and `mela.MergeLabeler` say how, and have parameters and attributes of their own beside these.
 
-    Parameters
+    Attributes
     ----------
     collisions : {"drop", "assign"}, default="drop"
         What becomes of a task two of whose classes have the same nearest centroid: left without labels (the paper), or
         labelled by the best matching of its classes with different centroids.
     soft : bool, default=False
         Also tell how much each sample belongs to each cluster, and enable `predict_proba`.
-
-    Attributes
-    ----------
     labels_ : int64 (n_samples,)
         Cluster of each sample, -1 where its task was not clustered.
     cluster_centers_ : float64 (n_clusters, n_features)
