@@ -60,7 +60,9 @@ def test_python_of_other_pages_runs(copied: Path) -> None:
             if block.language == "python":
                 names = dict(given)
                 exec(block.content, names)
-                assert names.keys() & {"labeler", "classifier"}, f"{page}:{block.line}"
+                assert names.keys() & {"labeler", "classifier", "learner"}, f"{page}:{block.line}"
+                if "learner" in names:
+                    assert all(parameter.grad is not None for parameter in names["learner"].parameters())
     assert names["labeler"].soft_labels_.shape == (600, 6)
 
 

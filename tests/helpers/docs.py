@@ -39,7 +39,7 @@ FOLLOWED = {
     "docs/reference/commands.md": ("tests/docs/test_pages.py", {"console"}),
 }
 # pages whose Python tests/docs/test_examples.py runs, with the number of blocks
-PYTHON = {"README.md": 2, "docs/guides/faq.md": 1, "docs/method/labels.md": 1}
+PYTHON = {"README.md": 2, "docs/guides/faq.md": 1, "docs/results/methods.md": 1, "docs/method/labels.md": 1}
 # languages of which tests/docs/test_pages.py checks the content
 CHECKED = {"yaml", "mermaid", "bibtex"}
 # nothing that could be run
