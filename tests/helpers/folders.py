@@ -1,7 +1,6 @@
 """Folders of images as people have them, and what the check and the stages say of them."""
 
 import os
-import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from PIL import Image
 import stages.images
 from mela.errors import MelaError
 from tests.helpers.commands import mela
-from tests.helpers.processes import started
+from tests.helpers.processes import python
 from tests.helpers.project import ROOT
 
 PRESET, BENCHMARK = ROOT / "presets/glyphs.yaml", ROOT / "benchmark/data/glyphs.yaml"
@@ -120,10 +119,6 @@ def contents(folder: Path) -> dict[str, object]:
     }
 
 
-def without_rights(*command: str) -> subprocess.CompletedProcess[str]:
-    """A command of a user whom the rights of files concern; root gives up what root is exempt from."""
-    if os.geteuid() == 0:
-        if shutil.which("setpriv") is None:
-            pytest.skip("started as root, whom rights do not concern, and without setpriv to give that up")
-        command = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", *command)
-    return started(*command)
+def without_rights(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A module that a user runs whom the rights of files concern; root gives up what root is exempt from."""
+    return python("-m", "tests.helpers.restricted", "rights", module, *arguments)

@@ -125,8 +125,8 @@ def test_what_may_not_be_read_is_told_by_the_check_and_by_the_stage(path: str, m
     if not target.exists():
         target.write_text("words")
     with rights_of(target, 0):
-        checked = without_rights(sys.executable, "-m", "mela", "data", "check", "mine")
-        staged = without_rights(sys.executable, "-m", "stages.images")
+        checked = without_rights("mela", "data", "check", "mine")
+        staged = without_rights("stages.images")
     message = f"error: {target.resolve()}: Permission denied; check who may read and write it"
     assert message in checked.stdout.splitlines()
     assert (checked.returncode, staged.returncode) == (1, 1)

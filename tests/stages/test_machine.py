@@ -23,7 +23,8 @@ from mela.sources.image_files import open_image
 from stages.common.training import less_memory
 from tests.helpers.bad_input import fails, folders
 from tests.helpers.folders import contents, rights_of, without_rights
-from tests.helpers.processes import python, started
+from tests.helpers.forked import with_forks
+from tests.helpers.processes import ENVIRONMENT, python, started
 from tests.helpers.project import change
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has these means")
@@ -42,7 +43,7 @@ FULL = """
 mount -t tmpfs -o size=4m tmpfs "$FOLDER" && cp -a kept/. "$FOLDER" || exit 77
 dd if=/dev/zero of="$FOLDER/filler" bs=4k 2> /dev/null
 truncate -s "-$ROOM" "$FOLDER/filler"
-"$PYTHON" -m "stages.$STAGE"
+python -m tests.helpers.restricted $$ "stages.$STAGE"
 status=$?
 rm "$FOLDER/filler"
 diff -r kept "$FOLDER" >&2 || exit 78
@@ -73,8 +74,9 @@ def test_a_full_disk(stage: str, folder: str, room: int, file: str, copied: Path
     Path(folder).mkdir(exist_ok=True)
     shutil.copytree(folder, "kept")
     before = contents(Path())
-    variables = [f"FOLDER={folder}", f"ROOM={room}", f"STAGE={stage}", f"PYTHON={sys.executable}"]
-    ended = started("unshare", "--mount", "--map-root-user", "env", *variables, "sh", "-c", FULL)
+    variables = [f"FOLDER={folder}", f"ROOM={room}", f"STAGE={stage}"]
+    words = ["unshare", "--mount", "--map-root-user", "env", *variables, "sh", "-c", FULL]
+    ended = started(*words, **with_forks(ENVIRONMENT))
     if ended.returncode == 77 or "unshare" in ended.stderr:
         pytest.skip(f"a disk cannot be mounted here: {ended.stderr}")
     assert re.fullmatch(f"error: {file}: {FREE}\n", ended.stderr), ended.stderr
@@ -213,7 +215,7 @@ def test_what_is_said_of_an_error(error: Exception, line: str | None) -> None:
 def stage_without(rights: int, target: Path, stage: str) -> str:
     """What a stage says, which ends with status 1 since a user has only these rights for a file or folder."""
     with rights_of(target, rights):
-        ended = without_rights(sys.executable, "-m", f"stages.{stage}")
+        ended = without_rights(f"stages.{stage}")
     assert ended.returncode == 1
     return ended.stderr
 
