@@ -9,14 +9,20 @@ import pytest
 
 from tests.helpers.processes import python, started
 from tests.helpers.project import ROOT, STAGE_NAMES
-from tests.helpers.starts import NEEDED, SLOW, modules_after
+from tests.helpers.starts import NEEDED, SLOW, modules_after, modules_after_each
 
 
-@pytest.mark.parametrize("stage", STAGE_NAMES)
-def test_a_stage_starts_without_what_it_does_not_need(stage: str) -> None:
-    imported = modules_after(f"import stages.{stage}")
-    assert f"stages.{stage}" in imported
-    assert {name for name in SLOW if name in imported} == NEEDED.get(stage, set())
+@pytest.mark.parametrize("first", ["import pandas, pyarrow", "import torch"])
+def test_a_stage_starts_without_what_it_does_not_need(first: str) -> None:
+    """After what all of these need, which is then imported once."""
+    assert all(needed == {"torch"} for needed in NEEDED.values())
+    common = {"torch"} & {*first.split()}
+    stages = [stage for stage in STAGE_NAMES if NEEDED.get(stage, set()) == common]
+    found = modules_after_each(["", *(f"import stages.{stage}" for stage in stages)], first)
+    assert {*SLOW} & found[0] == common
+    for stage, imported in zip(stages, found[1:], strict=True):
+        assert f"stages.{stage}" in imported
+        assert {*SLOW} & imported == common, stage
 
 
 def test_a_stage_ends_without_looking_for_garbage() -> None:
