@@ -82,6 +82,21 @@ def draw_uneven(images: pd.DataFrame, settings: TaskParams, exponent: float) -> 
     return task_table(np.array(drawn), settings.shots)
 
 
+def true_classes(truth: pd.DataFrame, ids: Ints, samples: TaskSamples) -> Ints:
+    """Return the class of each task class (n_task_classes,), for scoring.
+
+    Parameters
+    ----------
+    truth : DataFrame
+        Columns image_id and class.
+    ids : int64 (n_images,)
+        Images of the rows of features that the samples are in.
+    samples : TaskSamples
+    """
+    known = truth.set_index("image_id")["class"].reindex(ids)
+    return pd.factorize(known)[0][samples.index[samples.first]]
+
+
 class Cell(Lab):
     """One data set and seed; the folder is called as the data set is."""
 
@@ -138,8 +153,7 @@ class Cell(Lab):
 
     def true_classes(self, samples: TaskSamples) -> Ints:
         """Return the class of each task class, for scoring."""
-        known = self.truth("train").set_index("image_id")["class"].reindex(self.ids)
-        return pd.factorize(known)[0][samples.index[samples.first]]
+        return true_classes(self.truth("train"), self.ids, samples)
 
     def validation(self, strength: str) -> float:
         """Return the validation accuracy of the embedding in percent."""

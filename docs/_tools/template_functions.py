@@ -240,6 +240,21 @@ class Figures:
         require(len(rows) == 1, f"{STUDIES / name} has one row with {cells}", f"{len(rows)} rows")
         return rows[0]
 
+    def large(self, labels: str, data: str, suffix: str = "") -> str:
+        """Return the accuracies of a ResNet-12 after labels of a kind; the suffix "_5x" is of five support copies."""
+        return " / ".join(f"{one:.1f}" for one in self._large(labels, data, suffix))
+
+    def large_level(self, data: str) -> str:
+        """Return how far a ResNet-12 with inferred labels is from one with true ones; MelaError if that is sure."""
+        less = self._large("mela", data, "_less_oracle")
+        words = f"inferred labels are level with true ones for ResNet-12 on {data}"
+        require(all(abs(one.mean) < 2 * one.ci95 for one in less), words, less)
+        return " / ".join(f"{one:+z.1f}" for one in less)
+
+    def _large(self, labels: str, data: str, suffix: str) -> list[Interval]:
+        row = self.row("resnet12", data=data, labels=labels)
+        return [Interval(row[f"{setting}{suffix}"], row[f"{setting}{suffix}_ci95"]) for setting in SETTINGS]
+
     def soft_gain(self, test: str, shot: int) -> Interval:
         """Return by how much soft labels are ahead of one label per image on test tasks of a kind, over seeds."""
         rows = self.rows("mixed_levels", labels="inferred, soft", test=test)

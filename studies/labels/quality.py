@@ -13,6 +13,7 @@ from sklearn.metrics.cluster import pair_confusion_matrix
 
 from mela.data.array_types import Ints
 from mela.evaluation.label_scores import majority_accuracy
+from mela.io import schemas, store
 from mela.io.checked_tables import read_manifest
 from mela.io.feature_tables import read_features
 from mela.labeling.centroids import Centroids, norms
@@ -22,9 +23,12 @@ from mela.labeling.pair_quality import pair_quality
 from mela.labeling.pruning import run_pass
 from mela.labeling.task_classes import TaskSamples, class_means, manifest_samples
 from mela.labeling.task_labeler import TaskLabeler
-from mela.params import PARAMS, LabelerParams
+from mela.params import PARAMS, LabelerParams, read_yaml
 from stages.common import paths
-from studies.cells import Cell
+from studies.cells import Cell, true_classes
+
+# labelers and their settings, by their names in tables
+LABELERS: dict[str, dict[str, Any]] = read_yaml(Path(__file__).with_name("grid.yaml"))["keys"]["labeler"]
 
 
 @lru_cache(maxsize=1)
@@ -80,15 +84,14 @@ def labels_row(
     return row | {name: round(value, 4 if name == "ari" else 2) for name, value in scores(found, truth).items()}
 
 
-def of_a_run(*, data: str, labeler: str, settings: dict[str, Any], projects: Path) -> dict[str, Any]:
+def of_a_run(*, data: str, labeler: str, projects: Path) -> dict[str, Any]:
     """Return how good the labels of a labeler are on the features of a pipeline that ran in a folder of its own."""
     run = projects / data
     ids, vectors = read_features(run / paths.FEATURES)
     samples = manifest_samples(read_manifest(run / paths.TRAIN), ids, vectors)
-    known = pd.read_parquet(run / paths.TRUTH).set_index("image_id")["class"].reindex(ids)
-    truth = pd.factorize(known)[0][samples.index[samples.first]]
+    truth = true_classes(store.read_table(run / paths.TRUTH, schemas.TRUTH), ids, samples)
     given = LabelerParams.read(run / PARAMS)
-    return labels_row(settings, samples, truth, given.n_clusters, given.seed)
+    return labels_row(LABELERS[labeler], samples, truth, given.n_clusters, given.seed)
 
 
 def first_samples(samples: TaskSamples, count: int) -> TaskSamples:

@@ -7,8 +7,11 @@ import numpy as np
 import pandas as pd
 
 from mela.evaluation.intervals import Interval
+from mela.io import schemas, store
 from mela.labeling.labeler_choice import build_labeler
+from mela.params import PARAMS, PretrainParams
 from mela.training.targets import Targets
+from stages.common import paths
 from studies.cells import Cell
 from studies.lab import cached, inferred, wide
 
@@ -57,7 +60,7 @@ def per_task(cell: Cell, tasks: str, embedding: str, labels: str, q: Any, epochs
     return cached(cell.own / f"worth-{tasks}-{embedding}-{name}{setting}.parquet", test)
 
 
-def compared(own: pd.DataFrame, reference: pd.DataFrame | None, against: str) -> dict[str, Any]:
+def compared(own: pd.DataFrame, reference: pd.DataFrame | None, against: str, *, digits: int = 2) -> dict[str, Any]:
     """Return means and intervals of each setting (a column), and of the differences per task (a row) to a reference."""
     found: dict[str, Any] = {}
     for setting in map(str, own.columns):
@@ -66,8 +69,33 @@ def compared(own: pd.DataFrame, reference: pd.DataFrame | None, against: str) ->
             parts[f"{setting}_less_{against}"] = own[setting] - reference[setting]
         for name, values in parts.items():
             interval = Interval.of(values.to_numpy(np.float64))
-            found |= {name: round(interval.mean, 2), f"{name}_ci95": round(interval.ci95, 2)}
+            found |= {name: round(interval.mean, digits), f"{name}_ci95": round(interval.ci95, digits)}
     return found
+
+
+def of_a_run(*, data: str, labels: str, projects: Path) -> dict[str, Any]:
+    """Return the accuracy of a pipeline that ran in a folder of its own, beside that of one that learned true labels.
+
+    The folder of the latter is called DATA-oracle; the initial embedding is that of the former.
+    """
+    folders = {"oracle": projects / f"{data}-oracle"}
+    run, model = folders.get(labels, projects / data), "initial" if labels == "initial" else "mela"
+    true = None if labels == "oracle" else _tested(folders["oracle"], "mela")
+    own = _tested(run, model)
+    classes = {} if labels == "initial" else {"classes": _learned_classes(run)}
+    return {**classes, "n": len(own), **compared(own, true, "oracle", digits=3)}
+
+
+def _tested(run: Path, model: str) -> pd.DataFrame:
+    """Return the accuracies of a model on the test tasks of a pipeline's run, a column for each setting."""
+    rows = store.read_table(run / paths.PER_TASK, schemas.ACCURACIES).query("split == 'test' and model == @model")
+    return wide(rows)
+
+
+def _learned_classes(run: Path) -> int:
+    """Return how many global labels the final embedding of a pipeline's run has learned."""
+    path = run / paths.LABELS / f"{PretrainParams.read(run / PARAMS).labels}.parquet"
+    return int(store.read_table(path, schemas.LABELS)["label"].nunique())
 
 
 def measure(

@@ -309,10 +309,9 @@ def test_our_figures_beside_the_papers_are_those_of_other_pages() -> None:
     known = " ".join((ROOT / page).read_text(encoding="utf-8") for page in pages).replace("\N{NO-BREAK SPACE}", " ")
     # runs on a GPU, which stand on this page alone
     measured = pd.read_csv(ROOT / "studies/results/resnet12.csv")
-    known += " ".join(measured["accuracy"].map("{:.1f}".format) + measured["ci95"].map(" ± {:.1f} ".format))
-    known += " ".join(
-        measured["less_true"].map("{:+z.1f}".format) + measured["less_true_ci95"].map(" ± {:.1f} ".format)
-    )
+    for column in [name for name in measured if f"{name}_ci95" in measured]:
+        form = "{:+z.1f}" if "less" in column else "{:.1f}"
+        known += " ".join(measured[column].map(form.format) + measured[f"{column}_ci95"].map(" ± {:.1f} ".format))
     rows = re.findall(r"^\| ours(.*)$", (ROOT / "docs/method/paper.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     figures = [figure for row in rows for figure in re.findall(r"[-\d.]+ ± [\d.]+|[\d.]+ to [\d.]+|\d+\.\d", row)]
     assert len(figures) > 30

@@ -112,6 +112,7 @@ NOT_RUN = {
     "dvc exp run -S tasks.replacement=false -S tasks.train=null -S embed.tasks_per_epoch=null": TRAINS,
     "dvc exp run --queue -S labeler.merge=false -S labeler.q=4.5,5.5,6.5": TRAINS,
     "dvc queue start": TRAINS,
+    "python -m studies labels.runs_worth": BENCH,
     "python -m studies labels.q_sweep": BENCH,
     "python -m studies labels.grid --root omniglot=... --root cifar_fs=... --root fc100=...": BENCH,
     "python -m studies labels.tables": BENCH,

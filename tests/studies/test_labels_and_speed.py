@@ -13,6 +13,7 @@ from mela.io import schemas, store
 from mela.io.feature_tables import write_features
 from mela.reporting.environment import hardware
 from stages.common import paths
+from studies.labels import worth
 from studies.labels.mixed_levels import concepts, draw_mixed_tasks, level_targets
 from studies.labels.q_sweep import by_q
 from studies.labels.quality import of_a_run
@@ -20,7 +21,7 @@ from studies.speed import labeler, scale
 from studies.speed.measure import Timing, Usage, alternate, record
 from studies.speed.pipeline import EXPERIMENTS, WITHOUT_TORCH, Round, stage_seconds, training_seconds
 from tests.helpers.dvc import AFTER_LABEL
-from tests.helpers.project import ROOT, STAGE_NAMES
+from tests.helpers.project import ROOT, STAGE_NAMES, change
 from tests.helpers.starts import NEEDED
 
 
@@ -107,6 +108,9 @@ def test_what_is_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pyt
     assert scale.once("read", tmp_path, 10) == {"seconds": 3.5}
 
 
+WORTH = ("initial", "mela", "oracle")
+
+
 def test_labels_of_a_run_are_scored_against_its_own_truth(tmp_path: Path) -> None:
     run = tmp_path / "glyphs"
     for path in (paths.TRUTH, paths.TRAIN, paths.FEATURES):
@@ -122,9 +126,32 @@ def test_labels_of_a_run_are_scored_against_its_own_truth(tmp_path: Path) -> Non
     store.write_table(run / paths.TRAIN, drawn, schemas.MANIFEST, stage="manifest", params={})
     vectors = (np.eye(8)[classes] + noise).astype(np.float32)
     write_features(run / paths.FEATURES, [(ids, vectors)], 8, stage="extract", params={})
-    found = of_a_run(data="glyphs", labeler="merged", settings={"merge": True}, projects=tmp_path)
+    found = of_a_run(data="glyphs", labeler="merged", projects=tmp_path)
     assert (found["true"], found["clusters"], found["accuracy"], found["tasks_clustered"]) == (7, 8, 100, 100)
     assert 0 < found["ari"] < 1
+
+
+def test_accuracies_of_a_run_are_paired_with_those_of_true_labels(tmp_path: Path) -> None:
+    accuracies = {"glyphs": {"initial": [10.0, 30.0], "mela": [50.0, 70.0]}, "glyphs-oracle": {"mela": [56.0, 72.0]}}
+    for folder, by_model in accuracies.items():
+        run, kind = tmp_path / folder, "oracle" if folder.endswith("oracle") else "mela"
+        rows = [
+            {"task_id": task, "setting": "1_shot", "accuracy": value, "split": split, "model": model}
+            for model, values in by_model.items()
+            for split, task, value in [*(("test", *one) for one in enumerate(values)), ("val", 0, 99.0)]
+        ]
+        (run / paths.PER_TASK).parent.mkdir(parents=True)
+        store.write_table(run / paths.PER_TASK, pd.DataFrame(rows), schemas.ACCURACIES, stage="evaluate", params={})
+        (run / paths.LABELS).mkdir(parents=True)
+        labels = pd.DataFrame({"image_id": range(6), "label": [0, 1, 2, 2, 1, 0] if kind == "mela" else range(6)})
+        store.write_table(run / paths.LABELS / f"{kind}.parquet", labels, schemas.LABELS, stage="label", params={})
+        shutil.copy(ROOT / "presets/glyphs.yaml", run / "params.yaml")
+        change(run / "params.yaml", {"pretrain.labels": kind})
+    found = {labels: worth.of_a_run(data="glyphs", labels=labels, projects=tmp_path) for labels in WORTH}
+    assert [found[labels]["1_shot"] for labels in WORTH] == [20, 60, 64]
+    assert [found[labels].get("1_shot_less_oracle") for labels in WORTH] == [-44, -4, None]
+    assert [found[labels].get("classes") for labels in WORTH] == [None, 3, 6]
+    assert found["mela"]["1_shot_less_oracle_ci95"] == pytest.approx(12.706 * 2, abs=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
