@@ -20,12 +20,8 @@ def for_clone(**more: str) -> dict[str, str]:
         Variables to add.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))}
-    return (
-        kept
-        | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        | {"DVC_NO_ANALYTICS": "1"}
-        | more
-    )
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return kept | {"PATH": path, "DVC_NO_ANALYTICS": "1"} | more
 
 
 def change(params: Path, changes: Mapping[str, Any]) -> None:

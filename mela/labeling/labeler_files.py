@@ -44,7 +44,7 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
         order = np.arange(len(labeler.cluster_centers_))
     space, model = labeler.space_, labeler.memberships_
     merged = isinstance(labeler, MergeLabeler)
-    if isinstance(labeler, MergeLabeler):
+    if merged:
         space = labeler.merged_.space
     arrays: Arrays = {"centers": labeler.cluster_centers_[order], "counts": labeler.counts_[order]}
     if space is not None:

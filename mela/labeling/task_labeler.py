@@ -150,16 +150,14 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """
         check_is_fitted(self)
         if y is None and groups is None:
-            X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-            return nearest(self._project(X.astype(np.float64)), self._project(self.cluster_centers_))
+            return nearest(self._project(self._features(X)), self._project(self.cluster_centers_))
         samples, _, found = self._assigned(X, y, groups)
         return samples.spread(found)
 
     def transform(self, X: Any) -> Floats:
         """Return how far each sample is from each cluster (n_samples, n_clusters); `predict` takes the nearest."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return euclidean_distances(self._project(X.astype(np.float64)), self._project(self.cluster_centers_))
+        return euclidean_distances(self._project(self._features(X)), self._project(self.cluster_centers_))
 
     @available_if(_is_soft)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, y: Any = None, groups: Any = None) -> Floats:
@@ -180,13 +178,16 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 "how much samples of one class differ, got none; fit again"
             )
         if y is None and groups is None:
-            X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-            return self.memberships_.of_samples(self.space_.transform(X.astype(np.float64)), 1 / self.class_size_)
+            return self.memberships_.of_samples(self.space_.transform(self._features(X)), 1 / self.class_size_)
         samples, classes, found = self._assigned(X, y, groups)
         weights = self.memberships_.of_tasks(
             self.space_.transform(classes.means), classes.sizes / self.class_size_, found, classes.starts, members=False
         )
         return weights[samples.spread(np.arange(len(found)))].toarray()
+
+    def _features(self, X: Any) -> Floats:
+        """Return single samples as they are computed with; raise ValueError if they are not like those of the fit."""
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False).astype(np.float64)
 
     def _assigned(self, X: Any, y: Any, groups: Any) -> tuple[TaskSamples, ClassMeans, Ints]:
         """New tasks, their class means, and the cluster of each task class, -1 where a task was dropped."""

@@ -2,8 +2,8 @@
 
 ``python -m studies speed.gpu --root FOLDER_OF_CIFAR100`` runs it.
 Training of ResNet-12 at 32 pixels against the reference way, its share of the rate at which the GPU multiplies large
-matrices of bfloat16, and the whole preset cifar_fs_short, stage by stage. Rows are written as soon
-as they are known. Without a GPU it says so and ends.
+matrices of bfloat16, and the whole preset cifar_fs_short, stage by stage. Rows are written as soon as they are known.
+Without a GPU it says so and ends.
 """
 
 import os

@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from mela.evaluation.label_scores import majority_accuracy
 from mela.labeling import merge_labeler
 from mela.labeling.assignment import assign_tasks
-from mela.labeling.diagnostics import THIN
+from mela.labeling.diagnostics import THIN, sizes_table
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.labeler_choice import build_labeler
 from mela.labeling.merge_labeler import MergeLabeler
@@ -334,6 +334,7 @@ def test_only_min_count_removes_classes_after_merging() -> None:
     assert len(MergeLabeler(min_count=2).fit(X, y, groups).counts_) == 13
     found = MergeLabeler(min_count=3).fit(X, y, groups)
     assert len(found.cluster_centers_) == len(found.counts_) == 12
+    assert set(sizes_table(found)["threshold"]) == {3}
     assert found.counts_.min() > 3
 
 
