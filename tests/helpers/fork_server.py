@@ -35,37 +35,34 @@ sklearn.manifold sklearn.metrics torch._dynamo typer
 def asked(path: str) -> list[str]:
     """Return, in a fork for each request, the words that follow `python`; the server itself ends here."""
     asking: dict[int, socket.socket] = {}
-
-    def tell(*_: object) -> None:
-        """Tell whoever asked for them how forks have ended."""
-        for pid in [*asking]:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                with asking.pop(pid) as connection, suppress(OSError):
-                    connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
-
     with socket.socket(socket.AF_UNIX) as server:
         # whoever waits for the socket finds it once the server listens
         server.bind(f"{path}.new")
         server.listen()
         Path(f"{path}.new").rename(path)
-        signal.signal(signal.SIGCHLD, tell)
-        while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:
+        # a signal only wakes the loop: a handler that did the work could be interrupted by the next one
+        ends, wakes = socket.socketpair()
+        wakes.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        while sys.stdin not in (ready := select.select([server, ends, sys.stdin], [], [])[0]):
+            if ends in ready:
+                ends.recv(1 << 16)
+                _tell_ends(asking)
+            if server not in ready:
+                continue
             connection, _ = server.accept()
             text, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
             while text and not text.endswith(b"\n"):
                 more = connection.recv(1 << 20)
                 text = text + more if more else b""
-            # its end is told once it is known who asked
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
             # whoever was killed before the request was whole needs nothing
             child = os.fork() if text else None
             if child == 0:
-                server.close()
-                for one in (connection, *asking.values()):
-                    one.close()
+                signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+                for one in (server, ends, wakes, connection, *asking.values()):
+                    one.close()
                 return _as_asked(text, streams)
             if child:
                 asking[child] = connection
@@ -73,8 +70,16 @@ def asked(path: str) -> list[str]:
                     connection.sendall(f"{child}\n".encode())
             for stream in streams:
                 os.close(stream)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     sys.exit()
+
+
+def _tell_ends(asking: dict[int, socket.socket]) -> None:
+    """Tell whoever asked for them how forks have ended."""
+    for pid in [*asking]:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            with asking.pop(pid) as connection, suppress(OSError):
+                connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
 def _as_asked(text: bytes, streams: list[int]) -> list[str]:
