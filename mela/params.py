@@ -56,6 +56,10 @@ class Block(BaseModel):
         """Check the content of this block; None stands for an empty one, and mistakes raise ValidationError."""
         return cls.model_validate(content if content is not None else {}, strict=True)
 
+    def content(self) -> Any:
+        """Return what the file has under the block's name."""
+        return self.model_dump()
+
 
 def read_document(path: Path) -> dict[str, object]:
     """A params file as plain dictionaries; only its syntax and the names of its blocks are checked."""
@@ -309,16 +313,18 @@ class ExtractParams(Block):
         return self
 
 
+# every kind of global labels that an embedding can be pre-trained on, in the order of tables
+LABELS = ("merged", "merged_soft", "pruned", "kmeans", "oracle")
+CONVERT = "`mela preset --convert` rewrites the file"
+
+
 class LabelerParams(Block):
-    """LearnLabeler: merging, or Algorithm 2."""
+    """LearnLabeler, Algorithm 2 of the paper: the labels `pruned`."""
 
     block: ClassVar[str] = "labeler"
-    # what the presets have
-    usual_q: ClassVar[tuple[float, ...]] = (4.5, 5.0)
-    merge: bool
-    collisions: Literal["drop", "assign"]
     n_clusters: Annotated[int, Field(ge=2)]
     q: Annotated[float, Field(ge=0)]
+    collisions: Literal["drop", "assign"]
     min_count: Positive
     guard: bool
     cumulative_weights: bool
@@ -327,13 +333,24 @@ class LabelerParams(Block):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_former_name(cls, content: Any) -> Any:
+    def _refuse_former_names(cls, content: Any) -> Any:
+        if isinstance(content, dict) and "merge" in content:
+            raise ValueError(f"merge: merging has a block of its own now, `merging`, and is always done; {CONVERT}")
         if isinstance(content, dict) and "cumulative_counts" in content:
             raise ValueError(
                 "cumulative_counts: this key is now cumulative_weights, since counts start from 0 in every pass; "
                 "rename it"
             )
         return content
+
+
+class MergingParams(Block):
+    """MergeLabeler: the labels `merged` and `merged_soft`."""
+
+    block: ClassVar[str] = "merging"
+    collisions: Literal["drop", "assign"]
+    min_count: Positive
+    seed: Seed
 
 
 class KMeansParams(Block):
@@ -345,12 +362,50 @@ class KMeansParams(Block):
     seed: Seed
 
 
+class CompareParams(Block):
+    """On which labels an embedding is pre-trained."""
+
+    block: ClassVar[str] = "compare"
+    merged: bool
+    merged_soft: bool
+    pruned: bool
+    kmeans: bool
+    oracle: bool
+
+
+class UseParams(Block):
+    """The inferred labels of which map, report and list of labels tell, and whose model is taken by default.
+
+    In the file it is a single word, since pipelines put it into the names of files.
+    """
+
+    block: ClassVar[str] = "use"
+    labels: Literal["merged", "pruned"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _wrap(cls, content: Any) -> Any:
+        if content not in ("merged", "pruned"):
+            raise ValueError(f"expected merged or pruned, got {content!r}")
+        return {"labels": content}
+
+    def content(self) -> Any:
+        """Return the word."""
+        return self.labels
+
+
 class PretrainParams(_Schedule):
     """Classifying the global labels (Eq. 7)."""
 
     block: ClassVar[str] = "pretrain"
-    labels: Literal["mela", "mela_soft", "kmeans", "oracle"]
     batch_size: Annotated[int, Field(ge=2)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_former_name(cls, content: Any) -> Any:
+        if isinstance(content, dict) and "labels" in content:
+            raise ValueError(f"labels: the block `compare` says now which labels are trained on; {CONVERT}")
+        return content
 
 
 class MethodsParams(_Decays):
@@ -437,7 +492,10 @@ BLOCKS: tuple[type[Block], ...] = (
     EmbedParams,
     ExtractParams,
     LabelerParams,
+    MergingParams,
     KMeansParams,
+    CompareParams,
+    UseParams,
     PretrainParams,
     EvaluateParams,
     ReportParams,
@@ -455,7 +513,8 @@ def check_document(path: Path) -> None:
     Raises
     ------
     MelaError
-        A block is missing or has a mistake. The line tells the first mistake, and how many more there are.
+        A block is missing or has a mistake. The line tells the first mistake, and how many more there are. Labels are
+        used on which nothing is trained.
     """
     document = read_document(path)
     mistakes: list[tuple[str, int, ValidationError | None]] = []
@@ -468,6 +527,13 @@ def check_document(path: Path) -> None:
         except ValidationError as error:
             mistakes.append((block.block, error.error_count(), error))
     if not mistakes:
+        # of the blocks as they are in the file, so that no stage depends on those that it does not read
+        used, compared = document.get("use"), document.get("compare")
+        if isinstance(compared, dict) and not compared.get(used, True):
+            raise MelaError(
+                f"{path}: use: expected labels that are trained on, got {used}, for which compare.{used} is false; "
+                "turn it on, or use others"
+            )
         return
     # as the file has them, missing blocks last
     places = list(document)
@@ -483,7 +549,7 @@ def check_document(path: Path) -> None:
 
 def parameters_text(path: Path) -> str:
     """All parameters but those of the machine, checked, as YAML."""
-    content = {block.block: block.read(path).model_dump() for block in BLOCKS if block is not RuntimeParams}
+    content = {block.block: block.read(path).content() for block in BLOCKS if block is not RuntimeParams}
     text = io.StringIO()
     YAML(typ="safe", pure=True).dump(content, text)
     return text.getvalue()

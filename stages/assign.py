@@ -13,7 +13,7 @@ from mela.labeling.task_classes import manifest_samples
 from mela.labeling.user_tables import features_that_are_given
 from mela.models.features import feature_batches
 from mela.models.files import load_model
-from mela.params import PARAMS, ExtractParams, RuntimeParams
+from mela.params import PARAMS, ExtractParams, RuntimeParams, UseParams
 from mela.runtime.console import log
 from mela.sources.source import REST
 from stages.common import paths
@@ -30,13 +30,11 @@ def main(
     features: Path = paths.FEATURES,
     given: Path = paths.GIVEN_FEATURES,
     model: Path = paths.INITIAL,
-    fitted: Path = paths.LABELER,
-    assignments: Path = paths.ASSIGNMENTS,
     task_names: Path = paths.TASK_NAMES,
     labels: Path = paths.LISTING,
 ) -> None:
-    """Read the fitted labeler, tasks, and images of held-out tasks that have names; write the table of labels."""
-    file = ExtractParams.read(params).features
+    """Read the labeler in use, tasks, and images of held-out tasks that have names; write the table of labels."""
+    file, used = ExtractParams.read(params).features, UseParams.read(params).labels
     names = store.read_table(task_names, TASK_NAMES)
     # drawn tasks are no people's, and their test classes are others than those of training
     held_out = {}
@@ -61,8 +59,10 @@ def main(
 
     manifest = read_manifest(train)
     samples = manifest_samples(manifest, *feature_tables.read_features(features))
-    assigned = read_assignments(assignments, manifest)
-    table = listing(load_labeler(fitted), samples, assigned, held_out, names, known, np.concatenate(parts))
+    assigned = read_assignments(paths.LABELS / f"{used}_tasks.parquet", manifest)
+    table = listing(
+        load_labeler(paths.LABELERS / used), samples, assigned, held_out, names, known, np.concatenate(parts)
+    )
     write_text_csv(labels, table)
     new = table[table["assigned"]]
     log.info(

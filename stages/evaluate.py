@@ -1,4 +1,4 @@
-"""Meta-test: the initial and the final embedding on the same frozen tasks."""
+"""Meta-test: the initial embedding and all that were pre-trained, on the same frozen tasks."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from mela.evaluation.temperatures import write_temperatures
 from mela.io import atomic, store
 from mela.io.checked_tables import read_manifest
 from mela.io.schemas import ACCURACIES
-from mela.models.files import load_model
-from mela.params import PARAMS, AugmentParams, EvaluateParams, PretrainParams, RuntimeParams
+from mela.models.files import is_trained, load_model
+from mela.params import PARAMS, AugmentParams, EvaluateParams, RuntimeParams
 from mela.runtime.console import log
 from mela.runtime.device import choose_device
 from mela.runtime.progress import watched
@@ -28,40 +28,40 @@ def main(
     val: Path = paths.VAL,
     test: Path = paths.TEST,
     initial: Path = paths.INITIAL,
-    final: Path = paths.FINAL,
+    merged: Path = paths.MERGED,
+    merged_soft: Path = paths.MERGED_SOFTLY,
+    pruned: Path = paths.PRUNED,
+    kmeans: Path = paths.KMEANS,
+    oracle: Path = paths.ORACLE,
     metrics: Path = paths.EVALUATE_METRICS,
     per_task: Path = paths.PER_TASK,
     temperatures: Path = paths.TEMPERATURES,
 ) -> None:
-    """Read images, both models and all tasks; write accuracies, and temperatures that make probabilities true."""
-    settings, files = EvaluateParams.read(params), {"initial": initial, "mela": final}
-    device = choose_device(RuntimeParams.read(params).device)
-    packed = store.open_images(images)
+    """Read images, all models and tasks; write accuracies, and temperatures that make probabilities true."""
+    settings, trained = EvaluateParams.read(params), (merged, merged_soft, pruned, kmeans, oracle)
+    files = {"initial": initial} | {path.stem: path for path in trained if is_trained(path)}
+    device, packed = choose_device(RuntimeParams.read(params).device), store.open_images(images)
     models = {name: load_model(path, device, packed) for name, path in files.items()}
-    augmentation = Augmentation(**AugmentParams.read(params).model_dump())
-    training, rows = Episodes(read_manifest(train)), []
+    augmentation, rows = Augmentation(**AugmentParams.read(params).model_dump()), []
+    training = Episodes(read_manifest(train))
     logits = {(name, split): QueryLogits() for name in models for split in ("test", "val")}
     for split, path in {"test": test, "val": val}.items():
         tasks = Episodes(read_manifest(path))
         require_unseen(tasks, training, str(path))
+        log.info(f"evaluate: {split}: {len(tasks)} tasks, {len(models)} embeddings")
         for name, model in models.items():
             with watched(f"evaluate: {split}: {name}", "images") as watch:
                 accuracies = evaluate_model(
                     model,
                     packed,
                     tasks,
-                    shots=settings.shots,
-                    C=settings.C,
-                    max_iter=settings.max_iter,
-                    solver=settings.solver,
+                    **settings.model_dump(exclude={"support_copies"}),
                     copies=settings.support_copies,
                     augmentation=augmentation,
-                    seed=settings.seed,
                     watch=watch,
                     keep=logits[name, split].keep,
                 )
             rows.append(accuracies.assign(split=split, model=name))
-            log.info(f"evaluate: {split}: {name}: {len(tasks)} tasks")
     table = pd.concat(rows, ignore_index=True)
     summary = summarize(table[table["split"] == "test"])
     summary["validation"] = summarize(table[table["split"] == "val"])
@@ -69,7 +69,7 @@ def main(
         log.info(f"evaluate: {setting}: not measured, since fewer than two test tasks have that many support images")
     # validation tasks choose nothing but the temperatures, which test tasks judge
     fitted = {name: calibrations(logits[name, "val"], logits[name, "test"], settings.shots) for name in models}
-    summary |= {"calibration": fitted, "labels": PretrainParams.read(params).labels}
+    summary["calibration"] = fitted
     with atomic.together():
         store.write_table(per_task, table, ACCURACIES, stage="evaluate", params=settings.model_dump(mode="json"))
         store.write_json(metrics, summary)

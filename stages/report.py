@@ -7,70 +7,67 @@ from mela.io.atomic import together
 from mela.io.checked_tables import read_labels
 from mela.io.name_tables import IMAGE_NAMES
 from mela.io.text_tables import read_text_csv
-from mela.params import PARAMS, DataParams, LabelerParams, ReportParams, parameters_text
-from mela.reporting.metrics import Evaluation, LabelMetrics, PretrainMetrics, Scores, read_metrics
-from mela.reporting.summary import accuracy_table, markdown, overview, sweep_row
+from mela.params import PARAMS, DataParams, LabelerParams, ReportParams, UseParams, parameters_text
+from mela.reporting.metrics import PretrainMetrics, read_metrics
+from mela.reporting.outcome import read_outcome
+from mela.reporting.summary import accuracies, accuracy_table, labels, markdown, overview, sweep_row
 from mela.runtime.console import log
 from mela.runtime.usage import kept
 from stages.common import paths
 from stages.common.run import run
+from stages.common.trained import trained
 
 
 def main(
     params: Path = PARAMS,
     images: Path = paths.IMAGES,
-    labels: Path = paths.MELA_LABELS,
-    weights: Path = paths.SOFT_LABELS,
-    label: Path = paths.LABEL_METRICS,
+    merged: Path = paths.MERGED_METRICS,
+    pruned: Path = paths.PRUNED_METRICS,
     scores: Path = paths.SCORES,
-    pretrain: Path = paths.PRETRAIN_METRICS,
     evaluate: Path = paths.EVALUATE_METRICS,
     passes: Path = paths.PASSES,
     merges: Path = paths.MERGES,
-    sizes: Path = paths.SIZES,
-    clusters: Path = paths.CLUSTERS,
-    purities: Path = paths.PURITIES,
     listing: Path = paths.LISTING,
     image_names: Path = paths.IMAGE_NAMES,
     points: Path = paths.MAP,
     embed_curve: Path = paths.EMBED_CURVE,
-    pretrain_curve: Path = paths.PRETRAIN_CURVE,
     report: Path = paths.REPORT,
     page: Path = paths.PAGE,
     metrics: Path = paths.OVERVIEW,
-    accuracies: Path = paths.ACCURACIES,
+    accuracy: Path = paths.ACCURACIES,
     sweep: Path = paths.SWEEP,
 ) -> None:
-    """Read what the stages found, and images; write the page, a table, figures, and what DVC compares."""
-    settings = ReportParams.read(params)
+    """Read what the stages found, and images; write the page, tables, figures, and what DVC compares."""
+    settings, used, data = ReportParams.read(params), UseParams.read(params).labels, DataParams.read(params)
     # takes a second, which a wrong parameter need not wait for
     from mela.reporting.figures import save_figures
     from mela.reporting.page.content import STAGES, TABLES, Run, page_content, run_figures
     from mela.reporting.page.render import render
 
-    tables = {"passes": passes, "merges": merges, "sizes": sizes, "clusters": clusters, "purities": purities}
-    tables |= {"points": points, "embed_curve": embed_curve, "pretrain_curve": pretrain_curve, "listing": listing}
+    outcome = read_outcome({"merged": merged, "pruned": pruned}, scores, evaluate, data.described)
+    training, tables = trained(used), {"passes": passes, "merges": merges, "points": points, "listing": listing}
+    tables |= {name: paths.LABELING / f"{used}_{name}.csv" for name in ("sizes", "clusters")}
+    tables |= {"purities": paths.SCORES.with_name(f"{used}.csv")}
+    tables |= {"embed_curve": embed_curve, "pretrain_curve": training.curve}
     found = Run(
-        label=read_metrics(label, LabelMetrics),
-        scores=read_metrics(scores, Scores),
-        pretrain=read_metrics(pretrain, PretrainMetrics),
-        evaluation=read_metrics(evaluate, Evaluation),
-        labels=read_labels(labels),
-        weights=store.read_table(weights, schemas.SOFT_LABELS),
+        outcome=outcome,
+        used=used,
+        pretrain=read_metrics(training.metrics, PretrainMetrics),
+        labels=read_labels(paths.LABELS / f"{used}.parquet"),
+        weights=store.read_table(paths.LABELS / f"{used}_soft.parquet", schemas.SOFT_LABELS),
         files=store.read_table(image_names, IMAGE_NAMES),
         images=store.open_images(images),
         **{name: read_text_csv(path, TABLES[name]) for name, path in tables.items()},
     )
-    data, usage = DataParams.read(params), kept(STAGES) if settings.usage else {}
-    outcome = (found.label, found.scores, found.evaluation)
+    usage = kept(STAGES) if settings.usage else {}
     content = page_content(found, settings, data=data, parameters=parameters_text(params), usage=usage)
     with together():
         store.write_text(page, render(content))
-        store.write_text(report / "summary.md", markdown(content["summary"]))
+        store.write_text(report / "summary.md", f"{markdown(accuracies(outcome))}\n{markdown(labels(outcome))}")
         save_figures(report, run_figures(found))
-        store.write_json(metrics, overview(*outcome, data=data.described))
-        store.write_csv(accuracies, accuracy_table(found.evaluation, found.pretrain))
-        store.write_csv(sweep, sweep_row(LabelerParams.read(params), *outcome))
+        store.write_json(metrics, overview(outcome))
+        store.write_csv(accuracy, accuracy_table(outcome.evaluation))
+        store.write_csv(sweep, sweep_row(LabelerParams.read(params), outcome))
     log.info(f"report: {page}; `mela summary` prints the table")
 
 

@@ -302,27 +302,33 @@ def _lookup(image_ids: npt.NDArray[np.int64], features: npt.NDArray[np.float32])
 
 
 def summarize(accuracies: pd.DataFrame) -> dict[str, Any]:
-    """Mean and 95% interval of each model and setting, and of the paired gain of ``mela`` over ``initial``.
+    """Mean and 95% interval of each model and setting, and of what lies between models on the same tasks.
 
     Parameters
     ----------
     accuracies : DataFrame
-        Columns task_id, model (``initial`` or ``mela``), setting, accuracy.
+        Columns task_id, model (``initial`` and others), setting, accuracy.
 
     Returns
     -------
     dict
-        ``{initial | mela | gain: {setting: {mean, ci95}}, tasks: {setting: number of tasks}}``; a setting with fewer
-        than two tasks is left out.
+        ``tasks``: number of tasks by setting; ``accuracy``, ``gain`` over ``initial`` and ``to_oracle``, the difference
+        to ``oracle`` where that is a model: ``{model: {setting: {mean, ci95}}}``. A setting with fewer than two tasks
+        is left out.
     """
-    summary: dict[str, Any] = {"initial": {}, "mela": {}, "gain": {}, "tasks": {}}
+    models = list(accuracies["model"].unique())
+    others = [name for name in models if name != "initial"]
+    inferred = [name for name in others if name != "oracle"] if "oracle" in others else []
+    wanted = {"accuracy": (models, None), "gain": (others, "initial"), "to_oracle": (inferred, "oracle")}
+    summary: dict[str, Any] = {"tasks": {}} | {key: {name: {} for name in names} for key, (names, _) in wanted.items()}
     for setting, rows in accuracies.groupby("setting", sort=False):
         wide = rows.pivot(index="task_id", columns="model", values="accuracy")
         if len(wide) < 2:
             continue
-        columns = {"initial": wide["initial"], "mela": wide["mela"], "gain": wide["mela"] - wide["initial"]}
         summary["tasks"][str(setting)] = len(wide)
-        for name, values in columns.items():
-            interval = Interval.of(values.to_numpy(dtype=np.float64))
-            summary[name][str(setting)] = {"mean": interval.mean, "ci95": interval.ci95}
+        for key, (names, reference) in wanted.items():
+            for name in names:
+                values = wide[name] if reference is None else wide[name] - wide[reference]
+                interval = Interval.of(values.to_numpy(dtype=np.float64))
+                summary[key][name][str(setting)] = {"mean": interval.mean, "ci95": interval.ci95}
     return summary

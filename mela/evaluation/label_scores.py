@@ -1,9 +1,33 @@
 """How well inferred labels match the truth."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from mela.data.array_types import Ints
+
+
+def score_labels(
+    labels: pd.DataFrame, assignments: pd.DataFrame | None, manifest: pd.DataFrame, truth: pd.DataFrame
+) -> dict[str, Any]:
+    """Return the number of clusters and, where there is truth, how many classes there are and how well both match.
+
+    Parameters
+    ----------
+    labels : DataFrame
+        Columns image_id, label.
+    assignments : DataFrame or None
+        See `score_tasks`; None for labels that ignore the tasks.
+    manifest, truth : DataFrame
+        See `score_tasks`; a truth without rows is none.
+    """
+    found: dict[str, Any] = {"clusters": int(labels["label"].nunique())}
+    if truth.empty:
+        return found
+    found["true_classes"] = int(truth.merge(manifest, on="image_id")["class"].nunique())
+    by_task = {} if assignments is None else score_tasks(assignments, manifest, truth)
+    return found | by_task | score_images(labels, truth)
 
 
 def score_tasks(assignments: pd.DataFrame, manifest: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:

@@ -66,6 +66,7 @@ class LearnLabeler(TaskLabeler):
     chosen_pass_: int
     pruned_: Pruned
     threshold_: float
+    _block = "labeler"
     _advice = "raise labeler.q, or "
 
     def __init__(

@@ -9,7 +9,7 @@ from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.assignment import Collisions
 from mela.labeling.clusters import weighted_sums
-from mela.labeling.merging import Merged, left_out, merge_classes
+from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
 from mela.labeling.space import Space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 from mela.labeling.task_labeler import TaskLabeler
@@ -64,6 +64,7 @@ class MergeLabeler(TaskLabeler):
 
     merged_: Merged
     consistency_: float
+    _block = "merging"
 
     def __init__(
         self, *, collisions: Collisions = "drop", min_count: int = 1, soft: bool = False, random_state: Any = 0
@@ -79,15 +80,15 @@ class MergeLabeler(TaskLabeler):
         keep = counts >= self.min_count
         if keep.sum() < classes.ways.max():
             rare = (
-                f", {keep.sum()} of them in labeler.min_count={self.min_count} tasks or more"
+                f", {keep.sum()} of them in merging.min_count={self.min_count} tasks or more"
                 if self.min_count > 1
                 else ""
             )
-            advice = "lower labeler.min_count, " if rare else ""
+            advice = "lower merging.min_count, " if rare else ""
             raise MelaError(
-                f"labeler.merge: found {len(counts)} classes{rare}, fewer than the {classes.ways.max()} ways of task "
-                f"{classes.widest}; {advice}train the embedding longer, give more samples per class, or set "
-                "labeler.merge to false"
+                f"merging: found {len(counts)} classes{rare}, fewer than the {classes.ways.max()} ways of task "
+                f"{classes.widest}; {advice}train the embedding longer, give more samples per class, or "
+                f"{OTHERWISE}"
             )
         weights, sums = weighted_sums(merged.assignments, classes.means, classes.sizes)
         self.cluster_centers_, self.counts_ = (sums / weights[:, None])[keep], counts[keep]

@@ -33,6 +33,11 @@ SINGLES = 5000
 FRAGMENTS = 4000
 EVEN = 1.0
 BLOCK = 1024
+# what helps where merging does not
+OTHERWISE = (
+    "take LearnLabeler, which prunes (in the pipeline: compare.merged and compare.merged_soft false, compare.pruned "
+    "true, use: pruned)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +99,8 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
     freedom = (sizes - 1).astype(np.float64)
     if not freedom.any():
         raise MelaError(
-            "labeler.merge: expected task classes of two or more samples, which say how much samples of one class "
-            f"differ, got a single sample in each of {len(sizes)}; set labeler.merge to false"
+            "merging: expected task classes of two or more samples, which say how much samples of one class differ, "
+            f"got a single sample in each of {len(sizes)}; {OTHERWISE}"
         )
     space = sample_space(samples, classes)
     points = space.transform(classes.means)

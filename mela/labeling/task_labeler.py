@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -134,8 +134,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         )
         if (self.class_labels_ < 0).all():
             raise MelaError(
-                f"labeler: expected tasks whose classes reach different clusters, found none of {len(classes.ways)} "
-                f"({len(centers)} clusters); {self._advice}set labeler.collisions to assign"
+                f"{self._block}: expected tasks whose classes reach different clusters, found none of "
+                f"{len(classes.ways)} ({len(centers)} clusters); {self._advice}set {self._block}.collisions to assign"
             )
         self.pair_quality_ = pair_quality(self._judged(found, points, classes), classes.starts)
         self.labels_ = samples.spread(self.class_labels_)
@@ -246,6 +246,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
+    # of parameters, by which errors call them
+    _block: ClassVar[str]
     # what else helps where no task could be labelled
     _advice = ""
 
@@ -256,23 +258,23 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             check_random_state(self.random_state)
         except ValueError:
             raise MelaError(
-                f"labeler.random_state: expected an integer from 0 to {2**32 - 1}, a RandomState or None, got "
+                f"{self._block}.random_state: expected an integer from 0 to {2**32 - 1}, a RandomState or None, got "
                 f"{self.random_state!r}"
             ) from None
         if self.collisions not in ("drop", "assign"):
-            raise MelaError(f"labeler.collisions: expected 'drop' or 'assign', got {self.collisions!r}")
+            raise MelaError(f"{self._block}.collisions: expected 'drop' or 'assign', got {self.collisions!r}")
 
     def _require_counts(self, *names: str) -> None:
         for name in names:
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise MelaError(f"labeler.{name}: expected an integer of at least 1, got {value!r}")
+                raise MelaError(f"{self._block}.{name}: expected an integer of at least 1, got {value!r}")
 
     def _require_flags(self, *names: str) -> None:
         for name in names:
             value = getattr(self, name)
             if not isinstance(value, (bool, np.bool_)):
-                raise MelaError(f"labeler.{name}: expected True or False, got {value!r}")
+                raise MelaError(f"{self._block}.{name}: expected True or False, got {value!r}")
 
 
 def _count_single(classes: ClassMeans) -> int:

@@ -17,6 +17,7 @@ from mela.models.timm_backbones import PREFIX, manners
 from mela.params import ModelParams
 
 KIND = "mela.backbone/1"
+NOTHING = "mela.nothing/1"
 
 
 def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -66,6 +67,22 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
 def save_model(path: Path, backbone: Backbone, configuration: dict[str, Any]) -> None:
     """Write a backbone; `configuration` holds the arguments of `build_backbone` but for the seed."""
     write_trained(path, backbone, {"kind": KIND, "configuration": configuration})
+
+
+def save_nothing(path: Path) -> None:
+    """Write a file that says that no embedding was trained."""
+    write_trained(path, nn.Module(), {"kind": NOTHING})
+
+
+def is_trained(path: Path) -> bool:
+    """Return whether a file holds an embedding, and does not say that none was trained.
+
+    Raises
+    ------
+    MelaError
+        The file is missing or damaged.
+    """
+    return _read(path)[0].get("kind") != NOTHING
 
 
 def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) -> Backbone:
@@ -121,8 +138,18 @@ def read_file(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     Raises
     ------
     MelaError
-        The file is missing, damaged, or holds something else.
+        The file is missing, damaged, or says that nothing was trained.
     """
+    header, tensors = _read(path)
+    if header.get("kind") == NOTHING:
+        raise MelaError(
+            f"{path}: expected an embedding, got none, since nothing was trained on these labels; set "
+            f"compare.{path.stem} to true in the parameters and run the pipeline again, or name another model"
+        )
+    return header, tensors
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if not path.is_file():
         raise MelaError(f"{path}: no such file; run `dvc repro`, or the stage that makes it, first")
     return read_trained(path)

@@ -1,4 +1,4 @@
 from .figures import save_figures as save_figures
 from .metrics import read_metrics as read_metrics
 from .published import SYSTEMS as SYSTEMS
-from .summary import summary_rows as summary_rows
+from .summary import accuracies as accuracies

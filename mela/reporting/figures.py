@@ -11,33 +11,31 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mela.io.atomic import replacing
+from mela.reporting.summary import NAMES
 
-BLUE, LIGHT, ORANGE, GREEN, GREY = "#2a6fbb", "#9cc3ea", "#d9822b", "#3a8f5c", "#8a8f98"
+BLUE, LIGHT, ORANGE, GREEN, GREY, PALE = "#2a6fbb", "#9cc3ea", "#d9822b", "#3a8f5c", "#8a8f98", "#c9ccd1"
+# of embeddings, by the labels that they learned
+COLORS = {"initial": GREY, "merged": BLUE, "merged_soft": LIGHT, "pruned": ORANGE, "kmeans": PALE, "oracle": GREEN}
 
 
-def accuracy_figure(evaluation: Mapping[str, Any], final_name: str) -> Figure:
-    """Bars of the initial and the final embedding in each setting, with 95% intervals."""
+def accuracy_figure(evaluation: Mapping[str, Any]) -> Figure:
+    """Bars of every embedding in each setting, with 95% intervals."""
     figure, axes = _figure()
-    settings = list(evaluation["mela"])
-    positions = np.arange(len(settings))
-    for offset, name, label, color in [(-0.2, "initial", "initial embedding", GREY), (0.2, "mela", final_name, BLUE)]:
-        means = [evaluation[name][setting]["mean"] for setting in settings]
-        errors = [evaluation[name][setting]["ci95"] for setting in settings]
-        bars = axes.bar(positions + offset, means, 0.36, yerr=errors, color=color, label=label, capsize=3)
-        axes.bar_label(bars, fmt="%.1f", padding=3)
+    settings, models = list(evaluation["tasks"]), evaluation["accuracy"]
+    width, positions = 0.8 / len(models), np.arange(len(settings))
+    for number, (name, found) in enumerate(models.items()):
+        means, errors = ([found[setting][key] for setting in settings] for key in ("mean", "ci95"))
+        at, color = positions + (number + 0.5) * width - 0.4, COLORS.get(name, GREY)
+        bars = axes.bar(at, means, 0.9 * width, yerr=errors, color=color, label=NAMES.get(name, name), capsize=2)
+        axes.bar_label(bars, fmt="%.1f", padding=3, fontsize=8)
     axes.set_xticks(positions, [setting.replace("_", "-") for setting in settings])
     axes.set(ylabel="accuracy on test tasks (%)", ylim=(0, 110))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)
     return figure
 
 
-def clusters_figure(passes: pd.DataFrame, merges: pd.DataFrame, true_classes: int | None) -> Figure:
-    """How the number of clusters came about: the odds of the merges, or the clusters that each pass kept."""
-    # both are empty where not a single merge was made
-    return _passes_figure(passes, true_classes) if len(passes) else _merges_figure(merges, true_classes)
-
-
-def _merges_figure(merges: pd.DataFrame, true_classes: int | None) -> Figure:
+def merges_figure(merges: pd.DataFrame, true_classes: int | None) -> Figure:
+    """How merging found the number of classes: the odds of its merges, perhaps of none."""
     figure, axes = _figure()
     merges = merges.astype({"made": bool})
     made = merges[merges["made"]]
@@ -60,7 +58,8 @@ def _merges_figure(merges: pd.DataFrame, true_classes: int | None) -> Figure:
     return figure
 
 
-def _passes_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
+def passes_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
+    """How pruning found the number of classes: the clusters that each pass kept."""
     figure, axes = _figure()
     steps = np.arange(len(passes) + 1)
     axes.plot(steps, [passes["clusters"].iloc[0], *passes["kept"]], color=BLUE, marker="o", label="clusters")

@@ -26,28 +26,28 @@ class LabelMetrics(Metrics):
     remark: str | None = None
 
 
-class KMeansScores(Metrics):
-    """Of K-means, in ``score_labels``."""
-
-    ari: float
-    purity: float
-
-
 class Scores(Metrics):
-    """Of ``score_labels``: where there is no truth, the number of clusters alone."""
+    """Of one kind of labels: where there is no truth, the number of clusters alone."""
 
     clusters: int
 
 
 class TrueScores(Scores):
-    """Of ``score_labels`` where there is truth."""
+    """Of one kind of labels where there is truth; labels that ignore the tasks have no accuracy."""
 
     true_classes: int
-    accuracy: float
-    accuracy_all_tasks: float
+    accuracy: float | None = None
+    accuracy_all_tasks: float | None = None
     purity: float
     ari: float
-    kmeans: KMeansScores
+
+
+class AllScores(Metrics):
+    """Of ``score_labels``: of each kind of labels that is not off."""
+
+    merged: dict[str, Any] | None = None
+    pruned: dict[str, Any] | None = None
+    kmeans: dict[str, Any] | None = None
 
 
 class Losses(Metrics):
@@ -60,7 +60,7 @@ class Losses(Metrics):
 class PretrainMetrics(Metrics):
     """Of ``pretrain``."""
 
-    labels: str
+    loss: float
     proposition1: Losses
 
 
@@ -80,23 +80,25 @@ class Calibration(Metrics):
 
 
 class Evaluation(Metrics):
-    """Of ``evaluate``: by setting, such as ``5_shot``."""
+    """Of ``evaluate``: by model and setting, such as ``5_shot``; see `mela.evaluation.accuracy.summarize`."""
 
-    initial: dict[str, Interval]
-    mela: dict[str, Interval]
-    gain: dict[str, Interval]
     tasks: dict[str, int]
+    accuracy: dict[str, dict[str, Interval]]
+    gain: dict[str, dict[str, Interval]]
+    to_oracle: dict[str, dict[str, Interval]]
     calibration: dict[str, dict[str, Calibration]] = Field(default_factory=dict)
 
 
-def read_metrics(path: Path, kind: type[Metrics]) -> dict[str, Any]:
+def read_metrics(path: Path, kind: type[Metrics], *, may_be_off: bool = False) -> dict[str, Any]:
     """The content of a metrics file.
 
     Parameters
     ----------
     path : Path
     kind : type
-        `LabelMetrics`, `Scores`, `PretrainMetrics` or `Evaluation`.
+        `LabelMetrics`, `Scores`, `AllScores`, `PretrainMetrics` or `Evaluation`.
+    may_be_off : bool, default=False
+        Whether the file may be empty, since labels or trainings can be switched off.
 
     Raises
     ------
@@ -104,22 +106,35 @@ def read_metrics(path: Path, kind: type[Metrics]) -> dict[str, Any]:
         A key is missing, or its value is of another kind; names the key.
     """
     content = read_json(path)
+    if may_be_off and not content:
+        return content
+    _require(path, kind, content)
+    if kind is AllScores:
+        for name in AllScores.model_fields.keys() & content.keys():
+            _require(path, Scores, content[name], f"{name}.")
+    if kind is Evaluation:
+        settings = content["tasks"].keys()
+        for key in ("accuracy", "gain", "to_oracle"):
+            for name, found in content[key].items():
+                if found.keys() != settings:
+                    raise MelaError(
+                        f"{path}: {key}.{name}: expected the settings {', '.join(settings) or 'none'}, got "
+                        f"{', '.join(found) or 'none'}; rerun evaluate"
+                    )
+        if lacking := {"initial", *content["gain"], *content["to_oracle"]} - content["accuracy"].keys():
+            raise MelaError(f"{path}: accuracy: expected that of {', '.join(sorted(lacking))} too; rerun evaluate")
+    return content
+
+
+def _require(path: Path, kind: type[Metrics], content: dict[str, Any], prefix: str = "") -> None:
     if kind is Scores and content.keys() & {"true_classes", "accuracy"}:
         kind = TrueScores
     try:
         kind.model_validate(content, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"]))
+        key = prefix + ".".join(map(str, first["loc"]))
         got = "none" if first["type"] == "missing" else repr(first["input"])[:50]
         raise MelaError(
             f"{path}: {key}: {first['msg'][0].lower()}{first['msg'][1:]}, got {got}; rerun the stage that makes it"
         ) from None
-    if kind is Evaluation:
-        for name in ("initial", "gain", "tasks"):
-            if content[name].keys() != content["mela"].keys():
-                raise MelaError(
-                    f"{path}: {name}: expected the settings {', '.join(content['mela']) or 'none'}, got "
-                    f"{', '.join(content[name]) or 'none'}; rerun evaluate"
-                )
-    return content

@@ -1,6 +1,6 @@
 """What the page says, from the tables that stages wrote."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from colorsys import hls_to_rgb
 from dataclasses import dataclass
 from typing import Any
@@ -13,21 +13,23 @@ from matplotlib.figure import Figure
 
 from mela.io import schemas
 from mela.io.name_tables import LISTING
-from mela.params import DataParams, ReportParams
+from mela.params import LABELS, DataParams, ReportParams
 from mela.reporting import figures
 from mela.reporting.environment import commit, hardware, versions
+from mela.reporting.outcome import Outcome
 from mela.reporting.page.named import held_out_counts, names_of_classes, readable
 from mela.reporting.page.sheets import choose_images, sheet
 from mela.reporting.page.svg import inline
 from mela.reporting.published import ON_PAGE, PUBLISHED_SHOTS, SYSTEMS
-from mela.reporting.summary import final_name, headline, interval, summary_rows
+from mela.reporting.summary import NAMES, accuracies, headline, labels, remarks
 from mela.runtime.console import duration
 from mela.runtime.usage import Usage
 
 PASSES = ("pass", "clusters", "threshold", "kept", "tasks_clustered", "precision")
 # those before the report, of which it says what they took
-LABELS = ("label", "assign", "label_kmeans", "label_oracle", "score_labels")
-STAGES = ("images", "names", "manifest", "embed", "extract", *LABELS, "pretrain", "evaluate", "map")
+BEFORE = ("images", "names", "manifest", "embed", "extract")
+LABELING = ("label_merged", "label", "assign", "label_kmeans", "label_oracle", "score_labels")
+STAGES = (*BEFORE, *LABELING, *(f"pretrain@{name}" for name in LABELS), "evaluate", "map")
 # what is read of the tables of a run
 TABLES = {
     "passes": schemas.PASSES,
@@ -48,8 +50,12 @@ class Run:
 
     Attributes
     ----------
-    label, scores, pretrain, evaluation : mapping
-        Metrics of ``label``, ``score_labels``, ``pretrain`` and ``evaluate``.
+    outcome : Outcome
+        The metrics of its stages.
+    used : str
+        The inferred labels of which the page shows classes, and whose training it shows.
+    pretrain : mapping
+        Metrics of that training.
     passes, merges, sizes, clusters, purities, points, embed_curve, pretrain_curve : DataFrame
         Plot points that the stages wrote; purities has no rows where there is no truth.
     listing : DataFrame
@@ -62,10 +68,9 @@ class Run:
         All packed images.
     """
 
-    label: Mapping[str, Any]
-    scores: Mapping[str, Any]
+    outcome: Outcome
+    used: str
     pretrain: Mapping[str, Any]
-    evaluation: Mapping[str, Any]
     passes: pd.DataFrame
     merges: pd.DataFrame
     sizes: pd.DataFrame
@@ -82,16 +87,19 @@ class Run:
 
 
 def run_figures(run: Run) -> dict[str, Figure]:
-    """The pictures of a run by name; accuracy only where it was measured."""
-    losses = run.pretrain["proposition1"]
+    """The pictures of a run by name; of labels that are off there is none, and accuracy only where it was measured."""
+    losses, true = run.pretrain["proposition1"], run.outcome.true_classes
     found = {
-        "clusters": figures.clusters_figure(run.passes, run.merges, run.scores.get("true_classes")),
         "sizes": figures.sizes_figure(run.sizes),
         "curves": figures.curves_figure(run.embed_curve, run.pretrain_curve),
         "losses": figures.losses_figure(losses["task_loss"], losses["global_loss"]),
     }
-    if run.evaluation["mela"]:
-        found["accuracy"] = figures.accuracy_figure(run.evaluation, final_name(run.pretrain))
+    if "merged" in run.outcome.labels:
+        found["merges"] = figures.merges_figure(run.merges, true)
+    if "pruned" in run.outcome.labels:
+        found["passes"] = figures.passes_figure(run.passes, true)
+    if run.outcome.settings:
+        found["accuracy"] = figures.accuracy_figure(run.outcome.evaluation)
     return found
 
 
@@ -115,18 +123,18 @@ def page_content(
     usage : mapping of str to Usage
         What stages took.
     """
-    metrics = (run.label, run.scores, run.pretrain, run.evaluation)
-    rows = summary_rows(*metrics, data=data.described)
-    name = final_name(run.pretrain)
     on_map = sorted(set(run.points["label"]))
-    svgs = {key: inline(figure, key, _description(key, rows)) for key, figure in run_figures(run).items()}
+    svgs = {key: inline(figure, key, _description(key, run)) for key, figure in run_figures(run).items()}
     return {
         "data": data.described,
-        "headline": headline(*metrics),
-        "summary": rows,
-        "figures": {"accuracy": None} | svgs,
-        "accuracies": accuracy_rows(run.evaluation, name, data.name),
-        "doubts": run.label.get("remark"),
+        "headline": headline(run.outcome, run.used),
+        "figures": dict.fromkeys(("accuracy", "merges", "passes")) | svgs,
+        "accuracies": accuracies(run.outcome),
+        "published": published_rows(run.outcome, data.name),
+        "labels": labels(run.outcome),
+        "remarks": remarks(run.outcome),
+        "used": NAMES[run.used],
+        "doubts": run.outcome.labels[run.used].get("remark"),
         "clusters": doubtful_clusters(run, settings),
         "n_clusters": len(run.clusters),
         "named": len(run.files) > 0,
@@ -137,7 +145,7 @@ def page_content(
         "maps": {when: map_points(run.points, when) for when in ("before", "after")},
         "curves": {
             "Initial embedding": run.embed_curve.to_dict("records"),
-            "Pre-training": run.pretrain_curve.to_dict("records"),
+            f"Pre-training on {run.used} labels": run.pretrain_curve.to_dict("records"),
         },
         "commit": commit(),
         "hardware": hardware(),
@@ -147,18 +155,18 @@ def page_content(
     }
 
 
-def _description(name: str, rows: Sequence[tuple[str, str]]) -> str:
+def _description(name: str, run: Run) -> str:
     """What a figure shows, for those who do not see it."""
+    rows = {"accuracy": accuracies(run.outcome).rows}.get(name, [])
     about = {
-        "accuracy": ("Accuracies", "-shot"),
-        "clusters": ("How the number of clusters came about", "clusters found"),
-        "sizes": ("Tasks of each cluster, largest first", "tasks clustered"),
-        "curves": ("Training losses and accuracies by epoch", ""),
-        "losses": ("The two losses of Proposition 1", "Proposition 1"),
+        "accuracy": "Accuracies of all embeddings",
+        "merges": "Odds of the merges by the number of clusters that they left",
+        "passes": "Clusters that each pass of pruning kept",
+        "sizes": "Tasks of each cluster, largest first",
+        "curves": "Training losses and accuracies by epoch",
+        "losses": "The two losses of Proposition 1",
     }
-    title, key = about[name]
-    facts = [f"{row}: {value}" for row, value in rows if key and key in row]
-    return ". ".join([title, *facts])
+    return ". ".join([about[name], *(f"{setting}: {model}: {accuracy}" for setting, model, accuracy, *_ in rows)])
 
 
 def by_doubt(clusters: pd.DataFrame) -> pd.DataFrame:
@@ -205,20 +213,15 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
     return records
 
 
-def accuracy_rows(evaluation: Mapping[str, Any], final_name: str, data: str) -> list[dict[str, str]]:
-    """Lines of the table of accuracies: setting, tasks, name, accuracy, and the gain over the initial embedding."""
-    rows, published = [], [f"{shots}_shot" for shots in PUBLISHED_SHOTS]
-    for setting in evaluation["mela"]:
-        name, tasks = setting.replace("_", "-"), str(evaluation["tasks"][setting])
-        initial, final = (interval(evaluation[key][setting]) for key in ("initial", "mela"))
-        rows.append({"setting": name, "tasks": tasks, "name": "initial embedding", "accuracy": initial, "gain": ""})
-        gain = interval(evaluation["gain"][setting], sign="+")
-        rows.append({"setting": name, "tasks": tasks, "name": final_name, "accuracy": final, "gain": gain})
-        for system, called in ON_PAGE.items():
-            if setting in published and data in SYSTEMS[system]:
-                accuracy = f"{SYSTEMS[system][data][published.index(setting)]:.1f}"
-                rows.append({"setting": name, "tasks": "", "name": called, "accuracy": accuracy, "gain": ""})
-    return rows
+def published_rows(outcome: Outcome, data: str) -> list[tuple[str, str, str]]:
+    """Return setting, system and accuracy of what was published for a data set, in the settings that were measured."""
+    settings = [f"{shots}_shot" for shots in PUBLISHED_SHOTS]
+    return [
+        (setting.replace("_", "-"), called, f"{SYSTEMS[system][data][number]:.1f}")
+        for number, setting in enumerate(settings)
+        for system, called in ON_PAGE.items()
+        if setting in outcome.settings and data in SYSTEMS[system]
+    ]
 
 
 def map_points(points: pd.DataFrame, when: str) -> list[dict[str, Any]]:

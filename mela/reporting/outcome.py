@@ -1,0 +1,68 @@
+"""What a run has found: the metrics of its stages together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mela.reporting.metrics import AllScores, Evaluation, LabelMetrics, read_metrics
+
+Content = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run has found, as `mela.reporting.metrics.read_metrics` reads it.
+
+    Attributes
+    ----------
+    labels : mapping of str to mapping
+        Metrics of the stages that infer labels, by the name of the labels; without those that are off.
+    scores : mapping
+        Metrics of ``score_labels``, by the name of the labels.
+    evaluation : mapping
+        Metrics of ``evaluate``.
+    data : str or None
+        What the figures are about.
+    """
+
+    labels: Mapping[str, Content]
+    scores: Content
+    evaluation: Content
+    data: str | None = None
+
+    @property
+    def true_classes(self) -> int | None:
+        """Number of true classes, where it is known."""
+        return next((found["true_classes"] for found in self.scores.values() if "true_classes" in found), None)
+
+    @property
+    def settings(self) -> list[str]:
+        """What was measured on two test tasks or more, such as ``5_shot``."""
+        return list(self.evaluation["tasks"])
+
+
+def read_outcome(labels: Mapping[str, Path], scores: Path, evaluation: Path, data: str | None = None) -> Outcome:
+    """Read metrics files.
+
+    Parameters
+    ----------
+    labels : mapping of str to Path
+        Of the stages that infer labels, by the name of the labels; empty files are of labels that are off.
+    scores, evaluation : Path
+        Of ``score_labels`` and ``evaluate``.
+    data : str, optional
+        What the figures are about.
+
+    Raises
+    ------
+    MelaError
+        See `mela.reporting.metrics.read_metrics`.
+    """
+    inferred = {name: read_metrics(path, LabelMetrics, may_be_off=True) for name, path in labels.items()}
+    return Outcome(
+        labels={name: found for name, found in inferred.items() if found},
+        scores=read_metrics(scores, AllScores),
+        evaluation=read_metrics(evaluation, Evaluation),
+        data=data,
+    )

@@ -1,0 +1,91 @@
+"""What both stages that infer labels write: labels of images and of task classes, and what there is to tell of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from mela.io import feature_tables, schemas, store
+from mela.io.atomic import together
+from mela.io.checked_tables import read_manifest
+from mela.labeling import diagnostics
+from mela.labeling.task_classes import manifest_samples
+from mela.runtime.console import log
+
+if TYPE_CHECKING:
+    from mela.labeling.task_labeler import TaskLabeler
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """Where a stage writes its labels: of images, their weights, of task classes, the labeler, figures, and tables."""
+
+    labels: Path
+    soft_labels: Path
+    assignments: Path
+    fitted: Path
+    metrics: Path
+    clusters: Path
+    sizes: Path
+    steps: Path
+
+
+def write_labels(
+    stage: str,
+    labeler: "TaskLabeler",
+    features: Path,
+    train: Path,
+    out: Files,
+    steps: "Callable[[TaskLabeler], pd.DataFrame]",
+    params: dict[str, Any],
+) -> None:
+    """Infer labels of the training tasks and write them; `steps` tells how the number of clusters came about."""
+    from mela.labeling.image_labels import image_weights, label_images, weights_table
+    from mela.labeling.labeler_files import save_labeler
+
+    known_images, vectors = feature_tables.read_features(features)
+    samples = manifest_samples(read_manifest(train), known_images, vectors)
+    labeler.fit_tasks(samples)
+    image_ids = known_images[samples.index]
+    flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), image_ids, samples.classes)
+    weights = image_weights(flat, labeler.class_weights_, image_ids, samples.classes)
+    by_image = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
+    by_task = diagnostics.assignments_table(flat, labeler)
+    largest = 100 * float(weights.max(axis=1).toarray().mean())
+    result = {"clusters": len(np.unique(flat.labels)), "largest_weight": largest} | diagnostics.label_metrics(labeler)
+    result |= diagnostics.merged_counts(labeler.class_labels_)
+    result |= {"remark": line} if (line := diagnostics.remark(labeler)) else {}
+    with together():
+        # labels do not say what they were made from, so that the same ones by other parameters train nothing again
+        store.write_table(out.labels, by_image, schemas.LABELS, stage=stage, params={})
+        by_weight = weights_table(flat.image_ids, weights)
+        store.write_table(out.soft_labels, by_weight, schemas.SOFT_LABELS, stage=stage, params={})
+        store.write_table(out.assignments, by_task, schemas.ASSIGNMENTS, stage=stage, params=params)
+        save_labeler(out.fitted, labeler, flat.order)
+        store.write_json(out.metrics, result)
+        store.write_csv(out.steps, steps(labeler))
+        store.write_csv(out.sizes, diagnostics.sizes_table(labeler))
+        own = by_task.query("clustered")["cluster"].to_numpy()
+        store.write_csv(out.clusters, diagnostics.clusters_table(flat, weights, own))
+    for told in filter(None, (line, diagnostics.single_tasks(labeler))):
+        log.info(f"{stage}: {told}")
+    log.info("{stage}: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(stage=stage, **result))
+
+
+def write_nothing(stage: str, out: Files, steps: pa.Schema) -> None:
+    """Write the same files without content, where the labels are off; `steps` has the columns of that table."""
+    from mela.labeling.labeler_files import DESCRIPTION
+
+    tables = {out.labels: schemas.LABELS, out.soft_labels: schemas.SOFT_LABELS, out.assignments: schemas.ASSIGNMENTS}
+    with together():
+        for path, schema in tables.items():
+            store.write_table(path, schema.empty_table(), schema, stage=stage, params={})
+        for path in (out.fitted / DESCRIPTION, out.metrics):
+            store.write_json(path, {})
+        for path, schema in {out.steps: steps, out.sizes: schemas.SIZES, out.clusters: schemas.CLUSTERS}.items():
+            store.write_csv(path, pd.DataFrame(columns=schema.names))
+    log.info(f"{stage}: no labels, since `compare` has them off")

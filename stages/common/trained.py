@@ -1,0 +1,59 @@
+"""The files of an embedding that was pre-trained on one kind of labels, or was not."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from mela.io import schemas, store
+from mela.io.atomic import together
+from mela.models.backbones import Backbone
+from mela.models.files import save_model, save_nothing
+from mela.training.targets import Targets
+from stages.common import paths
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """Where an embedding, its losses and its curve are."""
+
+    model: Path
+    metrics: Path
+    curve: Path
+
+    def write(
+        self, backbone: Backbone, configuration: dict[str, Any], metrics: Mapping[str, Any], curve: pd.DataFrame
+    ) -> None:
+        """Write all three."""
+        with together():
+            save_model(self.model, backbone, configuration)
+            store.write_csv(self.curve, curve)
+            store.write_json(self.metrics, metrics)
+
+    def write_nothing(self) -> None:
+        """Write all three without content, in the first of several processes."""
+        if os.environ.get("RANK", "0") != "0":
+            return
+        with together():
+            save_nothing(self.model)
+            store.write_csv(self.curve, pd.DataFrame(columns=schemas.CURVE.names))
+            store.write_json(self.metrics, {})
+
+
+def trained(labels: str) -> Trained:
+    """Return the files of the embedding that is pre-trained on labels of that name."""
+    return Trained(
+        model=paths.MODELS / f"{labels}.safetensors",
+        metrics=paths.PRETRAIN / f"{labels}.json",
+        curve=paths.PRETRAIN / f"{labels}.csv",
+    )
+
+
+def not_trained(compared: bool, targets: Targets) -> str | None:
+    """Say why nothing is trained on labels that are not compared or not there; None where they are."""
+    if not compared:
+        return "not trained, since `compare` has it off"
+    return None if len(targets.image_ids) else "not trained, since there are no such labels"

@@ -1,0 +1,49 @@
+"""Infer global labels by merging task classes: the labels `merged` and `merged_soft`."""
+
+from pathlib import Path
+
+from mela.io import schemas
+from mela.labeling.diagnostics import merges_table
+from mela.params import PARAMS, CompareParams, MergingParams
+from stages.common import paths
+from stages.common.labeling import Files, write_labels, write_nothing
+from stages.common.run import run
+
+
+def main(
+    params: Path = PARAMS,
+    features: Path = paths.FEATURES,
+    train: Path = paths.TRAIN,
+    labels: Path = paths.MERGED_LABELS,
+    soft_labels: Path = paths.MERGED_SOFT,
+    assignments: Path = paths.MERGED_TASKS,
+    fitted: Path = paths.MERGED_LABELER,
+    metrics: Path = paths.MERGED_METRICS,
+    clusters: Path = paths.MERGED_CLUSTERS,
+    sizes: Path = paths.MERGED_SIZES,
+    merges: Path = paths.MERGES,
+) -> None:
+    """Read features and training tasks; write labels, the fitted labeler, metrics and plot points."""
+    settings, compare = MergingParams.read(params), CompareParams.read(params)
+    out = Files(
+        labels=labels,
+        soft_labels=soft_labels,
+        assignments=assignments,
+        fitted=fitted,
+        metrics=metrics,
+        clusters=clusters,
+        sizes=sizes,
+        steps=merges,
+    )
+    if not (compare.merged or compare.merged_soft):
+        write_nothing("label_merged", out, schemas.MERGES)
+        return
+    # takes a second, which a wrong parameter need not wait for
+    from mela.labeling.merge_labeler import MergeLabeler
+
+    labeler = MergeLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
+    write_labels("label_merged", labeler, features, train, out, merges_table, settings.model_dump(mode="json"))
+
+
+if __name__ == "__main__":
+    run(main)
