@@ -27,7 +27,7 @@ from mela.params import read_yaml
 from mela.runtime.console import ending_in_one_line
 from stages import code
 
-MEASURED = ("test_", "score_labels")
+MEASURED = ("test_", "score_inferred")
 # what these make is written anew here, and tells the stages that read it whether anything has changed
 NOT_JUDGED = ("code", "settings")
 

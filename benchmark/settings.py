@@ -14,13 +14,9 @@ from stages.common.run import run
 
 MATRIX = places.BENCHMARK / "params.yaml"
 METHODS = Path(__file__).parents[1] / "mela" / "methods"
-SEEDED = ("embed", "labeler", "kmeans", "pretrain", "methods", "tuning")
-# by merging, and by the paper's Algorithm 2: guarded against pruning that runs away, and to the letter
-INFERRED = {
-    "merged": {"merge": True, "guard": True},
-    "pruned": {"merge": False, "guard": True},
-    "pruned_unguarded": {"merge": False, "guard": False},
-}
+SEEDED = ("embed", "labeler", "merging", "kmeans", "pretrain", "methods", "tuning")
+# by the paper's Algorithm 2: guarded against pruning that runs away, and to the letter
+PRUNED = {"pruned": {"guard": True}, "pruned_unguarded": {"guard": False}}
 
 
 def main(
@@ -32,7 +28,7 @@ def main(
 
     Images and tasks are drawn with the seeds that the data set has, so that all seeds meet the same. Every method on
     tasks gets an entry under `rates`, since DVC asks for the key on which the method's cell depends. The parameters of
-    each way to infer labels are written beside them.
+    each way to prune are written beside them.
     """
     source = places.preset(data)
     require_complete(source)
@@ -43,7 +39,7 @@ def main(
     rates = RatesParams.read(source).by_name
     document[RatesParams.block] = dict.fromkeys(read_yaml(matrix).get("task_methods") or []) | rates
     with together():
-        for name, values in {"params": {}, **INFERRED}.items():
+        for name, values in {"params": {}, **PRUNED}.items():
             document[LabelerParams.block].update(values)
             target = places.seeded(data, seed) / f"{name}.yaml"
             with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:

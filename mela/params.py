@@ -335,7 +335,7 @@ class LabelerParams(Block):
     @classmethod
     def _refuse_former_names(cls, content: Any) -> Any:
         if isinstance(content, dict) and "merge" in content:
-            raise ValueError(f"merge: merging has a block of its own now, `merging`, and is always done; {CONVERT}")
+            raise ValueError(f"merge: merging has a block of its own now, `merging`; {CONVERT}")
         if isinstance(content, dict) and "cumulative_counts" in content:
             raise ValueError(
                 "cumulative_counts: this key is now cumulative_weights, since counts start from 0 in every pass; "
@@ -392,6 +392,12 @@ class UseParams(Block):
     def content(self) -> Any:
         """Return the word."""
         return self.labels
+
+    @classmethod
+    def model(cls, path: Path = PARAMS) -> Path:
+        """Return the model of the labels in use; without a params file that of merged labels."""
+        labels = cls.read(path).labels if path.is_file() else "merged"
+        return Path("models", f"{labels}.safetensors")
 
 
 class PretrainParams(_Schedule):

@@ -42,7 +42,7 @@ def main(
     from mela.labeling.labeler import LearnLabeler
 
     labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
-    write_labels("label", labeler, features, train, out, passes_table, settings.model_dump(mode="json"))
+    write_labels("label", labeler, features, train, out, passes_table)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def main(
     from mela.labeling.merge_labeler import MergeLabeler
 
     labeler = MergeLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
-    write_labels("label_merged", labeler, features, train, out, merges_table, settings.model_dump(mode="json"))
+    write_labels("label_merged", labeler, features, train, out, merges_table)
 
 
 if __name__ == "__main__":

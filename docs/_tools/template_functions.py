@@ -246,7 +246,7 @@ class Figures:
 
     def large_level(self, data: str) -> str:
         """Return how far a ResNet-12 with inferred labels is from one with true ones; MelaError if that is sure."""
-        less = self._large("mela", data, "_less_oracle")
+        less = self._large("pruned", data, "_less_oracle")
         words = f"inferred labels are level with true ones for ResNet-12 on {data}"
         require(all(abs(one.mean) < 2 * one.ci95 for one in less), words, less)
         return " / ".join(f"{one:+z.1f}" for one in less)

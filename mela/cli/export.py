@@ -18,15 +18,20 @@ def export(
     onnx: Annotated[Path | None, typer.Option(readable=False, help="The .onnx file to write.")] = None,
     torch: Annotated[Path | None, typer.Option(readable=False, help="The .pt2 file to write.")] = None,
     model: Annotated[
-        Path, typer.Option(readable=False, help="An embedding, alone or with what a method has learned.")
-    ] = Path("models/final.safetensors"),
+        Path | None,
+        typer.Option(
+            readable=False,
+            help="An embedding, alone or with what a method has learned.",
+            show_default="that of `use` in params.yaml",
+        ),
+    ] = None,
     params: Annotated[Path, typer.Option(readable=False, help="Parameters of the run.")] = Path("params.yaml"),
     results: Annotated[Path, typer.Option(readable=False, help="Metrics of the run.")] = Path("results"),
     lock: Annotated[Path, typer.Option(readable=False, help="DVC's record of the run.")] = Path("dvc.lock"),
 ) -> None:
     """Write the embedding as ONNX, or as a program of PyTorch that needs no MeLa, each with a model card beside it.
 
-    Example: `mela export --onnx final.onnx --torch final.pt2`
+    Example: `mela export --onnx embedding.onnx --torch embedding.pt2`
     """
     asked = _asked(onnx, torch)
 
@@ -39,10 +44,12 @@ def export(
     from mela.io.atomic import replacing, together
     from mela.io.store import write_text
     from mela.methods import find_method
+    from mela.params import UseParams
     from mela.training.learner_files import load_learned
 
     if onnx is not None:
         export.require_packages()
+    model = model or UseParams.model()
     learned = load_learned(model, device("cpu"))
     backbone, configuration = learned.backbone, learned.configuration
     source = Source(

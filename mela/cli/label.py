@@ -16,11 +16,11 @@ SUFFIXES = (".parquet", ".csv")
 SEEDS = 2**32
 # what the labeler calls its parameters, and what they are called here
 NAMES = {
-    "set labeler.merge to false": "give --no-merge",
     "set labeler.collisions to assign": "give --collisions assign",
+    "set merging.collisions to assign": "give --collisions assign",
     "labeler.n_clusters": "--n-clusters",
-    "labeler.merge": "--merge",
     "labeler.min_count": "--min-count",
+    "merging.min_count": "--min-count",
     "labeler.q": "--q",
 }
 
@@ -104,6 +104,9 @@ def label(
 
 
 def _renamed(message: str) -> str:
+    from mela.labeling.merging import OTHERWISE
+
+    message = message.replace(OTHERWISE, "give --no-merge")
     for name, option in NAMES.items():
         message = message.replace(name, option)
     return message

@@ -23,8 +23,13 @@ def predict(
     support: Annotated[Path, typer.Option(readable=False, help="The examples: a folder <label>/<image>.")],
     query: Annotated[Path, typer.Option(readable=False, help="What to classify: a folder of images, or one image.")],
     model: Annotated[
-        Path, typer.Option(readable=False, help="An embedding, or what a method of the benchmark has learned.")
-    ] = Path("models/final.safetensors"),
+        Path | None,
+        typer.Option(
+            readable=False,
+            help="An embedding, or what a method of the benchmark has learned.",
+            show_default="that of `use` in params.yaml",
+        ),
+    ] = None,
     head: Annotated[
         str, typer.Option(help="auto: a method's own rule where the model has one, else logistic; or logistic.")
     ] = "auto",
@@ -38,6 +43,9 @@ def predict(
 
     Example: `mela predict --support examples --query new --out predictions.csv`
     """
+    from mela.params import UseParams
+
+    model = model or UseParams.model()
     require_apart("--out", out, (support, query, model))
     import numpy as np
     import pandas as pd

@@ -1,14 +1,15 @@
 """Run the pipeline's stages one after the other, for those who want neither Git nor DVC."""
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -46,7 +47,7 @@ def run(
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([".", *filter(None, [os.environ.get("PYTHONPATH")])])}
     for number, name in enumerate(names[start:], start + 1):
         log.info(f"run: {name} ({number} of {len(names)})")
-        ended = subprocess.run([sys.executable, "-m", commands[name]], check=False, env=environment)  # noqa: S603
+        ended = subprocess.run([sys.executable, "-m", *commands[name]], check=False, env=environment)  # noqa: S603
         if ended.returncode:
             raise MelaError(f"run: the stage {name} {_why(ended.returncode)} `mela run --from {name}`")
         if name != CODE and _delete(path for later in names[number:] for path in outputs[later]):
@@ -88,7 +89,7 @@ def stage_outputs(pipeline: Path) -> dict[str, list[Path]]:
     from mela.params import read_yaml
 
     found: dict[str, list[Path]] = {}
-    for name, stage in read_yaml(pipeline)["stages"].items():
+    for name, stage in _cells(read_yaml(pipeline)["stages"]):
         entries = [entry for kind in ("outs", "metrics", "plots") for entry in stage.get(kind) or []]
         found[str(name)] = [Path(str(next(iter(entry)) if isinstance(entry, dict) else entry)) for entry in entries]
         for path in found[str(name)]:
@@ -97,8 +98,21 @@ def stage_outputs(pipeline: Path) -> dict[str, list[Path]]:
     return found
 
 
-def stage_commands(pipeline: Path) -> dict[str, str]:
-    """Return the Python module of each stage of a pipeline, in the order of the file.
+def _cells(stages: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the stages by their names, and those of a matrix over one list by the names that DVC gives them."""
+    for name, stage in stages.items():
+        matrix = stage.get("matrix") if isinstance(stage, dict) else None
+        if not isinstance(matrix, dict) or len(matrix) != 1:
+            yield name, stage
+            continue
+        ((key, values),) = matrix.items()
+        for value in values:
+            text = json.dumps({part: stage[part] for part in stage if part != "matrix"})
+            yield f"{name}@{value}", json.loads(text.replace(f"${{item.{key}}}", str(value)))
+
+
+def stage_commands(pipeline: Path) -> dict[str, list[str]]:
+    """Return the Python module of each stage of a pipeline and its arguments, in the order of the file.
 
     Raises
     ------
@@ -113,10 +127,10 @@ def stage_commands(pipeline: Path) -> dict[str, str]:
     if not isinstance(stages, dict) or not stages:
         raise MelaError(f"{pipeline}: expected stages, got none; use the file of the project")
     modules = {}
-    for name, stage in stages.items():
+    for name, stage in _cells(stages):
         command = stage.get("cmd") if isinstance(stage, dict) else None
-        found = re.fullmatch(r"python -m ([\w.]+)", command) if isinstance(command, str) else None
+        found = re.fullmatch(r"python -m ([\w.]+( \w+)*)", command) if isinstance(command, str) else None
         if found is None:
             raise MelaError(f"{pipeline}: {name}: expected the command `python -m MODULE`, got {command!r}; correct it")
-        modules[str(name)] = found[1]
+        modules[str(name)] = found[1].split()
     return modules

@@ -21,8 +21,8 @@ from mela.evaluation.logistic import Heads, fit_heads
 from mela.inference.embedding import Embedding
 from mela.inference.input_images import Pictures, list_pictures
 from mela.labeling.name_checks import require_names, require_one_type
+from mela.params import UseParams
 
-FINAL = "models/final.safetensors"
 AUTO, LOGISTIC = "auto", "logistic"
 OF_HEADS = ("coef_", "intercept_", "n_iter_", "temperature_", "calibrated_", "support_", "targets_")
 
@@ -41,8 +41,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    model : str or Path, default="models/final.safetensors"
-        File of an embedding, or of what a method has learned, read when it is first needed.
+    model : str or Path, optional
+        File of an embedding, or of what a method has learned, read when it is first needed. By default it is the one
+        that ``use`` in ``params.yaml`` names, such as ``models/merged.safetensors``.
     head : {"auto", "logistic"}, default="auto"
         ``auto`` is the method's own rule where the file has one. ``logistic`` is the head above in any case.
     device : str, default="auto"
@@ -91,7 +92,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from mela import FewShotClassifier
-    >>> classifier = FewShotClassifier.load("models/final.safetensors")  # doctest: +SKIP
+    >>> classifier = FewShotClassifier.load("models/merged.safetensors")  # doctest: +SKIP
     >>> classifier.fit(["a/1.png", "a/2.png", "b/1.png"], ["a", "a", "b"]).predict(["new.png"])  # doctest: +SKIP
     array(['b'], dtype='<U1')
     """
@@ -109,7 +110,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: str | Path = FINAL,
+        model: str | Path | None = None,
         *,
         head: str = "auto",
         device: str = "auto",
@@ -129,7 +130,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     @classmethod
-    def load(cls, path: str | Path = FINAL, device: str = "auto", **parameters: Any) -> Self:
+    def load(cls, path: str | Path | None = None, device: str = "auto", **parameters: Any) -> Self:
         """A classifier whose model is read at once, so that what is wrong with the file is told here.
 
         Parameters
@@ -285,10 +286,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self) -> Embedding:
         """The embedding that the parameters ask for, read once."""
-        asked = (str(self.model), self.device)
+        model = UseParams.model() if self.model is None else Path(self.model)
+        asked = (str(model), self.device)
         there: tuple[tuple[str, str], Embedding] | None = getattr(self, "_there", None)
         if there is None or there[0] != asked:
-            there = self._there = (asked, Embedding.read(Path(self.model), self.device))
+            there = self._there = (asked, Embedding.read(model, self.device))
         return there[1]
 
     def _check_parameters(self) -> None:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 from ruamel.yaml import YAML
@@ -14,14 +14,12 @@ from mela.evaluation.temperatures import read_entry
 from mela.io.name_tables import LISTING
 from mela.io.store import read_json
 from mela.io.text_tables import read_text_csv
-from mela.params import read_document
-
-Embedding = Literal["initial", "mela"]
+from mela.params import LABELS, read_document
 
 # which stage knows of a block of the parameters
-STAGES = {"data": "images", "tasks": "manifest", "evaluate": "evaluate"}
-NAMES: dict[str, Embedding] = {"models/initial.safetensors": "initial", "models/final.safetensors": "mela"}
-EMBEDDINGS = {Path(name).name: embedding for name, embedding in NAMES.items()}
+STAGES = {"data": "images", "tasks": "manifest", "evaluate": "evaluate", "use": "map"}
+EMBEDDINGS = {f"{name}.safetensors": name for name in ("initial", *LABELS)}
+NAMES = {f"models/{file}": name for file, name in EMBEDDINGS.items()}
 TEMPERATURES = Path("models/temperatures.json")
 
 
@@ -31,17 +29,20 @@ class Provenance:
 
     Attributes
     ----------
-    embedding : {"initial", "mela"}
-        Which of the two it is.
+    embedding : str
+        Which of them it is: ``initial``, or the labels that it learned.
     data, tasks, head : mapping
         The blocks ``data``, ``tasks`` and ``evaluate`` of the parameters.
-    evaluation, label, scores : mapping
-        Metrics of ``evaluate``, ``label`` and ``score_labels``; empty where there are none.
+    evaluation : mapping
+        Metrics of ``evaluate``; empty where there are none.
+    label, scores : mapping
+        What is known of the labels that it learned, without truth and by the truth; empty where nothing is.
     listing : DataFrame or None
-        All labels as people wrote them (`mela.io.name_tables.LISTING`); None where nobody did.
+        All labels as people wrote them (`mela.io.name_tables.LISTING`); None where nobody did, or where the list is of
+        other labels than it learned.
     """
 
-    embedding: Embedding
+    embedding: str
     data: Mapping[str, Any]
     tasks: Mapping[str, Any]
     head: Mapping[str, Any]
@@ -54,10 +55,10 @@ class Provenance:
 def provenance(
     model: Path, *, params: Path, results: Path, lock: Path, temperatures: Path = TEMPERATURES
 ) -> Provenance | None:
-    """The last run in this folder, if the model is one of its two.
+    """The last run in this folder, if the model is one of its embeddings.
 
     Where DVC's record knows the content of the model, the parameters are those of the record, since ``params.yaml`` may
-    have been changed since. A run without DVC leaves its own record: ``evaluate`` writes the SHA-256 of both models
+    have been changed since. A run without DVC leaves its own record: ``evaluate`` writes the SHA-256 of all models
     beside their temperatures. Where neither is there, the name of the file has to do.
 
     Parameters
@@ -70,37 +71,38 @@ def provenance(
     lock : Path
         ``dvc.lock``.
     temperatures : Path
-        What ``evaluate`` wrote about both models.
+        What ``evaluate`` wrote about all models.
 
     Raises
     ------
     MelaError
         A file is there but cannot be read as what it should be.
     """
-    evaluation, label, scores = (_metrics(results / stage) for stage in ("evaluate", "label", "score_labels"))
+    evaluation = _metrics(results / "evaluate/metrics.json")
     embedding, blocks = _recorded(model, lock) if lock.is_file() else (None, {})
     if embedding is None and temperatures.is_file():
         embedding, blocks = _measured(model, temperatures, params, evaluation)
     elif embedding is None and not lock.is_file():
         embedding = NAMES.get(model.as_posix())
         blocks = dict(read_document(params)) if embedding and params.is_file() else {}
-    if embedding is None or not all(isinstance(blocks.get(name), Mapping) for name in STAGES):
+    if embedding is None or not all(isinstance(blocks.get(name), Mapping) for name in ("data", "tasks", "evaluate")):
         return None
-    listing = results / "labels.csv"
-    written = blocks["data"].get("name") == "tasks" and listing.is_file()
+    # the soft ones are shares of these
+    labels, listing = embedding.removesuffix("_soft"), results / "labels.csv"
+    written = blocks["data"].get("name") == "tasks" and listing.is_file() and blocks.get("use") == labels
     return Provenance(
         embedding=embedding,
         data=blocks["data"],
         tasks=blocks["tasks"],
         head=blocks["evaluate"],
         evaluation=evaluation,
-        label=label,
-        scores=scores,
+        label=_metrics(results / f"label/{labels}.json"),
+        scores=_metrics(results / "score_labels/metrics.json").get(labels, {}),
         listing=read_text_csv(listing, LISTING) if written else None,
     )
 
 
-def _recorded(model: Path, lock: Path) -> tuple[Embedding | None, dict[str, Any]]:
+def _recorded(model: Path, lock: Path) -> tuple[str | None, dict[str, Any]]:
     """Which of the models that ``evaluate`` met last this is, and the parameters of that run."""
     try:
         stages = YAML(typ="safe").load(lock.read_text(encoding="utf-8"))["stages"]
@@ -118,7 +120,7 @@ def _recorded(model: Path, lock: Path) -> tuple[Embedding | None, dict[str, Any]
 
 def _measured(
     model: Path, temperatures: Path, params: Path, evaluation: Mapping[str, Any]
-) -> tuple[Embedding | None, dict[str, Any]]:
+) -> tuple[str | None, dict[str, Any]]:
     """Which of the models that ``evaluate`` met last this is, without DVC, and the parameters as they are now."""
     found = read_entry(temperatures, model)
     embedding = None if found is None else EMBEDDINGS.get(found[0])
@@ -135,6 +137,5 @@ def _measured(
     return embedding, blocks | ({"evaluate": head | {"C": found[1].C}} if isinstance(head, dict) else {})
 
 
-def _metrics(folder: Path) -> Mapping[str, Any]:
-    path = folder / "metrics.json"
+def _metrics(path: Path) -> Mapping[str, Any]:
     return read_json(path) if path.is_file() else {}

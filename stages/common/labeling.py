@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,6 @@ def write_labels(
     train: Path,
     out: Files,
     steps: "Callable[[TaskLabeler], pd.DataFrame]",
-    params: dict[str, Any],
 ) -> None:
     """Infer labels of the training tasks and write them; `steps` tells how the number of clusters came about."""
     from mela.labeling.image_labels import image_weights, label_images, weights_table
@@ -60,11 +59,11 @@ def write_labels(
     result |= diagnostics.merged_counts(labeler.class_labels_)
     result |= {"remark": line} if (line := diagnostics.remark(labeler)) else {}
     with together():
-        # labels do not say what they were made from, so that the same ones by other parameters train nothing again
-        store.write_table(out.labels, by_image, schemas.LABELS, stage=stage, params={})
+        # tables do not say what they were made from, so that the same labels by other parameters train nothing again
+        store.write_table(out.labels, by_image, schemas.LABELS, stage="label", params={})
         by_weight = weights_table(flat.image_ids, weights)
-        store.write_table(out.soft_labels, by_weight, schemas.SOFT_LABELS, stage=stage, params={})
-        store.write_table(out.assignments, by_task, schemas.ASSIGNMENTS, stage=stage, params=params)
+        store.write_table(out.soft_labels, by_weight, schemas.SOFT_LABELS, stage="label", params={})
+        store.write_table(out.assignments, by_task, schemas.ASSIGNMENTS, stage="label", params={})
         save_labeler(out.fitted, labeler, flat.order)
         store.write_json(out.metrics, result)
         store.write_csv(out.steps, steps(labeler))
@@ -83,7 +82,7 @@ def write_nothing(stage: str, out: Files, steps: pa.Schema) -> None:
     tables = {out.labels: schemas.LABELS, out.soft_labels: schemas.SOFT_LABELS, out.assignments: schemas.ASSIGNMENTS}
     with together():
         for path, schema in tables.items():
-            store.write_table(path, schema.empty_table(), schema, stage=stage, params={})
+            store.write_table(path, schema.empty_table(), schema, stage="label", params={})
         for path in (out.fitted / DESCRIPTION, out.metrics):
             store.write_json(path, {})
         for path, schema in {out.steps: steps, out.sizes: schemas.SIZES, out.clusters: schemas.CLUSTERS}.items():

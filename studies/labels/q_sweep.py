@@ -3,8 +3,7 @@
 ``python -m studies labels.q_sweep --q 3.5 --q 4.5 ...`` after ``dvc repro extract`` (or a whole run) sweeps q on the
 data of the last run and writes q_sweep.csv and q_sweep.png into studies/results. Where the data has no true classes the
 accuracy is left out. With ``--grid`` it draws docs/images/q-grid.png from what ``python -m studies labels.grid`` made.
-The same through the pipeline, few-shot accuracy included: ``dvc exp run --queue -S 'labeler.q=3.5,4.5,5.5,6.5' -S
-labeler.merge=false``.
+The same through the pipeline, few-shot accuracy included: ``dvc exp run --queue -S 'labeler.q=3.5,4.5,5.5,6.5'``.
 """
 
 from itertools import product
@@ -129,7 +128,7 @@ def main(
         if not known.empty:
             truth = known.set_index("image_id")["class"].reindex(image_ids[samples.index[samples.first]])
         labeler, picture = LabelerParams.read(params), out / "q_sweep.png"
-        settings = labeler.model_dump(exclude={"seed", "q", "merge", "guard"}) | {"random_state": labeler.seed}
+        settings = labeler.model_dump(exclude={"seed", "q", "guard"}) | {"random_state": labeler.seed}
         rows = sweep(samples, truth, settings, q)
         store.write_csv(out / "q_sweep.csv", rows)
         parts, true = {"": rows}, {"": None if truth is None else truth.nunique()}

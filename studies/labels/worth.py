@@ -9,7 +9,6 @@ import pandas as pd
 from mela.evaluation.intervals import Interval
 from mela.io import schemas, store
 from mela.labeling.labeler_choice import build_labeler
-from mela.params import PARAMS, PretrainParams
 from mela.training.targets import Targets
 from stages.common import paths
 from studies.cells import Cell
@@ -74,28 +73,14 @@ def compared(own: pd.DataFrame, reference: pd.DataFrame | None, against: str, *,
 
 
 def of_a_run(*, data: str, labels: str, projects: Path) -> dict[str, Any]:
-    """Return the accuracy of a pipeline that ran in a folder of its own, beside that of one that learned true labels.
-
-    The folder of the latter is called DATA-oracle; the initial embedding is that of the former.
-    """
-    folders = {"oracle": projects / f"{data}-oracle"}
-    run, model = folders.get(labels, projects / data), "initial" if labels == "initial" else "mela"
-    true = None if labels == "oracle" else _tested(folders["oracle"], "mela")
-    own = _tested(run, model)
-    classes = {} if labels == "initial" else {"classes": _learned_classes(run)}
-    return {**classes, "n": len(own), **compared(own, true, "oracle", digits=3)}
-
-
-def _tested(run: Path, model: str) -> pd.DataFrame:
-    """Return the accuracies of a model on the test tasks of a pipeline's run, a column for each setting."""
-    rows = store.read_table(run / paths.PER_TASK, schemas.ACCURACIES).query("split == 'test' and model == @model")
-    return wide(rows)
-
-
-def _learned_classes(run: Path) -> int:
-    """Return how many global labels the final embedding of a pipeline's run has learned."""
-    path = run / paths.LABELS / f"{PretrainParams.read(run / PARAMS).labels}.parquet"
-    return int(store.read_table(path, schemas.LABELS)["label"].nunique())
+    """Return the accuracy in a pipeline that ran in a folder of its own, beside that with true labels."""
+    run = projects / data
+    tested = store.read_table(run / paths.PER_TASK, schemas.ACCURACIES).query("split == 'test'")
+    own, true = (wide(tested[tested["model"] == name]) for name in (labels, "oracle"))
+    learned = run / paths.LABELS / f"{labels}.parquet"
+    known = labels != "initial"
+    classes = {"classes": store.read_table(learned, schemas.LABELS)["label"].nunique()} if known else {}
+    return {**classes, "n": len(own), **compared(own, None if labels == "oracle" else true, "oracle", digits=3)}
 
 
 def measure(

@@ -20,11 +20,15 @@ import torch
 import typer
 from torch.utils.flop_counter import FlopCounterMode
 
+from mela.params import LABELS as KINDS
 from studies.clones import change
 from studies.speed.measure import record, write_rows
 from studies.speed.train_steps import BATCH, COLOUR, LABELS, Setting, plain_network, row_of
 
-STAGES = ["images", "manifest", "embed", "extract", "label", "pretrain", "evaluate"]
+LABELING = ("label_merged", "label", "label_kmeans", "label_oracle")
+STAGES = ["images", "manifest", "embed", "extract", *LABELING, *(f"pretrain {name}" for name in KINDS), "evaluate"]
+# one training on labels, as a user has who does not compare
+ONE = {f"compare.{name}": name == "pruned" for name in KINDS}
 LIMIT_S = 300.0
 BIG: dict[str, Any] = {"steps": 300, "network": "resnet12", "device": "cuda", "workers": (4, 8, 16)}
 RESNET12 = Setting(size=32, channels=3, augmentation=COLOUR, **BIG)
@@ -72,7 +76,7 @@ def run_preset(root: Path, *, preset: Path, changes: dict[str, Any], project: Pa
         taken = {}
         for stage in STAGES:
             start = time.perf_counter()
-            subprocess.run([sys.executable, "-m", f"stages.{stage}"], cwd=folder, env=environment, check=True)
+            subprocess.run([sys.executable, "-m", *f"stages.{stage}".split()], cwd=folder, env=environment, check=True)
             taken[stage] = round(time.perf_counter() - start, 1)
             print(f"{stage}: {taken[stage]} s", flush=True)
         print((Path(folder) / "results/evaluate/metrics.json").read_text(encoding="utf-8"), flush=True)
@@ -93,7 +97,7 @@ def main(
     if root is None:
         return
     more = {"compiled": bool(rows[0]["compiled"])} | gpu
-    changes = {"runtime.compile": more["compiled"]}
+    changes = {"runtime.compile": more["compiled"]} | ONE
     taken = run_preset(root, preset=Path("presets/cifar_fs_short.yaml"), changes=changes, project=Path())
     write_rows(
         [record("pipeline_cifar_fs_short_gpu", sum(taken.values()), LIMIT_S, unit="s", n=1, stages=taken, **more)]

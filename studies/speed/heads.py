@@ -95,7 +95,7 @@ def main(
     """Add to studies/results/bench.json."""
     if cell is None:
         data, images, augment = "pipeline", store.open_images(paths.IMAGES), AugmentParams.read()
-        model = load_model(paths.FINAL, torch.device("cpu"), images)
+        model = load_model(paths.MERGED, torch.device("cpu"), images)
         tasks = store.read_table(paths.TEST, schemas.MANIFEST)
     else:
         data, _, seed = cell.partition("/")

@@ -23,12 +23,11 @@ from studies.clones import for_clone
 from studies.speed.measure import Timing, alternate, record, write_rows
 
 ROOT = Path(__file__).parents[2]
-WITHOUT_TORCH = ("images", "names", "manifest", "label", "label_kmeans", "label_oracle", "score_labels", "report")
-TRAINED = ("pretrain", "evaluate", "map")
+LABELING = ("label", "label_merged", "label_kmeans", "label_oracle", "score_labels")
+WITHOUT_TORCH = ("images", "names", "manifest", *LABELING, "report")
 EXPERIMENTS: dict[tuple[str, ...], set[str]] = {
-    # after merging q removes no class here: the labels stay the same, and nothing is trained
-    ("labeler.q=5.5",): {"label", "assign", "score_labels", "report"},
-    ("labeler.merge=false", "labeler.q=5.5"): {"label", "assign", "score_labels", *TRAINED, "report"},
+    # what is of other labels stays as it is
+    ("labeler.q=5.5",): {"label", "score_labels", "pretrain@pruned", "evaluate", "report"},
 }
 SHORT = ("pretrain.epochs=2", "pretrain.milestones=[1]")
 LIMIT, START_LIMIT = 5.0, 1.0
@@ -64,7 +63,7 @@ def stage_seconds(lines: Sequence[Line]) -> dict[str, float]:
     """
     seconds, running = {}, ("", 0.0)
     for moment, text in lines:
-        if started := re.match(r"Running stage '(\w+)'", text):
+        if started := re.match(r"Running stage '([\w@]+)'", text):
             running = (started[1], moment)
         elif text.startswith("Updating lock file"):
             name, start = running
@@ -81,7 +80,7 @@ def training_seconds(lines: Sequence[Line]) -> float:
     ----------
     lines : sequence of (seconds, text)
     """
-    ends = [moment for moment, text in lines if re.match(r"pretrain: epoch \d+/\d+:", text)]
+    ends = [moment for moment, text in lines if re.match(r"pretrain@\w+: epoch \d+/\d+:", text)]
     if len(ends) < 2:
         raise MelaError(f"pretrain: expected lines of at least two epochs, found {len(ends)}; raise pretrain.epochs")
     return (ends[-1] - ends[0]) * len(ends) / (len(ends) - 1)
@@ -114,7 +113,7 @@ def run_experiment(work: Path, changes: Sequence[str], affected: set[str]) -> Ro
             f"dvc exp run: expected {', '.join(sorted(affected))} to run, found {', '.join(sorted(stages)) or 'none'}; "
             "change only what label reads, and commit dvc.lock of a `make repro`"
         )
-    training = training_seconds(lines) if "pretrain" in stages else 0.0
+    training = training_seconds(lines) if "pretrain@pruned" in stages else 0.0
     return Round(total=total, training=training, stages=stages)
 
 
@@ -137,7 +136,7 @@ def experiment_row(changes: Sequence[str], affected: set[str], n: int) -> dict[s
     """The median of `n` rounds, after a short one that is not counted."""
     with TemporaryDirectory() as name:
         work = Path(name)
-        run_experiment(work, [*changes, *(SHORT if "pretrain" in affected else ())], affected)
+        run_experiment(work, [*changes, *(SHORT if "pretrain@pruned" in affected else ())], affected)
         rounds = [run_experiment(work, changes, affected) for _ in range(n)]
     stages = {name: round(median(one.stages[name] for one in rounds), 3) for name in rounds[0].stages}
     parts = {name: round(median(getattr(one, name) for one in rounds), 3) for name in ("total", "training", "dvc")}

@@ -8,6 +8,7 @@ in the folder: after a run that was cut off, the next one goes on.
 
 import inspect
 import io
+import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -31,9 +32,10 @@ from mela.io import feature_tables, schemas, store
 from mela.io.atomic import replacing
 from mela.models.backbones import build_backbone
 from mela.models.features import feature_batches
+from mela.params import LABELS
 from mela.sources.packing import pack_images, shuffled_ids
 from mela.sources.source import ImageSource
-from stages import label, label_kmeans
+from stages import label, label_kmeans, label_merged
 from studies.lab import plain
 from studies.speed.measure import Usage, record, write_rows
 
@@ -126,15 +128,16 @@ def manifest(folder: Path, n: int) -> None:
 
 
 def infer(folder: Path, n: int, *, merge: bool) -> None:
-    """The stage label on 640 features of 100,000 images."""
-    settings = f"merge: {str(merge).lower()}, collisions: drop, n_clusters: {J}, q: {Q}, min_count: 1, guard: true"
-    (folder / "params.yaml").write_text(
-        f"labeler: {{{settings}, cumulative_weights: false, max_passes: 100, seed: 0}}\n", encoding="utf-8"
-    )
+    """The stage label_merged or label on 640 features of 100,000 images."""
+    shared = {"collisions": "drop", "min_count": 1, "seed": 0}
+    pruning = {"n_clusters": J, "q": Q, "guard": True, "cumulative_weights": False, "max_passes": 100}
+    blocks = {"merging": shared, "labeler": shared | pruning, "compare": dict.fromkeys(LABELS, True)}
+    (folder / "params.yaml").write_text(json.dumps(blocks), encoding="utf-8")
+    stage = label_merged if merge else label
     # all of them: one that is left out goes where the project has its own
-    outs = inspect.signature(label.main).parameters.keys() - {"params", "features", "train"}
+    outs = inspect.signature(stage.main).parameters.keys() - {"params", "features", "train"}
     features = folder.parent / f"images-{LABEL_IMAGES}" / "features.parquet"
-    label.main(
+    stage.main(
         params=folder / "params.yaml",
         features=features,
         train=folder / "manifest.parquet",

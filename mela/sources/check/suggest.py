@@ -66,6 +66,10 @@ def _of_tasks(tasks: Tasks) -> dict[str, Any]:
     possible = table["support"] if tasks.support else table["support"].clip(upper=shots)
     per_epoch = min(n_tasks, STEPS)
     return {
+        # nobody knows true labels, and each further training takes as long again
+        "compare.pruned": False,
+        "compare.oracle": False,
+        "use": "merged",
         "tasks.shots": shots,
         "evaluate.shots": _measured([int(value) for value in possible[table["split"] == "test"]]),
         **_of_trainings(per_epoch, float(training["images"].mean()), images),
@@ -173,8 +177,11 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
     document = yaml.load(re.sub(r"\A(#.*\n|\s*\n)*", "", preset))
     extra = set() if is_of_benchmark(preset) else {block.block for block in EXTRA_BLOCKS}
     for key, value in values.items():
-        block, name = key.split(".")
+        block, _, name = key.partition(".")
         if block in extra:
+            continue
+        if not name:
+            document[block] = value
             continue
         if isinstance(value, list):
             # keeps [1, 5] on one line

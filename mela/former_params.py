@@ -1,0 +1,63 @@
+"""Params files of former versions, as they are written today."""
+
+import io
+import re
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
+
+from mela.errors import MelaError
+from mela.params import LABELS
+
+BLOCKS = ("labeler", "pretrain")
+# what `pretrain.labels` was, and which labels are trained on and used today, where merging was on and where it was off
+FORMER = {
+    "mela": (("merged", "merged"), ("pruned", "pruned")),
+    "mela_soft": (("merged_soft", "merged"), None),
+    "kmeans": (("kmeans", "merged"), ("kmeans", "pruned")),
+    "oracle": (("oracle", "merged"), ("oracle", "pruned")),
+}
+
+
+def convert(text: str, where: str) -> str:
+    """Rewrite a params file of before the blocks `merging`, `compare` and `use`, so that it asks for what it asked for.
+
+    Comments are kept but for those of the keys that are gone. Beside the labels that the file trained on, those in use
+    are trained on too, since the report is about them. A file of today is returned as it is.
+
+    Parameters
+    ----------
+    text : str
+    where : str
+        The file, for errors.
+
+    Raises
+    ------
+    MelaError
+        It is no such file, or trained on soft labels of pruning, which there are no more.
+    """
+    yaml = YAML()
+    yaml.width = 4096
+    document = yaml.load(text)
+    labeler, pretrain = (document.get(name) if isinstance(document, CommentedMap) else None for name in BLOCKS)
+    if not isinstance(labeler, CommentedMap) or not isinstance(pretrain, CommentedMap):
+        raise MelaError(f"{where}: expected the blocks {' and '.join(BLOCKS)}, got others; name a params file")
+    if "merge" not in labeler and "labels" not in pretrain:
+        return text
+    merge, labels = labeler.pop("merge", True), pretrain.pop("labels", "mela")
+    ways: Any = FORMER.get(labels, (None, None))[0 if merge else 1]
+    if ways is None:
+        raise MelaError(
+            f"{where}: pretrain.labels: expected labels that there still are, got {labels!r} with labeler.merge="
+            f"{str(merge).lower()}; set it to mela, then convert the file"
+        )
+    merging = CommentedMap({key: labeler[key] for key in ("collisions", "min_count", "seed") if key in labeler})
+    compare = CommentedMap({name: name in ways for name in LABELS})
+    place = list(document).index("pretrain")
+    for name, block in (("use", ways[1]), ("compare", compare), ("merging", merging)):
+        document.insert(place, name, block)
+    written = io.StringIO()
+    yaml.dump(document, written)
+    # a blank line before each of the new ones
+    return re.sub(r"\n+(?=(merging|compare|use|pretrain):)", "\n\n", written.getvalue())
