@@ -32,6 +32,10 @@ def imported_modules(path: Path) -> set[Path]:
     return {file for file in files if file.relative_to(ROOT).parts[0] in ("mela", "stages") and file.is_file()}
 
 
-def listed(stage: str, *kinds: str, stages: Mapping[str, Any] = STAGES) -> list[str]:
+def listed(stage: str, *kinds: str, stages: Mapping[str, Any] = STAGES, use: str = "merged") -> list[str]:
+    """Return what a stage lists, in all its cells, with the labels in use."""
     entries = [entry for kind in kinds for entry in stages[stage].get(kind, [])]
-    return [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
+    texts = [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
+    cells = stages[stage].get("matrix", {}).get("labels", [""])
+    filled = [text.replace("${use}", use).replace("${item.labels}", cell) for cell in cells for text in texts]
+    return list(dict.fromkeys(filled))

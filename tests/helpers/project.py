@@ -4,6 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
 
+from mela.params import LABELS
 from studies.clones import change as change
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,8 @@ TINY = {
 }
 OF_PEOPLE = {
     "data.name": "tasks",
+    "compare.pruned": False,
+    "compare.oracle": False,
     "data.root": "mine",
     "tasks.shots": 2,
     "embed.tasks_per_epoch": None,
@@ -48,6 +51,7 @@ STAGE_NAMES = [
     "manifest",
     "embed",
     "extract",
+    "label_merged",
     "label",
     "assign",
     "label_kmeans",
@@ -61,9 +65,18 @@ STAGE_NAMES = [
 
 
 def run_stages(*names: str) -> None:
-    """Run stages in this process, in the current directory; all of them when none is named."""
+    """Run stages in this process, in the current directory; all of them when none is named.
+
+    `pretrain@pruned` is one cell of a stage that has one for each kind of labels, and `pretrain` is all of them.
+    """
     for name in names or STAGE_NAMES:
-        import_module(f"stages.{name}").main()
+        script, _, labels = name.partition("@")
+        main = import_module(f"stages.{script}").main
+        if script == "pretrain":
+            for kind in [labels] if labels else LABELS:
+                main(kind)
+        else:
+            main()
 
 
 def write(path: Path, text: str) -> None:
