@@ -63,7 +63,8 @@ def test_every_preset_sets_every_block_in_the_same_order() -> None:
     for path in PRESETS:
         document = params.read_document(path)
         assert list(document) == [block.block for block in params.BLOCKS]
-        for block in params.BLOCKS:
+        # `use` is a word
+        for block in set(params.BLOCKS) - {params.UseParams}:
             assert list(document[block.block]) == list(params.read_document(GLYPHS)[block.block])
 
 
@@ -128,12 +129,13 @@ def test_the_benchmark_trains_the_large_network_as_the_preset_does(name: str) ->
         assert block.read(preset) == block.read(large)
 
 
+UNUSED = "expected labels that are trained on"
 THREE = "expected three numbers (train, val, test)"
 BAD = [
     ("labeler", "clusters", 3, "labeler.clusters: unknown key; remove it or correct its name"),
-    ("labler", None, {"q": 1}, "labler: unknown block; expected one of augment, data, embed,"),
+    ("labler", None, {"q": 1}, "labler: unknown block; expected one of augment, compare, data, embed,"),
     ("labeler", None, MISSING, "labeler: expected this block, found only data, tasks, model,"),
-    ("labeler", None, None, "labeler.merge: missing; expected a value (and 8 more in this block)"),
+    ("labeler", None, None, "labeler.n_clusters: missing; expected a value (and 7 more in this block)"),
     ("labeler", None, 3, "labeler: input should be a valid dictionary or instance of LabelerParams, got 3"),
     ("labeler", None, [1], "labeler: input should be a valid dictionary or instance of LabelerParams, got [1]"),
     ("labeler", "q", MISSING, "labeler.q: missing; expected a value"),
@@ -155,6 +157,26 @@ BAD = [
     ("pretrain", "epochs", 8, "pretrain: milestones: expected epochs below epochs=8, got [9, 12]"),
     ("evaluate", "shots", [], "evaluate.shots: list should have at least 1 item after validation, not 0, got []"),
     ("evaluate", "shots", [1, 0], "evaluate.shots.1: input should be greater than or equal to 1, got 0"),
+    ("labeler", "merge", False, f"labeler: merge: merging has a block of its own now, `merging`; {params.CONVERT}"),
+    (
+        "pretrain",
+        "labels",
+        "mela",
+        "pretrain: labels: the block `compare` says now which labels are trained on; `mela preset --c",
+    ),
+    ("merging", "q", 5.0, "merging.q: unknown key; remove it or correct its name"),
+    ("compare", "mela", True, "compare.mela: unknown key; remove it or correct its name"),
+    ("compare", "oracle", MISSING, "compare.oracle: missing; expected a value"),
+    ("compare", None, MISSING, "compare: expected this block, found only data, tasks, model,"),
+    *(("use", None, value, f"use: expected merged or pruned, got {value!r}") for value in ("oracle", True, ["merged"])),
+    ("use", None, None, "use: expected merged or pruned, got"),
+    ("use", None, MISSING, "use: expected this block, found only data, tasks, model,"),
+    (
+        "compare",
+        "merged",
+        False,
+        f"use: {UNUSED}, got merged, for which compare.merged is false; turn it on, or use ot",
+    ),
     ("runtime", "device", "gpu", "runtime.device: string should match pattern"),
     ("runtime", "device", "cuda:x", "runtime.device: string should match pattern"),
 ]
@@ -163,12 +185,11 @@ INPUTS: dict[str, dict[str, list[Any]]] = {
     "a valid number": {"labeler.q": ["4.5", None, True]},
     "a finite number": {"labeler.q": [float("nan"), float("inf")]},
     "a valid integer": {"labeler.n_clusters": [300.0, True], "tasks.test": [None]},
-    "a valid boolean": {"labeler.cumulative_weights": ["yes", 1], "labeler.merge": ["yes"]},
+    "a valid boolean": {"labeler.cumulative_weights": ["yes", 1], "compare.oracle": ["yes", 1, None]},
     "a valid string": {"data.root": [7]},
     "a valid list": {"data.split_fractions": [0.5]},
     "1 or 3": {"data.channels": [2]},
-    "'drop' or 'assign'": {"labeler.collisions": ["keep"]},
-    "'mela', 'mela_soft', 'kmeans' or 'oracle'": {"pretrain.labels": ["true"]},
+    "'drop' or 'assign'": {"labeler.collisions": ["keep"], "merging.collisions": ["keep"]},
     "'batched' or 'sklearn'": {"evaluate.solver": ["newton"]},
     f"less than {2**32}": {"labeler.seed": [2**32]},
     "less than or equal to 512": {"data.size": [513]},
@@ -177,8 +198,8 @@ INPUTS: dict[str, dict[str, list[Any]]] = {
     "greater than or equal to 0": {"labeler.q": [-0.1], "embed.weight_decay": [-1e-4]},
 }
 LEAST = [
-    (0, ["labeler.seed", "tasks.val", "augment.crop_padding", "embed.epochs"]),
-    (1, ["labeler.min_count", "labeler.max_passes", "data.images_per_class", "pretrain.epochs"]),
+    (0, ["labeler.seed", "merging.seed", "tasks.val", "augment.crop_padding", "embed.epochs"]),
+    (1, ["labeler.min_count", "merging.min_count", "labeler.max_passes", "data.images_per_class", "pretrain.epochs"]),
     (1, ["tasks.shots", "tasks.queries", "tasks.train", "embed.tasks_per_epoch", "evaluate.support_copies"]),
     (2, ["labeler.n_clusters", "tasks.ways", "kmeans.n_clusters", "pretrain.batch_size"]),
     (16, ["data.size"]),
@@ -256,6 +277,7 @@ def test_numbers_are_read_as_numbers(tmp_path: Path, text: str, value: float) ->
         ("labeler", "q", 0, params.LabelerParams),
         ("labeler", "seed", 2**32 - 1, params.LabelerParams),
         ("pretrain", "decay", 1, params.PretrainParams),
+        ("compare", "pruned", False, params.CompareParams),
         ("evaluate", "shots", [1], params.EvaluateParams),
         ("runtime", "device", "cuda:12", params.RuntimeParams),
     ],
@@ -303,7 +325,7 @@ def test_missing_blocks_are_counted_and_come_last(tmp_path: Path) -> None:
     replaced(tmp_path, "C: 1.0 ", "C: 0.0 ", path)
     assert refusal(path) == "evaluate.C: input should be greater than 0, got 0.0 (and 1 more in other blocks)"
     path.write_text("{}", encoding="utf-8")
-    assert refusal(path) == "data: expected this block, found only nothing (and 11 more in other blocks)"
+    assert refusal(path) == "data: expected this block, found only nothing (and 14 more in other blocks)"
 
 
 def test_blocks_of_the_benchmark_are_checked_where_they_are(tmp_path: Path) -> None:
@@ -311,8 +333,28 @@ def test_blocks_of_the_benchmark_are_checked_where_they_are(tmp_path: Path) -> N
     assert refusal(path).startswith("methods.momentum: missing; expected a value (and ")
 
 
-def test_presets_have_the_usual_q() -> None:
-    assert {params.LabelerParams.read(path).q for path in PRESETS} == set(params.LabelerParams.usual_q)
+@pytest.mark.parametrize("used", ["merged", "pruned"])
+def test_labels_in_use_are_a_word_and_lead_to_their_model(tmp_path: Path, used: str) -> None:
+    path = edited(tmp_path, "use", None, used)
+    params.check_document(path)
+    assert (params.UseParams.read(path).labels, params.UseParams.read(path).content()) == (used, used)
+    assert params.UseParams.model(path) == Path(f"models/{used}.safetensors")
+    assert YAML(typ="safe").load(params.parameters_text(path))["use"] == used
+
+
+def test_without_parameters_the_model_is_that_of_merged_labels(tmp_path: Path) -> None:
+    assert params.UseParams.model(tmp_path / "none.yaml") == Path("models/merged.safetensors")
+
+
+def test_labels_that_are_compared_may_be_used_alone(tmp_path: Path) -> None:
+    path = edited(tmp_path, "compare", None, dict.fromkeys(params.LABELS, False) | {"pruned": True})
+    assert refusal(path).startswith(f"use: {UNUSED}, got merged, ")
+    replaced(tmp_path, "use: merged", "use: pruned", path)
+    params.check_document(path)
+
+
+def test_every_kind_of_labels_can_be_compared() -> None:
+    assert tuple(params.CompareParams.model_fields) == params.LABELS
 
 
 def test_all_blocks_are_known_and_only_those_of_the_benchmark_are_extra() -> None:
