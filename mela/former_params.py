@@ -4,10 +4,10 @@ import io
 import re
 from typing import Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
 from mela.errors import MelaError
+from mela.io.commented_yaml import commented_yaml
 from mela.params import LABELS
 
 BLOCKS = ("labeler", "pretrain")
@@ -37,8 +37,7 @@ def convert(text: str, where: str) -> str:
     MelaError
         It is no such file, or trained on soft labels of pruning, which there are no more.
     """
-    yaml = YAML()
-    yaml.width = 4096
+    yaml = commented_yaml()
     document = yaml.load(text)
     labeler, pretrain = (document.get(name) if isinstance(document, CommentedMap) else None for name in BLOCKS)
     if not isinstance(labeler, CommentedMap) or not isinstance(pretrain, CommentedMap):
@@ -46,7 +45,11 @@ def convert(text: str, where: str) -> str:
     if "merge" not in labeler and "labels" not in pretrain:
         return text
     merge, labels = labeler.pop("merge", True), pretrain.pop("labels", "mela")
-    ways: Any = FORMER.get(labels, (None, None))[0 if merge else 1]
+    if not isinstance(merge, bool):
+        raise MelaError(
+            f"{where}: labeler.merge: expected true or false, got {merge!r}; correct it, then convert the file"
+        )
+    ways: Any = FORMER.get(str(labels), (None, None))[0 if merge else 1]
     if ways is None:
         raise MelaError(
             f"{where}: pretrain.labels: expected labels that there still are, got {labels!r} with labeler.merge="

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.nodes import ScalarNode
-from ruamel.yaml.representer import RoundTripRepresenter
-
 from mela.errors import MelaError
+from mela.io.commented_yaml import commented_yaml
 from mela.io.schemas import SPLITS
 from mela.params import EXTRA_BLOCKS, RatesParams, check_document
 from mela.sources.check.inspect import Classes, Findings, Tasks
@@ -147,17 +144,6 @@ def _within(value: int, least: int, most: int) -> int:
     return max(least, min(value, most))
 
 
-class _PresetRepresenter(RoundTripRepresenter):
-    """Writes None as ``null``. A class of its own, since representers are kept by class."""
-
-
-def _null(representer: _PresetRepresenter, value: None) -> ScalarNode:
-    return representer.represent_scalar("tag:yaml.org,2002:null", "null")
-
-
-_PresetRepresenter.add_representer(type(None), _null)
-
-
 def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
     """The text of a preset with other values, its comments kept but for those at its head.
 
@@ -171,9 +157,7 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
     title : str
         A comment for the head.
     """
-    yaml = YAML()
-    yaml.Representer = _PresetRepresenter
-    yaml.width = 4096
+    yaml = commented_yaml()
     document = yaml.load(re.sub(r"\A(#.*\n|\s*\n)*", "", preset))
     extra = set() if is_of_benchmark(preset) else {block.block for block in EXTRA_BLOCKS}
     for key, value in values.items():

@@ -1,0 +1,24 @@
+"""YAML that people write and read, whose comments are kept when it is changed."""
+
+from ruamel.yaml import YAML
+from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.representer import RoundTripRepresenter
+
+
+class _Representer(RoundTripRepresenter):
+    """Writes None as ``null``. A class of its own, since representers are kept by class."""
+
+
+def _null(representer: _Representer, value: None) -> ScalarNode:
+    return representer.represent_scalar("tag:yaml.org,2002:null", "null")
+
+
+_Representer.add_representer(type(None), _null)
+
+
+def commented_yaml() -> YAML:
+    """Return what loads and dumps such files: comments stay, lines are not wrapped, and None is ``null``."""
+    yaml = YAML()
+    yaml.Representer = _Representer
+    yaml.width = 4096
+    return yaml
