@@ -6,7 +6,8 @@ from mela.io import schemas
 from mela.labeling.diagnostics import merges_table
 from mela.params import PARAMS, CompareParams, MergingParams
 from stages.common import paths
-from stages.common.labeling import Files, write_labels, write_nothing
+from stages.common.label_files import Files, write_nothing
+from stages.common.labeling import write_labels
 from stages.common.run import run
 
 

@@ -1,13 +1,11 @@
 """What both stages that infer labels write: labels of images and of task classes, and what there is to tell of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from mela.io import feature_tables, schemas, store
 from mela.io.atomic import together
@@ -15,23 +13,10 @@ from mela.io.checked_tables import read_manifest
 from mela.labeling import diagnostics
 from mela.labeling.task_classes import manifest_samples
 from mela.runtime.console import log
+from stages.common.label_files import Files
 
 if TYPE_CHECKING:
     from mela.labeling.task_labeler import TaskLabeler
-
-
-@dataclass(frozen=True, kw_only=True)
-class Files:
-    """Where a stage writes its labels: of images, their weights, of task classes, the labeler, figures, and tables."""
-
-    labels: Path
-    soft_labels: Path
-    assignments: Path
-    fitted: Path
-    metrics: Path
-    clusters: Path
-    sizes: Path
-    steps: Path
 
 
 def write_labels(
@@ -73,18 +58,3 @@ def write_labels(
     for told in filter(None, (line, diagnostics.single_tasks(labeler))):
         log.info(f"{stage}: {told}")
     log.info("{stage}: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(stage=stage, **result))
-
-
-def write_nothing(stage: str, out: Files, steps: pa.Schema) -> None:
-    """Write the same files without content, where the labels are off; `steps` has the columns of that table."""
-    from mela.labeling.labeler_files import DESCRIPTION
-
-    tables = {out.labels: schemas.LABELS, out.soft_labels: schemas.SOFT_LABELS, out.assignments: schemas.ASSIGNMENTS}
-    with together():
-        for path, schema in tables.items():
-            store.write_table(path, schema.empty_table(), schema, stage="label", params={})
-        for path in (out.fitted / DESCRIPTION, out.metrics):
-            store.write_json(path, {})
-        for path, schema in {out.steps: steps, out.sizes: schemas.SIZES, out.clusters: schemas.CLUSTERS}.items():
-            store.write_csv(path, pd.DataFrame(columns=schema.names))
-    log.info(f"{stage}: no labels, since `compare` has them off")

@@ -4,16 +4,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from mela.io import schemas, store
 from mela.io.atomic import together
-from mela.models.backbones import Backbone
-from mela.models.files import save_model, save_nothing
-from mela.training.targets import Targets
 from stages.common import paths
+
+if TYPE_CHECKING:
+    # which need torch; the report only asks where the files are
+    from mela.models.backbones import Backbone
+    from mela.training.targets import Targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +27,11 @@ class Trained:
     curve: Path
 
     def write(
-        self, backbone: Backbone, configuration: dict[str, Any], metrics: Mapping[str, Any], curve: pd.DataFrame
+        self, backbone: "Backbone", configuration: dict[str, Any], metrics: Mapping[str, Any], curve: pd.DataFrame
     ) -> None:
         """Write all three."""
+        from mela.models.files import save_model
+
         with together():
             save_model(self.model, backbone, configuration)
             store.write_csv(self.curve, curve)
@@ -37,6 +41,8 @@ class Trained:
         """Write all three without content, in the first of several processes."""
         if os.environ.get("RANK", "0") != "0":
             return
+        from mela.models.files import save_nothing
+
         with together():
             save_nothing(self.model)
             store.write_csv(self.curve, pd.DataFrame(columns=schemas.CURVE.names))
@@ -52,7 +58,7 @@ def trained(labels: str) -> Trained:
     )
 
 
-def not_trained(compared: bool, targets: Targets) -> str | None:
+def not_trained(compared: bool, targets: "Targets") -> str | None:
     """Say why nothing is trained on labels that are not compared or not there; None where they are."""
     if not compared:
         return "not trained, since `compare` has it off"

@@ -102,7 +102,7 @@ def test_a_card_of_drawn_tasks_names_nothing(copied: Path, monkeypatch: pytest.M
 def test_a_card_without_the_table_of_labels(people_copied: Path) -> None:
     """As after a run of an earlier version."""
     paths.LISTING.unlink()
-    found = provenance(paths.FINAL, params=Path("params.yaml"), results=Path("results"), lock=Path("dvc.lock"))
+    found = provenance(paths.MERGED, params=Path("params.yaml"), results=Path("results"), lock=Path("dvc.lock"))
     assert found is not None
     assert found.listing is None
-    assert json.loads(paths.SCORES.read_text()).keys() == {"clusters"}
+    assert json.loads(paths.SCORES.read_text())["merged"].keys() == {"clusters"}

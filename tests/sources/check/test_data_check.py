@@ -62,7 +62,7 @@ embed:
   tasks_per_epoch: null      # null: all
   milestones: [19]           # the learning rate is multiplied by `decay` after these epochs
 labeler:
-  n_clusters: 6              # pruning: J, clusters to start from
+  n_clusters: 6              # J, clusters to start from
 kmeans:
   n_clusters: 4              # the paper gives it the true number of classes
 pretrain:
