@@ -149,7 +149,8 @@ def overview(outcome: Outcome) -> dict[str, Any]:
     if outcome.true_classes is not None:
         found["true_classes"] = outcome.true_classes
     for name in {**measured["accuracy"], **outcome.scores}:
-        about = {**outcome.labels.get(name, {}), **outcome.scores.get(name, {})}
+        # scores tell the same of the labels, unless they are of another run
+        about = {**outcome.scores.get(name, {}), **outcome.labels.get(name, {})}
         known = ("clusters", "tasks_clustered", "accuracy", "ari")
         found[name] = {key: about[key] for key in known if about.get(key) is not None}
         for setting, accuracy in measured["accuracy"].get(name, {}).items():

@@ -1,6 +1,7 @@
 """The stages one by one, on tiny data, without DVC."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from PIL import Image
+from scipy.stats import t as student
 
 from mela import FewShotClassifier
 from mela.errors import MelaError
@@ -22,15 +24,21 @@ from mela.evaluation import accuracy as evaluation
 from mela.evaluation.heads import fit_head
 from mela.evaluation.temperatures import Temperatures, read_temperatures
 from mela.io import schemas, store
-from mela.params import BLOCKS, PARAMS, Block, RuntimeParams
+from mela.models.files import is_trained
+from mela.params import BLOCKS, LABELS, PARAMS, Block, RuntimeParams
+from mela.reporting.summary import NAMES
 from stages.common import paths
 from tests.helpers.commands import mela
 from tests.helpers.pipeline import listed
 from tests.helpers.project import ROOT, STAGE_NAMES, change, run_stages
 
+# what the preset compares, of which all models are
+TRAINED = ("merged", "pruned", "oracle")
+MODELS = [paths.INITIAL, *(paths.MODELS / f"{name}.safetensors" for name in LABELS)]
 
-def metrics(stage: str) -> dict[str, Any]:
-    return json.loads(Path(f"results/{stage}/metrics.json").read_text(encoding="utf-8"))
+
+def metrics(stage: str, name: str = "metrics") -> dict[str, Any]:
+    return json.loads(Path(f"results/{stage}/{name}.json").read_text(encoding="utf-8"))
 
 
 def read(path: Path | str, schema: pa.Schema) -> pd.DataFrame:
@@ -50,35 +58,68 @@ def test_the_batched_meta_test_needs_no_scikit_learn(copied: Path) -> None:
 
 
 def test_metrics_have_the_promised_keys(copied: Path) -> None:
-    label = {"clusters", "tasks_clustered", "pair_precision", "pair_precision_error", "consistency"}
+    label = {"clusters", "tasks_clustered", "pair_precision", "pair_precision_error"}
     counts = {"task_classes_merged", "task_classes_not_merged", "task_classes_left_out"}
     further = {"largest_weight", "certainty", "tasks_of_one_class"}
-    assert set(metrics("label")) - {"remark"} == label | counts | further
-    assert sum(metrics("label")[name] for name in counts) == 400
+    for name, of_merging in {"merged": {"consistency"}, "pruned": set()}.items():
+        found = metrics("label", name)
+        assert set(found) - {"remark"} == label | counts | further | of_merging
+        assert sum(found[count] for count in counts) == 400
     scores = metrics("score_labels")
-    expected = {"clusters", "true_classes", "accuracy", "accuracy_all_tasks", "purity", "ari", "nmi", "kmeans"}
-    assert set(scores) == expected | {"tasks_clustered"}
-    assert scores["true_classes"] == 80
-    assert set(metrics("pretrain")) == {"labels", "loss", "precision", "proposition1"}
-    assert metrics("pretrain")["proposition1"]["task_loss"] <= metrics("pretrain")["proposition1"]["global_loss"]
+    of_images = {"clusters", "true_classes", "purity", "ari", "nmi"}
+    of_tasks = of_images | {"accuracy", "accuracy_all_tasks", "tasks_clustered"}
+    assert {name: set(found) for name, found in scores.items()} == {
+        "merged": of_tasks,
+        "pruned": of_tasks,
+        "kmeans": of_images,
+    }
+    assert {found["true_classes"] for found in scores.values()} == {80}
+    for name in TRAINED:
+        trained = metrics("pretrain", name)
+        assert set(trained) == {"loss", "precision", "proposition1"}
+        assert trained["proposition1"]["task_loss"] <= trained["proposition1"]["global_loss"]
     evaluation = metrics("evaluate")
-    for name in ("initial", "mela", "gain"):
-        assert evaluation["tasks"]["5_shot"] == 12
-        for results in (evaluation[name], evaluation["validation"][name]):
-            assert set(results) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
-            assert all(set(interval) == {"mean", "ci95"} for interval in results.values())
-    per_task = read("results/evaluate/per_task.parquet", schemas.ACCURACIES)
-    test = per_task[(per_task["split"] == "test") & (per_task["model"] == "mela") & (per_task["setting"] == "5_shot")]
-    assert len(test) == 12
-    assert test["accuracy"].mean() == pytest.approx(evaluation["mela"]["5_shot"]["mean"])
+    assert set(evaluation) == {"tasks", "accuracy", "gain", "to_oracle", "validation", "calibration"}
+    assert evaluation["tasks"]["5_shot"] == 12
+    models = {"accuracy": {"initial", *TRAINED}, "gain": {*TRAINED}, "to_oracle": {*TRAINED} - {"oracle"}}
+    for key, names in models.items():
+        for by_model in (evaluation[key], evaluation["validation"][key]):
+            assert set(by_model) == names
+            for results in by_model.values():
+                assert set(results) == {"1_shot", "5_shot", "1_shot_2x", "5_shot_2x"}
+                assert all(set(interval) == {"mean", "ci95"} for interval in results.values())
+
+
+@pytest.mark.parametrize("split", ["test", "val"])
+def test_accuracies_are_those_of_the_tasks_and_differences_are_paired(copied: Path, split: str) -> None:
+    """Recomputed from the accuracy of each task."""
+    per_task = read(paths.PER_TASK, schemas.ACCURACIES)
+    rows = per_task[per_task["split"] == split]
+    found = metrics("evaluate") if split == "test" else metrics("evaluate")["validation"]
+    compared = 0
+    for setting, n_tasks in found["tasks"].items():
+        of_setting = rows[rows["setting"] == setting]
+        wide = {name: of_model.set_index("task_id")["accuracy"] for name, of_model in of_setting.groupby("model")}
+        assert set(wide) == {"initial", *TRAINED}
+        for key, reference in {"accuracy": None, "gain": "initial", "to_oracle": "oracle"}.items():
+            for name, results in found[key].items():
+                # pandas pairs tasks by their numbers
+                values = wide[name] if reference is None else wide[name] - wide[reference]
+                assert len(values) == n_tasks == {"test": 12, "val": 4}[split]
+                half = student.ppf(0.975, n_tasks - 1) * values.std(ddof=1) / np.sqrt(n_tasks)
+                expected = {"mean": values.mean(), "ci95": half}
+                assert results[setting] == pytest.approx(expected, rel=1e-9, abs=1e-9), (key, name)
+                compared += 1
+    assert compared == 4 * (4 + 3 + 2)
 
 
 def test_probabilities_are_calibrated_on_validation_tasks_alone(copied: Path) -> None:
     found = metrics("evaluate")
-    for values in (found["calibration"][name] for name in ("initial", "mela")):
+    for values in (found["calibration"][name] for name in ("initial", *TRAINED)):
         assert set(values) == {"1_shot", "5_shot"}
         assert all(value["temperature"] > 0 for value in values.values())
-    assert metrics("")["5_shot"]["ece"] == found["calibration"]["mela"]["5_shot"]["ece"]
+    for name in ("initial", *TRAINED):
+        assert metrics("")[name]["5_shot"]["ece"] == found["calibration"][name]["5_shot"]["ece"]
     before = paths.TEMPERATURES.read_bytes()
     tasks = pd.read_parquet(paths.TEST)
     # other test tasks judge the same temperatures
@@ -95,10 +136,10 @@ def test_a_calibrated_model_predicts_the_same_with_other_probabilities(copied: P
     support, query = (task[task["role"] == role] for role in ("support", "query"))
 
     def fitted() -> FewShotClassifier:
-        return FewShotClassifier.load(paths.FINAL, "cpu").fit(images[support["image_id"]], support["local_label"])
+        return FewShotClassifier.load(paths.MERGED, "cpu").fit(images[support["image_id"]], support["local_label"])
 
     calibrated = fitted()
-    temperature = metrics("evaluate")["calibration"]["mela"]["5_shot"]["temperature"]
+    temperature = metrics("evaluate")["calibration"]["merged"]["5_shot"]["temperature"]
     assert calibrated.temperature_ == temperature != 1
     paths.TEMPERATURES.unlink()
     plain = fitted()
@@ -113,18 +154,19 @@ def test_a_calibrated_model_predicts_the_same_with_other_probabilities(copied: P
 def test_without_validation_tasks_there_are_no_temperatures(copied: Path) -> None:
     change(PARAMS, {"tasks.val": 0})
     run_stages("manifest", "evaluate", "report")
-    found = metrics("evaluate")["calibration"]["mela"]["5_shot"]
+    found = metrics("evaluate")["calibration"]["merged"]["5_shot"]
     assert found["temperature"] is None
     assert found["ece"] == found["ece_before"] > 0
-    assert "ece" not in metrics("")["5_shot"]
-    assert read_temperatures(paths.FINAL) == Temperatures(C=1.0, temperatures={})
+    assert "ece" not in metrics("")["merged"]["5_shot"]
+    assert read_temperatures(paths.MERGED) == Temperatures(C=1.0, temperatures={})
 
 
 def test_report_shows_the_run(copied: Path) -> None:
     summary = Path("results/report/summary.md").read_text(encoding="utf-8")
-    for name in ("clusters found", "tasks clustered", "clustering accuracy", "1-shot: gain", "5-shot: MeLa"):
-        assert name in summary
-    for name in ("accuracy", "clusters", "curves", "sizes"):
+    for row in ("labels learned | accuracy, % | over initial", "tasks clustered, %", "5-shot | MeLa, merged |"):
+        assert row in summary
+    assert [name for name in NAMES if f"| {NAMES[name]} |" in summary] == ["initial", *TRAINED[:2], "kmeans", "oracle"]
+    for name in ("accuracy", "merges", "passes", "curves", "sizes"):
         with Image.open(f"results/report/{name}.png") as picture:
             assert min(picture.size) > 300
 
@@ -158,9 +200,9 @@ def test_no_other_stage_needs_the_truth(copied: Path) -> None:
     others = [stage for stage in STAGE_NAMES if "data/truth.parquet" not in listed(stage, "deps", "outs")]
     Path("data/truth.parquet").unlink()
     Path("data/images/index.parquet").unlink()
-    before = Path("models/final.safetensors").read_bytes()
+    before = {path: path.read_bytes() for path in MODELS}
     run_stages(*others)
-    assert Path("models/final.safetensors").read_bytes() == before
+    assert {path: path.read_bytes() for path in MODELS} == before
 
 
 def test_parameters_read_are_the_ones_declared(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,6 +236,10 @@ def test_parameters_read_are_the_ones_declared(project: Path, monkeypatch: pytes
 
     for stage in STAGE_NAMES:
         run_stages(stage)
+    # which asks for the second only where the first is off
+    stage = "label_merged"
+    change(PARAMS, {"compare.merged": False})
+    run_stages(stage)
     stage = "images"
     for name in ("omniglot", "cifar_fs", "fc100", "folder", "tasks"):
         change(PARAMS, {"data.name": name, "data.root": "nowhere"})
@@ -212,32 +258,11 @@ def test_parameters_read_are_the_ones_declared(project: Path, monkeypatch: pytes
         assert not unread, f"{name} declares what it does not read"
 
 
-@pytest.mark.parametrize(("q", "merge", "told"), [(5.0, True, False), (5.5, True, True), (5.5, False, False)])
-def test_a_q_without_effect_is_said(
-    copied: Path, capfd: pytest.CaptureFixture[str], q: float, merge: bool, told: bool
-) -> None:
-    change(PARAMS, {"labeler.q": q, "labeler.merge": merge})
-    run_stages("label")
-    line = "label: labeler.q (5.5) has no effect, since labeler.merge is true; it is for pruning\n"
-    assert (line in capfd.readouterr().out) == told
-
-
 def test_seeds_matter(copied: Path) -> None:
     before = paths.INITIAL.read_bytes()
     change(PARAMS, {"embed.seed": 1})
     run_stages("embed")
     assert paths.INITIAL.read_bytes() != before
-
-
-@pytest.mark.parametrize("labels", ["mela_soft", "kmeans", "oracle"])
-def test_other_labels(copied: Path, labels: str) -> None:
-    before = Path("models/final.safetensors").read_bytes()
-    change(PARAMS, {"pretrain.labels": labels})
-    run_stages("pretrain", "evaluate", "report")
-    assert Path("models/final.safetensors").read_bytes() != before
-    assert metrics("pretrain")["labels"] == metrics("evaluate")["labels"] == labels
-    names = {"mela_soft": "soft labels", "kmeans": "K-means", "oracle": "true labels"}
-    assert names[labels] in Path("results/report/summary.md").read_text()
 
 
 def test_the_other_solver_of_the_meta_test(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,30 +279,31 @@ def test_the_other_solver_of_the_meta_test(copied: Path, monkeypatch: pytest.Mon
     assert (wanted["accuracy"] - found["accuracy"]).abs().mean() < 1
 
 
-def test_soft_labels_belong_to_the_labelled_images(copied: Path) -> None:
-    labels = read("data/labels/mela.parquet", schemas.LABELS)
-    soft = read("data/labels/mela_soft.parquet", schemas.SOFT_LABELS)
+@pytest.mark.parametrize("kind", ["merged", "pruned"])
+def test_soft_labels_belong_to_the_labelled_images(copied: Path, kind: str) -> None:
+    labels = read(f"data/labels/{kind}.parquet", schemas.LABELS)
+    soft = read(f"data/labels/{kind}_soft.parquet", schemas.SOFT_LABELS)
     sums = soft.groupby("image_id")["weight"].sum()
     assert sums.index.tolist() == labels["image_id"].tolist()
     np.testing.assert_allclose(sums, 1, rtol=1e-12)
     largest = soft.groupby("image_id")["weight"].max()
-    assert metrics("label")["largest_weight"] == pytest.approx(100 * largest.mean())
+    assert metrics("label", kind)["largest_weight"] == pytest.approx(100 * largest.mean())
     of_label = labels.merge(soft, on=["image_id", "label"])["weight"]
     assert of_label.sum() > 0.9 * largest.sum(), "labels and soft labels are numbered differently"
 
 
 def test_soft_labels_that_do_not_add_up(copied: Path) -> None:
-    table = read(paths.SOFT_LABELS, schemas.SOFT_LABELS)
+    table = read(paths.MERGED_SOFT, schemas.SOFT_LABELS)
     image = int(table["image_id"].iloc[0])
     table.loc[0, "weight"] = 0.3
     kept = table[(table["image_id"] != image) | (table.index == 0)]
-    store.write_table(paths.SOFT_LABELS, kept, schemas.SOFT_LABELS, stage="label", params={})
-    change(PARAMS, {"pretrain.labels": "mela_soft"})
-    before = Path("models/final.safetensors").read_bytes()
-    message = rf"mela_soft\.parquet: image {image}: expected labels from 0, each once, with pos"
+    store.write_table(paths.MERGED_SOFT, kept, schemas.SOFT_LABELS, stage="label", params={})
+    change(PARAMS, {"compare.merged_soft": True})
+    before = paths.MERGED_SOFTLY.read_bytes()
+    message = rf"merged_soft\.parquet: image {image}: expected labels from 0, each once, with pos"
     with pytest.raises(MelaError, match=message):
-        run_stages("pretrain")
-    assert Path("models/final.safetensors").read_bytes() == before
+        run_stages("pretrain@merged_soft")
+    assert paths.MERGED_SOFTLY.read_bytes() == before
 
 
 def test_resnet12_without_replacement(project: Path) -> None:
@@ -309,7 +335,7 @@ def draw_tasks(root: Path, *, with_split: bool) -> None:
 
 
 OWN: dict[str, object] = {"data.name": "tasks", "data.root": "mine", "data.table": "tasks.csv", "tasks.shots": 2}
-OWN |= {"embed.tasks_per_epoch": None, "labeler.n_clusters": 12}
+OWN |= {"embed.tasks_per_epoch": None, "compare.pruned": False}
 
 
 @pytest.mark.parametrize("with_split", [True, False])
@@ -317,16 +343,21 @@ def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[st
     draw_tasks(project / "mine", with_split=with_split)
     change(PARAMS, OWN | {"kmeans.n_clusters": 6, "evaluate.shots": [1]})
     run_stages()
-    labels = read("data/labels/mela.parquet", schemas.LABELS)
-    assert labels["label"].nunique() == metrics("score_labels")["clusters"] > 1
-    assert set(metrics("score_labels")) == {"clusters"}
-    assert set(metrics("evaluate")["mela"]) >= {"1_shot", "all_shots"}
-    assert "no ground truth" in capsys.readouterr().out
-    assert "true classes not known" in Path("results/report/summary.md").read_text(encoding="utf-8")
-    assert Path("models/final.safetensors").is_file()
-    change(PARAMS, {"pretrain.labels": "oracle"})
-    with pytest.raises(MelaError, match=r"^pretrain\.labels: expected at least 2 global labels"):
-        run_stages("pretrain")
+    scores = metrics("score_labels")
+    assert {name: set(found) for name, found in scores.items()} == {key: {"clusters"} for key in ("merged", "kmeans")}
+    labels = read("data/labels/merged.parquet", schemas.LABELS)
+    assert labels["label"].nunique() == scores["merged"]["clusters"] > 1
+    assert set(metrics("evaluate")["accuracy"]["merged"]) >= {"1_shot", "all_shots"}
+    said = capsys.readouterr().out
+    assert "no ground truth" in said
+    assert "no ground truth" in mela("summary").stdout
+    assert "true_classes" not in metrics("")
+    assert is_trained(paths.MERGED)
+    # the preset has it on, which needs no truth
+    assert "pretrain@oracle: not trained, since there are no such labels\n" in said
+    assert not is_trained(paths.ORACLE)
+    assert metrics("evaluate")["to_oracle"] == {}
+    assert set(metrics("evaluate")["accuracy"]) == {"initial", "merged"}
 
 
 # two epochs may give images the same features of 8 dimensions, and k-means a cluster to each image
@@ -336,7 +367,7 @@ def test_own_tasks_that_are_all_for_training(project: Path, capsys: pytest.Captu
     change(PARAMS, OWN | {"data.split_fractions": [1.0, 0.0, 0.0], "kmeans.n_clusters": 5000})
     run_stages()
     assert "kmeans.n_clusters=5000 is more than there are images" in capsys.readouterr().out
-    assert metrics("evaluate")["mela"] == {}
+    assert (metrics("evaluate")["accuracy"], metrics("evaluate")["tasks"]) == ({}, {})
     assert "not measured" in Path("results/report/summary.md").read_text(encoding="utf-8")
 
 
@@ -347,28 +378,35 @@ def test_stage_takes_paths_as_arguments(copied: Path) -> None:
 
 
 def test_summary_prints_the_run(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "160")
     ended = mela("summary")
     assert ended.returncode == 0, ended.stderr
-    for line in Path("results/report/summary.md").read_text(encoding="utf-8").splitlines()[2:]:
-        assert line.split(" | ")[0].removeprefix("| ") in ended.stdout
+    rows = [
+        line.strip("| ").split(" | ") for line in paths.REPORT.joinpath("summary.md").read_text("utf-8").splitlines()
+    ]
+    printed = [re.split(r"\s*[│┃]\s*", line.strip("│┃ ")) for line in ended.stdout.splitlines()]
+    shown = [row for row in rows if row[0] not in ("", "---")]
+    # two tables with their heads: of four embeddings in four settings, and of three kinds of labels
+    assert len(shown) == 1 + 4 * 4 + 1 + 3
+    for row in shown:
+        assert [cell.strip() for cell in row] in printed
     assert ended.stdout.splitlines()[-1] == "the run on a page, with pictures: results/report.html"
     Path("results/report.html").unlink()
     assert "page" not in mela("summary").stdout, "there is none"
 
 
 def test_summary_of_two_runs_at_once(copied: Path) -> None:
-    found = metrics("label")
-    store.write_json(Path("results/label/metrics.json"), found | {"clusters": found["clusters"] + 1})
+    found = metrics("label", "pruned")
+    store.write_json(paths.PRUNED_METRICS, found | {"tasks_clustered": found["tasks_clustered"] / 2})
     ended = mela("summary")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
-        "error: results/metrics.json: the report is of another run than the metrics of label, so one table would mix "
+        "error: results/metrics.json: the report is of another run than the metrics of pruned, so one table would mix "
         "them; finish the run, with `dvc repro` or `mela run`\n"
     )
 
 
 def test_summary_without_a_run(tmp_path: Path) -> None:
     ended = mela("summary", "--results", tmp_path)
-    message = f"{tmp_path}/label/metrics.json: no such file; run `dvc repro`, or the stage that makes it, first"
+    message = f"{tmp_path}/label/merged.json: no such file; run `dvc repro`, or the stage that makes it, first"
     assert (ended.returncode, ended.stderr) == (1, f"error: {message}\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from mela.params import BLOCKS
+from mela.params import BLOCKS, LABELS
 from stages.code_hashes.files import PIPELINE
 from stages.code_hashes.reaching import Code
 from tests.helpers.pipeline import CODE, STAGES, imported_modules, listed
@@ -36,7 +36,28 @@ def reached(stage: str) -> set[str]:
 def test_every_script_is_a_stage() -> None:
     scripts = {path.stem for path in (ROOT / "stages").glob("*.py")} - {"code", "__init__"}
     assert scripts == set(STAGES)
-    assert all(STAGES[name]["cmd"] == f"python -m stages.{name}" for name in STAGES)
+    cells = {"pretrain": " ${item.labels}"}
+    assert all(STAGES[name]["cmd"] == f"python -m stages.{name}{cells.get(name, '')}" for name in STAGES)
+
+
+def test_there_is_a_training_for_every_kind_of_labels() -> None:
+    """Each depends on its own switch, so that turning one on runs no other again."""
+    assert {name: stage["matrix"] for name, stage in STAGES.items() if "matrix" in stage} == {
+        "pretrain": {"labels": list(LABELS)}
+    }
+    for part in ("deps", "params"):
+        assert [entry for entry in STAGES["pretrain"][part] if "item" in entry] == [
+            {"deps": "data/labels/${item.labels}.parquet", "params": "compare.${item.labels}"}[part]
+        ]
+    assert all(
+        "${item.labels}" in out for out in [*STAGES["pretrain"]["outs"], *next(iter(STAGES["pretrain"]["plots"]))]
+    )
+    switches = {"label": ["pruned"], "label_merged": ["merged", "merged_soft"], "pretrain": list(LABELS)}
+    assert switches == {
+        name: [key.removeprefix("compare.") for key in listed(name, "params") if key.startswith("compare.")]
+        for name in switches
+    }
+    assert [name for name in STAGES if "compare" in listed(name, "params")] == ["report"]
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -92,18 +113,23 @@ def test_a_stage_reaches_the_blocks_of_parameters_that_it_lists(stage: str) -> N
 
 def test_labels_alone_depend_on_how_labels_are_inferred() -> None:
     inside = {stage for stage in STAGES if any(name.startswith("mela.labeling.labeler.") for name in reached(stage))}
-    # the second places new tasks by what the first has fitted
+    # the last one places new tasks by what one of the others has fitted
     assert inside == {"label", "assign"}
+    merging = {stage for stage in STAGES if any("mela.labeling.merge_labeler." in name for name in reached(stage))}
+    # `label` writes into the file of its labeler that this is no MergeLabeler
+    assert merging == {"label_merged", "label", "assign"}
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_paths_of_the_script_are_listed(stage: str) -> None:
     parameters = inspect.signature(import_module(f"stages.{stage}").main).parameters.values()
     defaults = {p.default.as_posix() for p in parameters if isinstance(p.default, Path)} - {"params.yaml"}
-    files = listed(stage, "deps", "outs", "metrics", "plots")
+    # files named by the labels in use, or by a cell, are those that tests/stages/test_comparison.py takes away
+    plain = {stage: STAGES[stage] | {"matrix": {"labels": ["${item.labels}"]}}}
+    files = listed(stage, "deps", "outs", "metrics", "plots", stages=plain, use="${use}")
     data = [name for names in PACKAGE_DATA.values() for name in names]
-    files = [file for file in files if not file.startswith("data/code") and "${" not in file and file not in data]
-    assert sorted(files) == sorted(defaults)
+    files = [file for file in files if not file.startswith("data/code") and file not in data]
+    assert sorted(file for file in files if "${" not in file) == sorted(defaults)
 
 
 @pytest.mark.parametrize("stage", STAGES)
