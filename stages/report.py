@@ -9,7 +9,7 @@ from mela.io.name_tables import IMAGE_NAMES
 from mela.io.text_tables import read_text_csv
 from mela.params import PARAMS, DataParams, LabelerParams, ReportParams, UseParams, parameters_text
 from mela.reporting.metrics import PretrainMetrics, read_metrics
-from mela.reporting.outcome import read_outcome
+from mela.reporting.outcome import read_outcome, require_used
 from mela.reporting.summary import accuracies, accuracy_table, labels, markdown, overview, sweep_row
 from mela.runtime.console import log
 from mela.runtime.usage import kept
@@ -45,6 +45,7 @@ def main(
     from mela.reporting.page.render import render
 
     outcome = read_outcome({"merged": merged, "pruned": pruned}, scores, evaluate, data.described)
+    require_used(outcome, used)
     training, tables = trained(used), {"passes": passes, "merges": merges, "points": points, "listing": listing}
     tables |= {name: paths.LABELING / f"{used}_{name}.csv" for name in ("sizes", "clusters")}
     tables |= {"purities": paths.SCORES.with_name(f"{used}.csv")}

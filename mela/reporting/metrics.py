@@ -121,10 +121,12 @@ def read_metrics(path: Path, kind: type[Metrics], *, may_be_off: bool = False) -
                         f"{path}: {key}.{name}: expected the settings {', '.join(settings) or 'none'}, got "
                         f"{', '.join(found) or 'none'}; rerun evaluate"
                     )
+        measured, gains, differences = (set(content[key]) for key in ("accuracy", "gain", "to_oracle"))
         # without test tasks nothing was measured
-        needed = {"initial", *content["gain"], *content["to_oracle"]} if settings else set()
-        if lacking := needed - content["accuracy"].keys():
-            raise MelaError(f"{path}: accuracy: expected that of {', '.join(sorted(lacking))} too; rerun evaluate")
+        needed = gains | differences | ({"initial"} if settings else set())
+        for key, lacking in {"accuracy": needed - measured, "gain": measured - {"initial"} - gains}.items():
+            if lacking:
+                raise MelaError(f"{path}: {key}: expected that of {', '.join(sorted(lacking))} too; rerun evaluate")
     return content
 
 

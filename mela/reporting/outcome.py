@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mela.errors import MelaError
 from mela.reporting.metrics import AllScores, Evaluation, LabelMetrics, read_metrics
 
 Content = Mapping[str, Any]
@@ -40,6 +41,16 @@ class Outcome:
     def settings(self) -> list[str]:
         """What was measured on two test tasks or more, such as ``5_shot``."""
         return list(self.evaluation["tasks"])
+
+
+def require_used(outcome: Outcome, used: str) -> None:
+    """Raise MelaError unless the labels in use were inferred, and trained on where that was measured."""
+    if used not in outcome.labels or (outcome.settings and used not in outcome.evaluation["accuracy"]):
+        known = outcome.labels.keys() & outcome.evaluation["accuracy"].keys()
+        raise MelaError(
+            f"use: expected labels that this run inferred and trained on ({', '.join(sorted(known)) or 'none'}), got "
+            f"{used}; rerun the stages that make them, or use others"
+        )
 
 
 def read_outcome(labels: Mapping[str, Path], scores: Path, evaluation: Path, data: str | None = None) -> Outcome:

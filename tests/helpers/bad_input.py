@@ -33,11 +33,12 @@ class Case(NamedTuple):
 
 
 def fails(stage: str, message: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """Run a stage as its script does."""
-    module = import_module(f"stages.{stage}")
+    """Run a stage, or a cell such as ``pretrain@merged``, as its script does."""
+    script, _, cell = stage.partition("@")
+    module = import_module(f"stages.{script}")
     start = getattr(module, "run_shared", None) or module.run
     before = contents(Path())
-    monkeypatch.setattr(sys, "argv", [f"stages/{stage}.py"])
+    monkeypatch.setattr(sys, "argv", [f"stages/{script}.py", *([cell] if cell else [])])
     capfd.readouterr()
     with pytest.raises(SystemExit) as ended:
         start(module.main)
@@ -59,7 +60,7 @@ def one_line_each(cases: dict[str, Case]) -> Callable[..., None]:
 
 
 def params(**changes: Any) -> Spoil:
-    """Change values, named block__key."""
+    """Change values, named block__key, or by the block that is one."""
     return lambda: change(PARAMS, {name.replace("__", "."): value for name, value in changes.items()})
 
 

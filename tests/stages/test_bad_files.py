@@ -77,6 +77,20 @@ def values(**changes: Any) -> Fault:
     return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
+def scores(**changes: Any) -> Fault:
+    """Other values in the scores of one kind of labels."""
+    return lambda path: values(merged=json.loads(path.read_text())["merged"] | changes)(path)
+
+
+def only_of(labels: str, path: Path) -> None:
+    """Leave the initial embedding, and the one that was trained on these labels."""
+    found = json.loads(path.read_text())
+    kept = {"initial", labels}
+    for key in ("accuracy", "gain", "to_oracle"):
+        found[key] = {name: results for name, results in found[key].items() if name in kept}
+    path.write_text(json.dumps(found))
+
+
 def images(array: Any) -> Fault:
     return lambda path: np.save(path, array, allow_pickle=True)
 
@@ -104,7 +118,7 @@ def shared_image(path: Path) -> None:
 
 
 def halved_shares(path: Path) -> None:
-    params(pretrain__labels="mela_soft")()
+    params(compare__merged_soft=True)()
     rows(lambda rows: rows.assign(weight=rows["weight"] / 2))(path)
 
 
@@ -117,7 +131,7 @@ NO_FILE = "HERE: no such file; run `dvc repro`, or the stage that makes it, firs
 NO_PARQUET = f"HERE: expected a parquet file, got .*; {RERUN}"
 NO_MODEL = "HERE: expected a safetensors file, got .*; train it again"
 NO_IMAGES = r"HERE: expected packed images \(.npy\), got .*; rerun the stage images"
-FEW_LABELS = "pretrain.labels: expected at least 2 global labels to tell apart, got"
+FEW_LABELS = "pretrain: expected at least 2 global labels to tell apart, got"
 LABELS = r"HERE: image \d+: expected one label from 0 to 1599, got"
 LOCAL_LABELS = r"HERE: row \d+: task 0: expected local labels 0 to ways - 1 of two ways .*"
 UNKNOWN = r"packed images: expected an image \d+, which a task or label names, got"
@@ -126,7 +140,7 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
         "no features": Bad(Path.unlink, NO_FILE),
         "truncated features": Bad(cut(1000), NO_PARQUET),
         "labels for features": Bad(
-            copy_of(paths.MELA_LABELS),
+            copy_of(paths.MERGED_LABELS),
             r"HERE: expected columns image_id .* found \(image_id: int64, label: int64\); rerun extract",
         ),
         "features of nobody knows what": Bad(
@@ -142,7 +156,7 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
         ),
     },
     ("label_kmeans", paths.FEATURES): {"features cut in the middle": Bad(holed, NO_PARQUET)},
-    ("pretrain", paths.MELA_LABELS): {
+    ("pretrain@merged", paths.MERGED_LABELS): {
         "another table": Bad(
             copy_of(paths.TRUTH), r"HERE: expected columns \(image_id: int64, label: int64\), found \(.*\); " + RERUN
         ),
@@ -155,10 +169,9 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
             rows(lambda rows: cell(4, "label", None)(rows.astype({"label": "Int64"}))),
             "HERE: row 4: expected a value in column label, found none; rerun its stage",
         ),
-        "no labels": Bad(rows(lambda rows: rows[:0]), f"{FEW_LABELS} 0"),
         "one label": Bad(rows(lambda rows: rows.assign(label=0)), f"{FEW_LABELS} 1"),
     },
-    ("pretrain", paths.SOFT_LABELS): {
+    ("pretrain@merged_soft", paths.MERGED_SOFT): {
         "shares that do not add up": Bad(
             halved_shares, r"HERE: image \d+: expected labels from 0, each once, with positive weights that .*"
         )
@@ -218,17 +231,22 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
             r"HERE: row 7: task 0: expected roles support and query, got another one \(image \d+, .*",
         ),
     },
-    ("report", Path("results/label/metrics.json")): {
-        "metrics of something else": Bad(content("{}"), f"HERE: clusters: field required, got none; {RERUN}")
+    ("report", paths.MERGED_METRICS): {
+        "metrics of something else": Bad(
+            content('{"loss": 1.0}'), f"HERE: clusters: field required, got none; {RERUN}"
+        ),
+        "metrics of labels that were off": Bad(
+            content("{}"), r"use: expected labels that this run inferred and trained on \(pruned\), got merged; .*"
+        ),
     },
     ("report", paths.SCORES): {
         "metrics of another kind": Bad(
-            values(accuracy=None), f"HERE: accuracy: input should be a valid number, got None; {RERUN}"
+            scores(purity=None), f"HERE: merged.purity: input should be a valid number, got None; {RERUN}"
         ),
         "metrics that are no JSON": Bad(content("{"), f"HERE: expected JSON, got .*; {RERUN}"),
         "a list of metrics": Bad(content("[]"), "HERE: expected a JSON object, got list"),
     },
-    ("report", paths.PRETRAIN_METRICS): {
+    ("report", paths.PRETRAIN / "merged.json"): {
         "metrics without a loss": Bad(
             values(proposition1={"task_loss": 1.0}),
             f"HERE: proposition1.global_loss: field required, got none; {RERUN}",
@@ -236,18 +254,29 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
     },
     ("report", paths.EVALUATE_METRICS): {
         "metrics without an interval": Bad(
-            values(mela={"5_shot": {"mean": 50.0}}), f"HERE: mela.5_shot.ci95: field required, got none; {RERUN}"
+            values(accuracy={"initial": {"5_shot": {"mean": 50.0}}}),
+            f"HERE: accuracy.initial.5_shot.ci95: field required, got none; {RERUN}",
         ),
         "metrics of other settings": Bad(
-            values(gain={}), "HERE: gain: expected the settings .*, got none; rerun evaluate"
+            values(gain={"merged": {}}), r"HERE: gain\.merged: expected the settings .*, got none; rerun evaluate"
+        ),
+        "metrics without a gain": Bad(
+            values(gain={}), "HERE: gain: expected that of merged, oracle, pruned too; rerun evaluate"
+        ),
+        "metrics without an accuracy": Bad(
+            values(accuracy={}), "HERE: accuracy: expected that of initial, merged, oracle, pruned too; rerun evaluate"
+        ),
+        "metrics of other trainings": Bad(
+            partial(only_of, "pruned"),
+            r"use: expected labels that this run inferred and trained on \(pruned\), got merged; rerun the stages .*",
         ),
     },
-    ("report", paths.SIZES): {
+    ("report", paths.MERGED_SIZES): {
         "points without a column": Bad(
             content("rank,threshold\n1,2\n"), f"HERE: expected the column tasks, found rank, threshold; {RERUN}"
         )
     },
-    ("report", paths.PRETRAIN_CURVE): {
+    ("report", paths.PRETRAIN / "merged.csv"): {
         "points that are text": Bad(
             content("epoch,loss,accuracy,learning_rate\n1,low,2,3\n"),
             f"HERE: expected double in the column loss, found .*; {RERUN}",
@@ -265,29 +294,24 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
             f"HERE: image 100.*: expected an image of the training tasks, got another; {RERUN}",
         )
     },
-    ("score_labels", paths.MELA_LABELS): {
-        "no labels to score": Bad(
-            rows(lambda rows: rows[:0]), f"HERE: expected labels of one image or more, got none; {RERUN}"
-        )
-    },
     ("label_oracle", paths.TRUTH): {
         "two true classes of an image": Bad(
             rows(lambda rows: pd.concat([rows, rows])), rf"HERE: image \d+: expected one class, got several; {RERUN}"
         )
     },
-    ("score_labels", paths.ASSIGNMENTS): {
+    ("score_labels", paths.MERGED_TASKS): {
         "clusters of other tasks": Bad(
             rows(lambda rows: rows.assign(task_id=rows["task_id"] + 1)),
             r"HERE: expected each of the \d+ task classes .* once, got others .*; rerun label",
         )
     },
-    ("assign", paths.LABELER / "labeler.json"): {"no labeler": Bad(Path.unlink, NO_FILE)},
-    ("assign", paths.LABELER / "arrays.safetensors"): {
+    ("assign", paths.MERGED_LABELER / "labeler.json"): {"no labeler": Bad(Path.unlink, NO_FILE)},
+    ("assign", paths.MERGED_LABELER / "arrays.safetensors"): {
         "arrays of another labeler": Bad(
             cut(200), "HERE: expected the arrays that labeler.json .* names, got others; rerun .*"
         )
     },
-    ("assign", paths.LABELER): {
+    ("assign", paths.MERGED_LABELER): {
         "a labeler of other features": Bad(
             lambda path: save_labeler(path, MergeLabeler(soft=True).fit(*tasks(0))),
             r"labeler: expected one that was fitted to these tasks, with \d+ features and clusters up to \d+, got 4 "

@@ -27,8 +27,9 @@ def without(block: str) -> Spoil:
     return spoil
 
 
-READERS = {"data": "images", "evaluate": "evaluate", "labeler": "label", "pretrain": "pretrain", "tasks": "manifest"}
-READERS |= {"embed": "embed", "model": "embed", "runtime": "extract"}
+READERS = {"data": "images", "evaluate": "evaluate", "labeler": "label", "merging": "label_merged", "tasks": "manifest"}
+READERS |= {"embed": "embed", "model": "embed", "runtime": "extract", "pretrain": "pretrain@merged", "use": "map"}
+READERS |= {"compare": "evaluate"}
 
 
 def values(message: str, *, stage: str = "", **changes: Any) -> Case:
@@ -63,7 +64,7 @@ CASES: dict[str, Case] = {
     "missing blocks, of this stage and of others": Case(
         "label",
         lambda: PARAMS.write_text("data:\n  name: glyphs\n"),
-        r"params.yaml: data.root: missing; expected a value \(and 7 more in this block, 11 more in other blocks\)",
+        r"params.yaml: data.root: missing; expected a value \(and 7 more in this block, 14 more in other blocks\)",
     ),
     "a mistake in a block of a later stage": refused(
         "labeler.q: input should be a valid number, got None", stage="embed", labeler__q=None
@@ -86,7 +87,7 @@ CASES: dict[str, Case] = {
     ),
     "text for a number": invalid("embed.epochs", "ten", "input should be a valid integer"),
     "a boolean for a number": invalid("embed.epochs", True, "input should be a valid integer"),
-    "a number for a boolean": invalid("labeler.merge", 1, "input should be a valid boolean"),
+    "a number for a boolean": invalid("labeler.guard", 1, "input should be a valid boolean"),
     "a fraction for an integer": invalid("pretrain.batch_size", 64.5, "input should be a valid integer.*"),
     "null": invalid("pretrain.batch_size", None, "input should be a valid integer"),
     "below the range": invalid("labeler.q", -1.0, "input should be greater than or equal to 0"),
@@ -100,7 +101,29 @@ CASES: dict[str, Case] = {
     "infinite": invalid("embed.ridge", float("inf"), "input should be a finite number"),
     "a seed of too many digits": invalid("embed.seed", 2**40, "input should be less than 4294967296"),
     "unknown backbone": invalid("model.backbone", "vgg", "expected conv4, resnet12 or timm:<name>"),
-    "unknown labels": invalid("pretrain.labels", "truth", "input should be .*"),
+    "unknown labels": refused("compare.truth: unknown key; remove it or correct its name", compare__truth=True),
+    "labels to use that cannot be": refused("use: expected merged or pruned, got 'oracle'", use="oracle"),
+    "labels to use that are not compared": refused(
+        "use: expected labels that are trained on, got pruned, for which compare.pruned is false; turn it on, or .*",
+        use="pruned",
+        compare__pruned=False,
+    ),
+    "labels that are not compared and in use": refused(
+        "use: expected labels that are trained on, got merged, for which compare.merged is false; turn it on, or .*",
+        compare__merged=False,
+        stage="images",
+    ),
+    "merging among the parameters of pruning": refused(
+        "labeler: merge: merging has a block of its own now, `merging`; `mela preset --convert` rewrites the file",
+        labeler__merge=False,
+    ),
+    "labels of one training": refused(
+        "pretrain: labels: the block `compare` says now which labels are trained on; `mela preset --convert` .*",
+        pretrain__labels="mela",
+    ),
+    "training on labels that nobody has": Case(
+        "pretrain@truth", lambda: None, "data/labels/truth.parquet: no such file; run `dvc repro`, or the stage .*"
+    ),
     "unknown device": invalid("runtime.device", "gpu", "string should match pattern .*"),
     "no such GPU": values(
         r"runtime.device: expected a device of this machine \(\d+ CUDA devices\), got cuda:99; use auto or cpu, .*",
@@ -158,19 +181,17 @@ CASES: dict[str, Case] = {
     ),
     "more clusters than task classes": values(
         "labeler.n_clusters: expected at most 400, the number of task classes, got 500.*",
-        labeler__merge=False,
         labeler__n_clusters=500,
     ),
     "pruned away": values(
         "labeler.q: pass 1 would leave 0 of 120 clusters, fewer than the 5 ways of task .*",
-        labeler__merge=False,
         labeler__guard=False,
         labeler__min_count=1000,
     ),
     "classes that are too rare": values(
-        "labeler.merge: found .*, 0 of them in labeler.min_count=1000 tasks or more, fewer than the 5 ways of task .*; "
-        "lower labeler.min_count, train the embedding longer, .*",
-        labeler__min_count=1000,
+        "merging: found .*, 0 of them in merging.min_count=1000 tasks or more, fewer than the 5 ways of task .*; "
+        "lower merging.min_count, train the embedding longer, .*",
+        merging__min_count=1000,
     ),
     "a training that diverges": values(
         r"pretrain: epoch 1, step \d+: expected a finite loss, got (nan|inf); lower pretrain.learning_rate .*",
