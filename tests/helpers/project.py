@@ -64,6 +64,12 @@ STAGE_NAMES = [
 ]
 
 
+def stage_words(stage: str) -> list[str]:
+    """Return what Python is called with to run a stage, or a cell such as ``pretrain@merged``."""
+    script, _, cell = stage.partition("@")
+    return ["-m", f"stages.{script}", *([cell] if cell else [])]
+
+
 def run_stages(*names: str) -> None:
     """Run stages in this process, in the current directory; all of them when none is named.
 

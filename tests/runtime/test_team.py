@@ -11,6 +11,7 @@ from torch import nn
 
 from mela.errors import MelaError
 from mela.io import feature_tables, store
+from mela.models.files import is_trained
 from mela.params import RuntimeParams
 from mela.runtime.compute import Compute, SharedBatchNorm, share_statistics
 from mela.runtime.team import ALONE, Team, joined, launched
@@ -19,7 +20,7 @@ from stages.common import paths
 from stages.common.processes import computing
 from tests.helpers import training
 from tests.helpers.processes import python
-from tests.helpers.project import change, run_stages
+from tests.helpers.project import change, run_stages, stage_words
 
 pytestmark = pytest.mark.slow
 
@@ -113,13 +114,13 @@ def test_stages_share_their_work(project: Path) -> None:
     few = {"embed.learning_rate": 0.001, "embed.tasks_per_epoch": 2, "embed.tasks_per_step": 2}
     change(project / "params.yaml", few | {"model.precision": "float32"})
     run_stages("images", "manifest", "embed", "extract", "label_oracle")
-    change(project / "params.yaml", {"pretrain.labels": "oracle", "runtime.processes": 2})
+    change(project / "params.yaml", {"runtime.processes": 2})
     curve, model = paths.EMBED_CURVE.read_text(), load_file(paths.INITIAL)
     ids, features = feature_tables.read_features(paths.FEATURES)
-    for stage in ("embed", "extract", "pretrain"):
-        done = python("-m", f"stages.{stage}", folder=project)
+    for stage in ("embed", "extract", "pretrain@oracle"):
+        done = python(*stage_words(stage), folder=project)
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.count(f"{stage}: ") == {"embed": 3, "extract": 2, "pretrain": 4}[stage]
+        assert done.stdout.count(f"{stage}: ") == {"embed": 3, "extract": 2, "pretrain@oracle": 4}[stage]
         assert done.stdout.count("of memory at most") == 1, "told once for all processes"
     assert [float(x) for x in paths.EMBED_CURVE.read_text().split("\n")[1].split(",")] == pytest.approx(
         [float(x) for x in curve.split("\n")[1].split(",")], rel=1e-4
@@ -129,8 +130,8 @@ def test_stages_share_their_work(project: Path) -> None:
     shared_ids, shared = feature_tables.read_features(paths.FEATURES)
     assert (shared_ids == ids).all()
     assert shared == pytest.approx(features, rel=0.05, abs=0.05)
-    assert store.read_json(paths.PRETRAIN_METRICS)["precision"] == "float32"
-    assert paths.FINAL.is_file()
+    assert store.read_json(paths.PRETRAIN / "oracle.json")["precision"] == "float32"
+    assert is_trained(paths.ORACLE)
 
 
 def test_errors_of_a_team_are_one_line(project: Path) -> None:

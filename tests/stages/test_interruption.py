@@ -20,10 +20,13 @@ from studies.clones import for_clone
 from studies.robustness.kills import running
 from tests.helpers.forked import Forked, with_forks
 from tests.helpers.pipeline import listed
-from tests.helpers.project import ROOT, STAGE_NAMES, TINY, change
+from tests.helpers.project import ROOT, STAGE_NAMES, TINY, change, stage_words
 
 pytestmark = pytest.mark.slow
 
+# with one cell that trains, and one that has nothing to train
+TRAININGS = ["pretrain@merged", "pretrain@kmeans"]
+STAGES = [cell for stage in STAGE_NAMES for cell in (TRAININGS if stage == "pretrain" else [stage])]
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ENVIRONMENT = for_clone(OMP_NUM_THREADS="1")
 INTERRUPTED = "error: interrupted by {}; run the same command again to go on\n"
@@ -72,14 +75,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, flo
     shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
     change(folder / "params.yaml", TINY | {"runtime.checkpoint_seconds": 0})
     seconds = {}
-    for stage in STAGE_NAMES:
+    for stage in STAGES:
         start = time.monotonic()
-        finish(Forked(["-m", f"stages.{stage}"], folder, ENVIRONMENT))
+        finish(Forked(stage_words(stage), folder, ENVIRONMENT))
         seconds[stage] = time.monotonic() - start
     return folder, seconds
 
 
-@pytest.mark.parametrize("stage", STAGE_NAMES)
+@pytest.mark.parametrize("stage", STAGES)
 def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]], tmp_path: Path) -> None:
     """Two, or six of a training, one after the other, each going on from where the one before it ended.
 
@@ -92,9 +95,9 @@ def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]
     for name in expected:
         (folder / name).unlink()
     draw = random.Random(stage)
-    kills = [*SIGNALS, *SIGNALS] if stage in ("embed", "pretrain") else draw.sample(SIGNALS, 2)
+    kills = [*SIGNALS, *SIGNALS] if stage in ("embed", "pretrain@merged") else draw.sample(SIGNALS, 2)
     for number in kills:
-        process = Forked(["-m", f"stages.{stage}"], folder, ENVIRONMENT)
+        process = Forked(stage_words(stage), folder, ENVIRONMENT)
         time.sleep(draw.uniform(0.1, whole[1][stage]))
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
@@ -105,7 +108,7 @@ def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]
             assert process.returncode in (-number, 0), out + err
         for name, content in outputs(folder, stage).items():
             assert name.split("/")[-1].startswith(".") or content == expected[name], f"{name} is half-written"
-    finish(Forked(["-m", f"stages.{stage}"], folder, ENVIRONMENT))
+    finish(Forked(stage_words(stage), folder, ENVIRONMENT))
     assert outputs(folder, stage) == expected
     assert [path for path in folder.rglob("*.tmp") if ".checkpoints" not in path.parts] == []
     assert list(folder.glob(".checkpoints/*.safetensors")) == []

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -25,7 +26,7 @@ from tests.helpers.bad_input import fails, folders
 from tests.helpers.folders import contents, rights_of, without_rights
 from tests.helpers.forked import with_forks
 from tests.helpers.processes import ENVIRONMENT, python, started
-from tests.helpers.project import change
+from tests.helpers.project import change, stage_words
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has these means")
 
@@ -43,7 +44,7 @@ FULL = """
 mount -t tmpfs -o size=4m tmpfs "$FOLDER" && cp -a kept/. "$FOLDER" || exit 77
 dd if=/dev/zero of="$FOLDER/filler" bs=4k 2> /dev/null
 truncate -s "-$ROOM" "$FOLDER/filler"
-python -m tests.helpers.restricted $$ "stages.$STAGE"
+python -m tests.helpers.restricted $$ $STAGE
 status=$?
 rm "$FOLDER/filler"
 diff -r kept "$FOLDER" >&2 || exit 78
@@ -61,9 +62,10 @@ exit $status
         ("embed", "models", 0, "models/initial.safetensors"),
         ("embed", ".checkpoints", 0, r".checkpoints/embed-\w+.safetensors"),
         ("extract", "data", 8_192, "data/features.parquet"),
-        ("label", "models", 0, "models/labeler/arrays.safetensors"),
+        ("label", "models", 0, "models/labelers/pruned/arrays.safetensors"),
         ("label", "results/label", 4_096, "results/label/passes.csv"),
-        ("pretrain", "results/pretrain", 4_096, "results/pretrain/metrics.json"),
+        ("pretrain@merged", "results/pretrain", 4_096, "results/pretrain/merged.json"),
+        ("pretrain@kmeans", "models", 0, "models/kmeans.safetensors"),
         ("evaluate", "results/evaluate", 0, "results/evaluate/per_task.parquet"),
         ("report", "results/report", 20_480, r"results/report/\w+.png"),
     ],
@@ -74,7 +76,7 @@ def test_a_full_disk(stage: str, folder: str, room: int, file: str, copied: Path
     Path(folder).mkdir(exist_ok=True)
     shutil.copytree(folder, "kept")
     before = contents(Path())
-    variables = [f"FOLDER={folder}", f"ROOM={room}", f"STAGE={stage}"]
+    variables = [f"FOLDER={folder}", f"ROOM={room}", f"STAGE={shlex.join(stage_words(stage)[1:])}"]
     words = ["unshare", "--mount", "--map-root-user", "env", *variables, "sh", "-c", FULL]
     ended = started(*words, **with_forks(ENVIRONMENT))
     if ended.returncode == 77 or "unshare" in ended.stderr:
@@ -99,16 +101,21 @@ def test_any_write_may_fail(
 def test_a_folder_in_the_place_of_a_file(
     copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    Path("results/label/sizes.csv").unlink()
-    Path("results/label/sizes.csv").mkdir()
+    Path("results/label/pruned_sizes.csv").unlink()
+    Path("results/label/pruned_sizes.csv").mkdir()
     change(PARAMS, {"labeler.q": 5.0})
-    fails("label", "results/label/sizes.csv: Is a directory; move what is there away", monkeypatch, capfd)
+    fails("label", "results/label/pruned_sizes.csv: Is a directory; move what is there away", monkeypatch, capfd)
 
 
 def test_a_file_for_a_folder(copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree("models")
     Path("models").write_text("")
-    fails("label", "models(/labeler)?: (File exists|Not a directory); move what is there away", monkeypatch, capfd)
+    fails(
+        "label",
+        "models(/labelers(/pruned)?)?: (File exists|Not a directory); move what is there away",
+        monkeypatch,
+        capfd,
+    )
 
 
 def test_files_appear_together(tmp_path: Path) -> None:
@@ -215,7 +222,7 @@ def test_what_is_said_of_an_error(error: Exception, line: str | None) -> None:
 def stage_without(rights: int, target: Path, stage: str) -> str:
     """What a stage says, which ends with status 1 since a user has only these rights for a file or folder."""
     with rights_of(target, rights):
-        ended = without_rights(f"stages.{stage}")
+        ended = without_rights(*stage_words(stage)[1:])
     assert ended.returncode == 1
     return ended.stderr
 
@@ -227,13 +234,14 @@ def stage_without(rights: int, target: Path, stage: str) -> str:
     [
         ("label", "params.yaml", 0, "params.yaml"),
         ("label", "data/features.parquet", 0, "data/features.parquet"),
-        ("label", "results/label", 0o500, "results/label/metrics.json"),
-        ("label", "data/labels", 0, "data/labels/mela.parquet"),
+        ("label", "results/label", 0o500, "results/label/pruned.json"),
+        ("label_merged", "results/label", 0o500, "results/label/merged.json"),
+        ("label", "data/labels", 0, "data/labels/pruned.parquet"),
         ("embed", "data/images/images.npy", 0, "data/images/images.npy"),
         ("embed", "models", 0o500, "models/initial.safetensors"),
         ("embed", ".checkpoints", 0o500, r".checkpoints/embed-\w+.safetensors"),
         ("extract", "models/initial.safetensors", 0, "models/initial.safetensors"),
-        ("pretrain", "data/labels/mela.parquet", 0, "data/labels/mela.parquet"),
+        ("pretrain@merged", "data/labels/merged.parquet", 0, "data/labels/merged.parquet"),
         ("report", "results/label/passes.csv", 0, "results/label/passes.csv"),
         ("report", "results/report", 0o500, "results/report/summary.md"),
     ],
@@ -315,10 +323,10 @@ def test_too_little_memory_in_a_training_names_the_parameters(
     change(PARAMS, {"embed.tasks_per_step": 4})
     for stage, parts in {
         "embed": r"raise embed.accumulate \(now 1\), lower embed.tasks_per_step \(now 4\), ",
-        "pretrain": r"raise pretrain.accumulate \(now 1\), lower pretrain.batch_size \(now \d+\), ",
+        "pretrain@merged": r"raise pretrain.accumulate \(now 1\), lower pretrain.batch_size \(now \d+\), ",
     }.items():
         train = "train_embedding" if stage == "embed" else "pretrain"
-        monkeypatch.setattr(f"stages.{stage}.{train}", Mock(side_effect=error))
+        monkeypatch.setattr(f"stages.{stage.partition('@')[0]}.{train}", Mock(side_effect=error))
         advice = f"{parts}lower data.size or model.width, or use a machine with more"
         fails(stage, f"{stage}: out of memory: .*; {advice}", monkeypatch, capfd)
 

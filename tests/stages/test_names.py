@@ -56,7 +56,7 @@ def test_all_labels_of_all_people_are_listed_as_written(of_people: Path) -> None
 
 def test_what_is_listed_of_training_tasks_is_what_the_labeler_found(of_people: Path) -> None:
     names = store.read_table(of_people / paths.TASK_NAMES, TASK_NAMES)
-    tasks = store.read_table(of_people / paths.ASSIGNMENTS, schemas.ASSIGNMENTS).merge(
+    tasks = store.read_table(of_people / paths.MERGED_TASKS, schemas.ASSIGNMENTS).merge(
         names, on=["task_id", "local_label"]
     )
     found = listing(of_people).merge(tasks, on=["task", "label"], suffixes=("", "_stage"))
@@ -110,7 +110,7 @@ def test_drawn_tasks_have_no_names(finished: Path) -> None:
     """Those who wrote none have none, and the paths of benchmark images, which hold their class, go nowhere."""
     assert store.read_table(finished / paths.TASK_NAMES, TASK_NAMES).empty
     assert store.read_table(finished / paths.IMAGE_NAMES, IMAGE_NAMES).empty
-    table, tasks = listing(finished), store.read_table(finished / paths.ASSIGNMENTS, schemas.ASSIGNMENTS)
+    table, tasks = listing(finished), store.read_table(finished / paths.MERGED_TASKS, schemas.ASSIGNMENTS)
     assert set(table["split"]) == {"train"}
     assert [*zip(table["task"], table["label"], strict=True)] == [
         (str(task), str(label)) for task, label in zip(tasks["task_id"], tasks["local_label"], strict=True)

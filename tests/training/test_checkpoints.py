@@ -294,16 +294,17 @@ def test_inputs_that_change_while_they_are_read(tmp_path: Path) -> None:
 
 @pytest.fixture
 def labelled(project: Path) -> Path:
-    """A project up to its true labels, which are those to pre-train on."""
+    """A project up to its true labels."""
     run_stages("images", "manifest", "label_oracle")
-    change(project / "params.yaml", {"pretrain.labels": "oracle"})
     return project
 
 
 @pytest.mark.usefixtures("labelled")
-@pytest.mark.parametrize(("stage", "more"), [("embed", []), ("pretrain", [paths.ORACLE_LABELS])])
+@pytest.mark.parametrize(
+    ("stage", "cell", "more"), [("embed", [], []), ("pretrain", ["oracle"], [paths.ORACLE_LABELS])]
+)
 def test_a_checkpoint_is_of_the_inputs_and_the_parameters_that_are_used(
-    stage: str, more: list[Path], monkeypatch: pytest.MonkeyPatch
+    stage: str, cell: list[str], more: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though the file of parameters is edited while the stage reads its inputs."""
     module = import_module(f"stages.{stage}")
@@ -321,7 +322,7 @@ def test_a_checkpoint_is_of_the_inputs_and_the_parameters_that_are_used(
     monkeypatch.setattr(module, "configure", edited)
     monkeypatch.setattr(module, "checkpoint", caught)
     with pytest.raises(KeyboardInterrupt):
-        module.main()
+        module.main(*cell)
     assert seen[stage].learning_rate == 0.05
     assert sorted(seen["files"]) == sorted(map(str, [paths.IMAGES, paths.TRAIN, *more]))
     assert {name: seen[name] for name in before} == before
@@ -340,14 +341,17 @@ def saving(*arguments):
         os.kill(os.getpid(), signal.SIGKILL)
 Checkpoint.save = saving
 
-from stages.{stage} import main
+from functools import partial
+from stages.{script} import main
+main = partial(main, *{cell})
 {calls}
 """
 
 
 def run(stage: str, calls: str = "main()", *, after: int = 0) -> str:
     """What a stage prints in a process of its own; `after` so many checkpoints the system ends it."""
-    done = python("-c", SAVING.format(stage=stage, calls=calls, after=after))
+    script, _, cell = stage.partition("@")
+    done = python("-c", SAVING.format(script=script, cell=[cell] if cell else [], calls=calls, after=after))
     assert done.returncode == (-9 if after else 0), done.stderr
     return done.stdout
 
@@ -415,7 +419,7 @@ def test_stages_go_on_with_the_same_parameters_only(labelled: Path) -> None:
     """A training with another seed, which goes before, leaves the state alone."""
     for stage, outputs in {
         "embed": [paths.INITIAL, paths.EMBED_CURVE],
-        "pretrain": [paths.FINAL, paths.PRETRAIN_CURVE, paths.PRETRAIN_METRICS],
+        "pretrain@oracle": [paths.ORACLE, paths.PRETRAIN / "oracle.csv", paths.PRETRAIN / "oracle.json"],
     }.items():
         run_stages(stage)
         assert kept() == []
@@ -427,7 +431,7 @@ def test_stages_go_on_with_the_same_parameters_only(labelled: Path) -> None:
         assert not any(path.exists() for path in outputs)
         (found,) = kept()
         shutil.copy("params.yaml", "other.yaml")
-        change(labelled / "other.yaml", {f"{stage}.seed": 1})
+        change(labelled / "other.yaml", {f"{stage.partition('@')[0]}.seed": 1})
         change(labelled / "params.yaml", {"runtime.checkpoint_seconds": 60})
         weights = outputs[0].name
         printed = run(stage, OTHER_FIRST.format(output=outputs[0], weights=weights))

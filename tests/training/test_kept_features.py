@@ -24,7 +24,7 @@ from stages.common import paths
 from tests.helpers.embedding import backbone as small_backbone
 from tests.helpers.embedding import batch_of, episodes, model_parameters, schedule
 from tests.helpers.processes import python
-from tests.helpers.project import change, run_stages
+from tests.helpers.project import change, run_stages, stage_words
 from tests.helpers.weights import NAME, ON_WEIGHTS, start_from_weights
 
 pytest.importorskip("timm", reason="networks of timm are not tested without it")
@@ -199,24 +199,24 @@ def weights(path: Path) -> torch.Tensor:
 
 
 def test_stages_run_the_network_once(headed: Path, runs: list[int], capsys: pytest.CaptureFixture[str]) -> None:
-    run_stages("embed", "pretrain")
+    run_stages("embed", "pretrain@oracle")
     n_images = len(np.unique(store.read_table(paths.TRAIN, schemas.MANIFEST)["image_id"]))
     assert sum(runs) == 2 * n_images, "once in each stage, whatever the number of epochs"
     said = capsys.readouterr().out
-    for stage in ("embed", "pretrain"):
+    for stage in ("embed", "pretrain@oracle"):
         assert f"{stage}: the network's features of {n_images:,} images are computed once, without augmentation" in said
     assert not list(Path(".checkpoints").iterdir()), "what was kept is gone"
-    before = weights(paths.FINAL)
+    before = weights(paths.ORACLE)
     runs.clear()
     change(headed / "params.yaml", {"model.keep_features": False})
-    run_stages("pretrain")
+    run_stages("pretrain@oracle")
     assert sum(runs) == 5 * n_images, "in each epoch, and for Proposition 1"
     assert "computed once" not in capsys.readouterr().out
-    augmented = weights(paths.FINAL)
+    augmented = weights(paths.ORACLE)
     assert not torch.allclose(augmented, before, atol=1e-6), "each epoch has other random changes"
     change(headed / "params.yaml", {"augment.crop_padding": 0, "augment.flip": False, "augment.jitter": 0.0})
-    run_stages("pretrain")
-    torch.testing.assert_close(weights(paths.FINAL), before, atol=1e-4, rtol=1e-4)
+    run_stages("pretrain@oracle")
+    torch.testing.assert_close(weights(paths.ORACLE), before, atol=1e-4, rtol=1e-4)
 
 
 def test_nothing_is_kept_where_nothing_is_trained(
@@ -242,23 +242,23 @@ def test_an_interrupted_training_finds_its_features(
     with monkeypatch.context() as patch:
         patch.setattr("stages.pretrain.pretrain", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            run_stages("pretrain")
+            run_stages("pretrain@oracle")
     (path,) = Path(".checkpoints").glob("features-*.npy")
     runs.clear()
-    run_stages("pretrain")
+    run_stages("pretrain@oracle")
     assert not runs
     assert not path.exists()
 
 
 @pytest.mark.slow
 def test_several_processes_keep_the_same_features(headed: Path) -> None:
-    run_stages("pretrain")
-    before = weights(paths.FINAL)
+    run_stages("pretrain@oracle")
+    before = weights(paths.ORACLE)
     change(headed / "params.yaml", {"runtime.processes": 2})
-    done = python("-m", "stages.pretrain", folder=headed)
+    done = python(*stage_words("pretrain@oracle"), folder=headed)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("are computed once") == 1
-    torch.testing.assert_close(weights(paths.FINAL), before, atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(weights(paths.ORACLE), before, atol=1e-3, rtol=1e-3)
 
 
 def test_keys_that_other_parameters_lack() -> None:
