@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from mela.io import atomic, store
+from mela.params import LABELS
 from stages.common import orphans
 from studies.clones import for_clone
 from studies.robustness.kills import running
@@ -24,9 +25,8 @@ from tests.helpers.project import ROOT, STAGE_NAMES, TINY, change, stage_words
 
 pytestmark = pytest.mark.slow
 
-# with one cell that trains, and one that has nothing to train
-TRAININGS = ["pretrain@merged", "pretrain@kmeans"]
-STAGES = [cell for stage in STAGE_NAMES for cell in (TRAININGS if stage == "pretrain" else [stage])]
+CELLS = [f"pretrain@{labels}" for labels in LABELS]
+STAGES = [cell for stage in STAGE_NAMES for cell in (CELLS if stage == "pretrain" else [stage])]
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ENVIRONMENT = for_clone(OMP_NUM_THREADS="1")
 INTERRUPTED = "error: interrupted by {}; run the same command again to go on\n"
@@ -73,7 +73,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, flo
     for name in ("mela", "stages"):
         shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
-    change(folder / "params.yaml", TINY | {"runtime.checkpoint_seconds": 0})
+    change(folder / "params.yaml", TINY | {"runtime.checkpoint_seconds": 0, "compare.oracle": False})
     seconds = {}
     for stage in STAGES:
         start = time.monotonic()
@@ -82,7 +82,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, flo
     return folder, seconds
 
 
-@pytest.mark.parametrize("stage", STAGES)
+# of the trainings one that works, and one that has nothing to do
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in CELLS or stage in CELLS[:2]])
 def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]], tmp_path: Path) -> None:
     """Two, or six of a training, one after the other, each going on from where the one before it ended.
 

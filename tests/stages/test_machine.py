@@ -86,11 +86,11 @@ def test_a_full_disk(stage: str, folder: str, room: int, file: str, copied: Path
     assert contents(Path()) == before
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(9))
 def test_any_write_may_fail(
     number: int, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The last of eight outputs cannot be synced, or an earlier one: none of them changes."""
+    """The last of nine outputs cannot be synced, or an earlier one: none of them changes."""
     change(PARAMS, {"labeler.q": 5.0})
     sync = Mock(side_effect=[None] * number + [OSError(errno.EIO, "Input/output error")])
     monkeypatch.setattr("mela.io.atomic.os.fsync", sync)
