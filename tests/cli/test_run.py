@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from mela.cli.run import stage_commands
+from mela.cli.run import stage_commands, stage_outputs
+from mela.params import LABELS
 from tests.helpers.pipeline import STAGES, listed
 from tests.helpers.processes import python
 from tests.helpers.project import ROOT, TINY, change
@@ -161,12 +162,81 @@ def test_it_refuses_in_one_line(pipeline: Path, content: str | None, arguments: 
     assert not Path("done").exists()
 
 
+@pytest.fixture
+def cells(pipeline: Path) -> Path:
+    """The same pipeline, whose second stage has two cells, each with an output and what an earlier run has left."""
+    Path("steps/two.py").write_text(
+        "import sys\nfrom pathlib import Path\n"
+        "if Path('fail', sys.argv[1]).exists(): sys.exit(3)\n"
+        "with Path('done').open('a') as file: file.write(f'two-{sys.argv[1]} ')\n"
+        "Path(f'data/{sys.argv[1]}').write_text('new')\n"
+    )
+    stages = YAML().load(Path("dvc.yaml"))
+    stages["stages"]["two"] = {
+        "matrix": {"labels": ["a", "b"]},
+        "cmd": "python -m steps.two ${item.labels}",
+        "outs": ["data/${item.labels}"],
+        "plots": [{"data/${item.labels}.csv": {"cache": False}}],
+    }
+    YAML().dump(stages, Path("dvc.yaml"))
+    declare(three=["data/three"])
+    for name in ("a", "b", "a.csv", "b.csv", "three", "c"):
+        Path("data").mkdir(exist_ok=True)
+        Path(f"data/{name}").write_text("old")
+    return pipeline
+
+
+def test_cells_of_a_stage_are_named_and_run_one_by_one(cells: Path) -> None:
+    ended = mela()
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert Path("done").read_text() == "one two-a two-b three "
+    assert [line for line in ended.stdout.splitlines() if " of " in line and "run: deleted" not in line] == [
+        "run: one (1 of 4)",
+        "run: two@a (2 of 4)",
+        "run: two@b (3 of 4)",
+        "run: three (4 of 4)",
+    ]
+    assert sorted(path.name for path in Path("data").iterdir()) == ["a", "b", "c"]
+
+
+def test_a_run_goes_on_with_a_cell(cells: Path) -> None:
+    """What the cells before it have written stays; what comes after it is deleted."""
+    Path("fail").mkdir()
+    Path("fail/b").touch()
+    ended = mela()
+    advice = "for the reason above; correct it, then go on with `mela run --from two@b`"
+    assert (ended.returncode, ended.stderr) == (1, f"error: run: the stage two@b ended with status 3, {advice}\n")
+    assert sorted(path.name for path in Path("data").iterdir()) == ["a", "c"]
+    Path("fail/b").unlink()
+    Path("data/three").write_text("old")
+    again = mela("--from", "two@b")
+    assert again.stdout.startswith("run: not run again, as --from asks: one, two@a\nrun: two@b (3 of 4)\n")
+    assert Path("done").read_text() == "one two-a two-b three "
+    assert sorted(path.name for path in Path("data").iterdir()) == ["a", "b", "c"]
+
+
+def test_a_stage_with_cells_is_no_place_to_begin(cells: Path) -> None:
+    ended = mela("--from", "two")
+    message = "--from: expected one of one, two@a, two@b, three, got 'two'; correct it"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"error: {message}\n")
+    assert not Path("done").exists()
+
+
+def test_the_cells_of_the_project_are_its_trainings() -> None:
+    found, outputs = stage_commands(ROOT / "dvc.yaml"), stage_outputs(ROOT / "dvc.yaml")
+    assert found.keys() == outputs.keys()
+    cells = {name: command for name, command in found.items() if "@" in name}
+    assert cells == {f"pretrain@{labels}": ["stages.pretrain", labels] for labels in LABELS}
+    for name in found.keys() - {"code"}:
+        assert sorted(map(str, outputs[name])) == sorted(listed(name, "outs", "metrics", "plots"))
+
+
 def test_the_file_lists_every_stage_after_those_that_it_needs() -> None:
-    assert stage_commands(ROOT / "dvc.yaml").keys() >= STAGES.keys()
+    assert [*dict.fromkeys(name.partition("@")[0] for name in stage_commands(ROOT / "dvc.yaml"))] == ["code", *STAGES]
     made: set[str] = set()
     outputs = {out for stage in STAGES for out in listed(stage, "outs", "metrics", "plots")}
     for stage in STAGES:
-        needed = {dep for dep in listed(stage, "deps") if dep in outputs}
+        needed = {dep for use in ("merged", "pruned") for dep in listed(stage, "deps", use=use) if dep in outputs}
         assert needed <= made, f"{stage} stands before {needed - made}"
         made |= set(listed(stage, "outs", "metrics", "plots"))
 
@@ -177,8 +247,15 @@ def test_the_projects_pipeline_runs_without_git_and_dvc(tmp_path: Path, monkeypa
     for name in ("mela", "stages", "dvc.yaml"):
         Path(name).symlink_to(ROOT / name)
     Path("params.yaml").write_text(GLYPHS, encoding="utf-8")
-    change(Path("params.yaml"), TINY)
+    change(Path("params.yaml"), TINY | {"compare.oracle": False})
     ended = mela(PATH="")
     assert (ended.returncode, ended.stderr) == (0, "")
+    assert "pretrain@oracle: not trained, since `compare` has it off" in ended.stdout
     assert Path("results/report.html").is_file()
     assert Path("results/metrics.json").is_file()
+    # the labels and trainings before it are kept
+    kept = {path: path.stat().st_mtime_ns for path in Path("models").rglob("*") if path.is_file()}
+    ended = mela("--from", "pretrain@pruned", PATH="")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    written = {path.stem for path, moment in kept.items() if path.stat().st_mtime_ns != moment}
+    assert written == {"pruned", "kmeans", "oracle", "temperatures"}
