@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.dvc import ran
+from tests.helpers.dvc import AFTER_LABEL, ran
 from tests.helpers.project import ROOT
 from tests.helpers.teams import Place, cached
 
 pytestmark = pytest.mark.slow
-
-AFTER_LABEL = ["label", "assign", "score_labels", "pretrain", "evaluate"]
 
 
 def test_there_and_back(tmp_path: Path) -> None:
@@ -23,10 +21,10 @@ def test_there_and_back(tmp_path: Path) -> None:
     place.run("git commit --quiet --all --message run", clone)
     before = {path: path.read_bytes() for path in (clone / "models").rglob("*") if path.is_file()}
     there = place.run("dvc exp run --set-param labeler.q=9.0", clone)
-    assert set(AFTER_LABEL) <= set(ran(there))
+    assert sorted(ran(there)) == sorted(AFTER_LABEL)
     assert cached(there) == []
     assert any(path.read_bytes() != content for path, content in before.items())
     back = place.run("dvc exp run --set-param labeler.q=5.0", clone)
-    assert cached(back) == AFTER_LABEL
-    assert ran(back) == ["map", "report"]
+    assert sorted([*cached(back), "report"]) == sorted(AFTER_LABEL)
+    assert ran(back) == ["report"]
     assert all(path.read_bytes() == content for path, content in before.items())

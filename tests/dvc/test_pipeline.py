@@ -4,17 +4,19 @@ import json
 import re
 import shutil
 import time
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
+from mela.params import LABELS
 from tests.helpers.copies import copy_parts
 from tests.helpers.docs import DVC, NOT_RUN, blocks, commands
 from tests.helpers.dvc import AFTER_LABEL, Project, ran
 from tests.helpers.forked import Forked
 from tests.helpers.pipeline import listed
-from tests.helpers.project import ROOT, STAGE_NAMES, change, run_stages
+from tests.helpers.project import CELLS, ROOT, STAGE_NAMES, change, run_stages
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +35,10 @@ def project(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
     project.run("git", "add", "--all")
     project.run("git", "commit", "--quiet", "--message", "code")
     shutil.copytree(finished, folder, dirs_exist_ok=True)
+    # merged and pruned labels are enough here
+    change(folder / "params.yaml", {"compare.oracle": False})
+    with chdir(folder):
+        run_stages("pretrain@oracle", "evaluate")
     assert ran(project.dvc("repro", "code")) == ["code"]
     project.dvc("commit", "--force", *(stage for stage in STAGE_NAMES if stage != "report"))
     assert ran(project.dvc("repro")) == ["report"]
@@ -78,12 +84,14 @@ def test_the_tutorial(project: Project) -> None:
                         said[each] = project.run("bash", "-c", each)
         else:
             assert block.language == "text"
-    assert sorted(ran(said["dvc exp run --name pruned -S labeler.merge=false"])) == sorted(AFTER_LABEL)
+    (experiment,) = (command for command in said if command.startswith("dvc exp run --name "))
+    name, value = re.fullmatch(r"dvc exp run --name (\S+) -S labeler\.q=(\S+)", experiment).groups()
+    assert sorted(ran(said[experiment])) == sorted(AFTER_LABEL)
     assert ran(said["dvc repro"]) == []
-    assert "clusters found" in said["mela summary"]
-    assert re.search(r"labeler\.merge\s+True\s+False", said["dvc params diff"])
-    assert re.search(r"results/metrics\.json\s+clusters", said["dvc metrics diff"])
-    assert "pruned" in said["dvc exp show --only-changed --drop '.*/.*'"]
+    assert "Accuracy on test tasks" in said["mela summary"]
+    assert re.search(rf"labeler\.q\s+6\.5\s+{re.escape(value)}", said["dvc params diff"])
+    assert re.search(r"results/metrics\.json\s+pruned\.clusters", said["dvc metrics diff"])
+    assert name in said["dvc exp show --only-changed --drop '.*/.*'"]
     compared, score = (text for command, text in said.items() if command.startswith("python"))
     assert re.search(r"^5_shot -?\d+\.\d\d ± \d+\.\d\d$", compared, flags=re.MULTILINE)
     assert 0 <= float(score) <= 1
@@ -97,9 +105,15 @@ def test_the_tutorial(project: Project) -> None:
 
 
 def test_labels_that_stay_the_same_train_nothing_again(project: Project) -> None:
-    """Merging has no use for the number of clusters to start from."""
-    change(project.folder / "params.yaml", {"labeler.n_clusters": 121})
-    assert ran(project.dvc("repro")) == ["label", "assign", "score_labels", "report"]
+    """With so few tasks merging draws nothing, and the list is of the labeler with another seed."""
+    change(project.folder / "params.yaml", {"merging.seed": 1})
+    assert ran(project.dvc("repro")) == ["label_merged", "assign", "report"]
+    project.undo()
+
+
+def test_other_labels_in_use_train_nothing(project: Project) -> None:
+    change(project.folder / "params.yaml", {"use": "pruned"})
+    assert sorted(ran(project.dvc("repro"))) == ["assign", "map", "report"]
     project.undo()
 
 
@@ -119,21 +133,20 @@ def names_of_experiments(project: Project) -> set[str]:
     return {name.rpartition("/")[2] for name in names}
 
 
-def test_a_queue_with_two_workers(
-    project: Project, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_queue_with_two_workers(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other labels and another seed, side by side: what follows runs, and each gives what it gives without DVC."""
-    changes = {"oracle": "pretrain.labels=oracle", "seed": "pretrain.seed=1"}
-    metrics = ["results/pretrain/metrics.json", "results/evaluate/metrics.json"]
+    changes = {"kmeans": "compare.kmeans=true", "seed": "pretrain.seed=1"}
+    metrics = [*(f"results/pretrain/{labels}.json" for labels in LABELS), "results/evaluate/metrics.json"]
+    cells = {"kmeans": ["pretrain@kmeans"], "seed": ["map", *(f"pretrain@{labels}" for labels in LABELS)]}
     expected = {}
     for name, setting in changes.items():
-        shutil.copytree(finished, tmp_path / name)
+        shutil.copytree(project.folder, tmp_path / name, ignore=shutil.ignore_patterns(".git", ".dvc"))
         monkeypatch.chdir(tmp_path / name)
         key, _, value = setting.partition("=")
         change(Path("params.yaml"), {key: YAML(typ="safe").load(value)})
-        run_stages("pretrain", "evaluate")
+        run_stages(*(cell for cell in cells[name] if "@" in cell), "evaluate")
         expected[name] = [json.loads(Path(path).read_text(encoding="utf-8")) for path in metrics]
-    assert expected["oracle"] != expected["seed"]
+    assert expected["kmeans"] != expected["seed"]
     for name, setting in changes.items():
         project.dvc("exp", "run", "--queue", "--name", name, "--set-param", setting)
     project.dvc("queue", "start", "--jobs", "2")
@@ -143,7 +156,7 @@ def test_a_queue_with_two_workers(
         time.sleep(0.5)
     project.dvc("queue", "stop")
     for name in changes:
-        assert sorted(ran(project.dvc("queue", "logs", name))) == ["evaluate", "map", "pretrain", "report"]
+        assert sorted(ran(project.dvc("queue", "logs", name))) == sorted(["evaluate", *cells[name], "report"])
         project.dvc("exp", "apply", name)
         found = [json.loads((project.folder / path).read_text(encoding="utf-8")) for path in metrics]
         assert found == expected[name]
@@ -167,6 +180,6 @@ def test_two_runs_at_once_from_nothing(project: Project) -> None:
         if status:
             assert re.search(r"Unable to acquire lock|is busy, it is being blocked by", said), said
             assert "Traceback" not in said
-    assert sorted(ran("".join(said for said, _ in ended))) == sorted(["code", *STAGE_NAMES])
+    assert sorted(ran("".join(said for said, _ in ended))) == sorted(["code", *CELLS])
     assert ran(project.dvc("repro")) == []
     assert project.lock() == before

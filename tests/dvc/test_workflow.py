@@ -121,14 +121,14 @@ def test_metrics_are_compared_and_told(tmp_path: Path) -> None:
     assert "\n\nNo metric differs.\n\n" in runner.compare()
     path = runner.checkout / "results/metrics.json"
     metrics = json.loads(path.read_text(encoding="utf-8"))
-    old = metrics["1_shot"]["final"]
-    metrics["1_shot"]["final"] = old + 1.5
+    old = metrics["merged"]["1_shot"]["mean"]
+    metrics["merged"]["1_shot"]["mean"] = old + 1.5
     path.write_text(json.dumps(metrics), encoding="utf-8")
     comment = runner.compare()
     table = [re.split(r"\s*\|\s*", line.strip("| ")) for line in comment.splitlines() if line.startswith("|")]
     assert table[0] == ["Path", "Metric", "HEAD^", "workspace", "Change"]
     ((name, metric, before, after, change),) = table[2:]
-    assert (name, metric, change) == ("results/metrics.json", "1_shot.final", "1.5")
+    assert (name, metric, change) == ("results/metrics.json", "merged.1_shot.mean", "1.5")
     assert (float(before), float(after)) == pytest.approx((old, old + 1.5), rel=1e-3)
 
     runner.put_program("gh", 'printf "%s\\n" "$@" > "$HOME/gh"')

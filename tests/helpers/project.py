@@ -62,6 +62,10 @@ STAGE_NAMES = [
     "map",
     "report",
 ]
+# the same, with the cells of the one that has such
+CELLS = [
+    cell for name in STAGE_NAMES for cell in ([f"{name}@{kind}" for kind in LABELS] if name == "pretrain" else [name])
+]
 
 
 def stage_words(stage: str) -> list[str]:

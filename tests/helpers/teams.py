@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tests.helpers.forked import run, settle
 from tests.helpers.pipeline import listed
-from tests.helpers.project import STAGE_NAMES
+from tests.helpers.project import CELLS, STAGE_NAMES, stage_words
 
 STAND_IN = """
 import hashlib, json, sys
 from pathlib import Path
 
-outputs = json.loads(Path(__file__).with_name("outputs.json").read_text())[sys.argv[2].removeprefix("stages.")]
+outputs = json.loads(Path(__file__).with_name("outputs.json").read_text())[" ".join(sys.argv[2:])]
 number = int(hashlib.sha256(Path("params.yaml").read_bytes()).hexdigest()[:6], 16)
 for name in outputs:
     file = Path(name) if "." in name else Path(name, "page.md")
@@ -50,7 +50,7 @@ class Place:
     def put_stand_in(self) -> None:
         """Let a program `python` stand in for every stage."""
         programs = self.put_program("python", f'exec {sys.executable} -I -S "$(dirname "$0")/stand_in.py" "$@"')
-        outputs = {stage: listed(stage, "outs", "metrics", "plots") for stage in STAGE_NAMES}
+        outputs = {" ".join(stage_words(cell)[1:]): listed(cell, "outs", "metrics", "plots") for cell in CELLS}
         (programs / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
         (programs / "stand_in.py").write_text(STAND_IN, encoding="utf-8")
 
@@ -67,4 +67,4 @@ class Place:
 
 
 def cached(said: str) -> list[str]:
-    return re.findall(r"^Stage '(\w+)' is cached - skipping run", said, flags=re.MULTILINE)
+    return re.findall(r"^Stage '([\w@]+)' is cached - skipping run", said, flags=re.MULTILINE)

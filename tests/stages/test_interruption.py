@@ -21,12 +21,11 @@ from studies.clones import for_clone
 from studies.robustness.kills import running
 from tests.helpers.forked import Forked, with_forks
 from tests.helpers.pipeline import listed
-from tests.helpers.project import ROOT, STAGE_NAMES, TINY, change, stage_words
+from tests.helpers.project import CELLS, ROOT, TINY, change, stage_words
 
 pytestmark = pytest.mark.slow
 
-CELLS = [f"pretrain@{labels}" for labels in LABELS]
-STAGES = [cell for stage in STAGE_NAMES for cell in (CELLS if stage == "pretrain" else [stage])]
+TRAININGS = [f"pretrain@{labels}" for labels in LABELS]
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ENVIRONMENT = for_clone(OMP_NUM_THREADS="1")
 INTERRUPTED = "error: interrupted by {}; run the same command again to go on\n"
@@ -75,7 +74,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, flo
     shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
     change(folder / "params.yaml", TINY | {"runtime.checkpoint_seconds": 0, "compare.oracle": False})
     seconds = {}
-    for stage in STAGES:
+    for stage in CELLS:
         start = time.monotonic()
         finish(Forked(stage_words(stage), folder, ENVIRONMENT))
         seconds[stage] = time.monotonic() - start
@@ -83,7 +82,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, flo
 
 
 # of the trainings one that works, and one that has nothing to do
-@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in CELLS or stage in CELLS[:2]])
+@pytest.mark.parametrize("stage", [cell for cell in CELLS if cell not in TRAININGS[2:]])
 def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]], tmp_path: Path) -> None:
     """Two, or six of a training, one after the other, each going on from where the one before it ended.
 
