@@ -65,6 +65,9 @@ labeler:
   n_clusters: 6              # J, clusters to start from
 kmeans:
   n_clusters: 4              # the paper gives it the true number of classes
+compare:
+  pruned: false              # the paper's Algorithm 2
+  oracle: false              # the true labels, where they are known
 pretrain:
   epochs: 40
   milestones: [24, 32]
