@@ -74,6 +74,9 @@ def test_metrics_have_the_promised_keys(copied: Path) -> None:
         "kmeans": of_images,
     }
     assert {found["true_classes"] for found in scores.values()} == {80}
+    for name in ("merged", "pruned"):
+        for key in ("clusters", "tasks_clustered"):
+            assert metrics("label", name)[key] == scores[name][key], "one number, wherever it is read"
     for name in TRAINED:
         trained = metrics("pretrain", name)
         assert set(trained) == {"loss", "precision", "proposition1"}
