@@ -43,11 +43,12 @@ class TrueScores(Scores):
 
 
 class AllScores(Metrics):
-    """Of ``score_labels``: of each kind of labels that is not off."""
+    """Of ``score_labels``: of each kind of labels that is not off, and of nothing else."""
 
-    merged: dict[str, Any] | None = None
-    pruned: dict[str, Any] | None = None
-    kmeans: dict[str, Any] | None = None
+    model_config = ConfigDict(extra="forbid")
+    merged: dict[str, Any] = Field(default_factory=dict)
+    pruned: dict[str, Any] = Field(default_factory=dict)
+    kmeans: dict[str, Any] = Field(default_factory=dict)
 
 
 class Losses(Metrics):
@@ -121,8 +122,11 @@ def read_metrics(path: Path, kind: type[Metrics], *, may_be_off: bool = False) -
                         f"{path}: {key}.{name}: expected the settings {', '.join(settings) or 'none'}, got "
                         f"{', '.join(found) or 'none'}; rerun evaluate"
                     )
-        if lacking := {"initial", *content["gain"], *content["to_oracle"]} - content["accuracy"].keys():
-            raise MelaError(f"{path}: accuracy: expected that of {', '.join(sorted(lacking))} too; rerun evaluate")
+        measured, gains = content["accuracy"].keys(), content["gain"].keys()
+        needed = {"accuracy": {"initial", *gains, *content["to_oracle"]}, "gain": measured - {"initial"}}
+        for key, names in needed.items():
+            if lacking := names - content[key].keys():
+                raise MelaError(f"{path}: {key}: expected that of {', '.join(sorted(lacking))} too; rerun evaluate")
     return content
 
 
