@@ -25,11 +25,11 @@ def for_clone(**more: str) -> dict[str, str]:
 
 
 def change(params: Path, changes: Mapping[str, Any]) -> None:
-    """Set dotted keys of a params file."""
+    """Set dotted keys of a params file, and blocks that are a single value."""
     yaml = YAML()
     document = yaml.load(params.read_text(encoding="utf-8"))
     for key, value in changes.items():
-        block, name = key.split(".")
-        document[block][name] = value
+        block, _, name = key.rpartition(".")
+        (document[block] if block else document)[name] = value
     with params.open("w", encoding="utf-8") as file:
         yaml.dump(document, file)

@@ -122,10 +122,11 @@ def read_metrics(path: Path, kind: type[Metrics], *, may_be_off: bool = False) -
                         f"{path}: {key}.{name}: expected the settings {', '.join(settings) or 'none'}, got "
                         f"{', '.join(found) or 'none'}; rerun evaluate"
                     )
-        measured, gains = content["accuracy"].keys(), content["gain"].keys()
-        needed = {"accuracy": {"initial", *gains, *content["to_oracle"]}, "gain": measured - {"initial"}}
-        for key, names in needed.items():
-            if lacking := names - content[key].keys():
+        measured, gains, differences = (set(content[key]) for key in ("accuracy", "gain", "to_oracle"))
+        # without test tasks nothing was measured
+        needed = gains | differences | ({"initial"} if settings else set())
+        for key, lacking in {"accuracy": needed - measured, "gain": measured - {"initial"} - gains}.items():
+            if lacking:
                 raise MelaError(f"{path}: {key}: expected that of {', '.join(sorted(lacking))} too; rerun evaluate")
     return content
 

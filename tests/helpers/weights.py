@@ -21,7 +21,7 @@ ON_WEIGHTS = {
     "tasks.queries": 2,
     "embed.tasks_per_epoch": None,
     "pretrain.learning_rate": 0.001,
-    "pretrain.labels": "oracle",
+    "compare.pruned": False,
     "model.backbone": NAME,
     "model.weights": "own.safetensors",
     "model.train": "head",
