@@ -37,7 +37,7 @@ SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretr
 SHORT |= {"methods.epochs": 1, "methods.milestones": [], "tuning.epochs": 1, "tuning.milestones": []}
 SHORT |= {"data.size": 16, "runtime.device": "cpu"}
 # what DVC is asked for in place of all systems
-CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"]
+CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0", "score_inferred@merged-mine-0"]
 TRAIN = {"embed", "tasks", "labels", "tuned", "distill", "unlabeled"}
 DVC = ["dvc", "--cd", "benchmark"]
 
