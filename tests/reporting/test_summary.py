@@ -11,7 +11,7 @@ from PIL import Image
 
 from mela.reporting import figures
 from mela.reporting.summary import NAMES, Table, accuracies, data_name, headline, labels, markdown, remarks
-from tests.helpers.outcomes import LABELS, SCORES, UNKNOWN, evaluation, outcome
+from tests.helpers.outcomes import LABELS, SCORES, UNKNOWN, evaluation, interval, outcome
 
 ONE_SHOT = ("1_shot",)
 CLASSES = "82 classes (there are 80) were found in tasks that were labelled independently"
@@ -193,6 +193,19 @@ def test_accuracy_figure(shots: tuple[str, ...], models: tuple[str, ...]) -> Non
     assert all(end <= start for (_, end), (start, _) in pairwise(edges))
     for number, bar in enumerate(axes.patches):
         assert abs(bar.get_x() + bar.get_width() / 2 - number % len(shots)) < 0.4
+
+
+@pytest.mark.parametrize("models", [2, 4, 6])
+@pytest.mark.parametrize("shots", [1, 2, 4])
+def test_numbers_on_bars_do_not_lie_over_one_another(models: int, shots: int) -> None:
+    """Where all means are the same, numbers are in one line."""
+    settings = [f"{number}_shot" for number in range(shots)]
+    accuracy = {name: {setting: interval(50.0, 1.0) for setting in settings} for name in list(NAMES)[:models]}
+    figure = figures.accuracy_figure({"tasks": dict.fromkeys(settings, 600), "accuracy": accuracy})
+    figure.draw_without_rendering()
+    places = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda place: place.x0)
+    assert len(places) == models * shots
+    assert all(left.x1 <= right.x0 for left, right in pairwise(places))
 
 
 def test_every_embedding_has_a_colour_of_its_own() -> None:
