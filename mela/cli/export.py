@@ -22,7 +22,7 @@ def export(
         typer.Option(
             readable=False,
             help="An embedding, alone or with what a method has learned.",
-            show_default="that of `use` in params.yaml",
+            show_default="that of `use` in the parameters",
         ),
     ] = None,
     params: Annotated[Path, typer.Option(readable=False, help="Parameters of the run.")] = Path("params.yaml"),
@@ -49,7 +49,7 @@ def export(
 
     if onnx is not None:
         export.require_packages()
-    model = model or UseParams.model()
+    model = model or UseParams.model(params)
     learned = load_learned(model, device("cpu"))
     backbone, configuration = learned.backbone, learned.configuration
     source = Source(

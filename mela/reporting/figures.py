@@ -14,6 +14,7 @@ from mela.io.atomic import replacing
 from mela.reporting.summary import NAMES
 
 BLUE, LIGHT, ORANGE, GREEN, GREY, PALE = "#2a6fbb", "#9cc3ea", "#d9822b", "#3a8f5c", "#8a8f98", "#c9ccd1"
+MANY_BARS = 12
 # of embeddings, by the labels that they learned
 COLORS = {"initial": GREY, "merged": BLUE, "merged_soft": LIGHT, "pruned": ORANGE, "kmeans": PALE, "oracle": GREEN}
 
@@ -23,11 +24,13 @@ def accuracy_figure(evaluation: Mapping[str, Any]) -> Figure:
     figure, axes = _figure()
     settings, models = list(evaluation["tasks"]), evaluation["accuracy"]
     width, positions = 0.8 / len(models), np.arange(len(settings))
+    # numbers on narrow bars would lie over one another
+    turned = 90 if len(models) * len(settings) > MANY_BARS else 0
     for number, (name, found) in enumerate(models.items()):
         means, errors = ([found[setting][key] for setting in settings] for key in ("mean", "ci95"))
         at, color = positions + (number + 0.5) * width - 0.4, COLORS.get(name, GREY)
         bars = axes.bar(at, means, 0.9 * width, yerr=errors, color=color, label=NAMES.get(name, name), capsize=2)
-        axes.bar_label(bars, fmt="%.1f", padding=3, fontsize=8)
+        axes.bar_label(bars, fmt="%.1f", padding=3, fontsize=8, rotation=turned)
     axes.set_xticks(positions, [setting.replace("_", "-") for setting in settings])
     axes.set(ylabel="accuracy on test tasks (%)", ylim=(0, 110))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)

@@ -43,11 +43,12 @@ class TrueScores(Scores):
 
 
 class AllScores(Metrics):
-    """Of ``score_labels``: of each kind of labels that is not off."""
+    """Of ``score_labels``: of each kind of labels that is not off, and of nothing else."""
 
-    merged: dict[str, Any] | None = None
-    pruned: dict[str, Any] | None = None
-    kmeans: dict[str, Any] | None = None
+    model_config = ConfigDict(extra="forbid")
+    merged: dict[str, Any] = Field(default_factory=dict)
+    pruned: dict[str, Any] = Field(default_factory=dict)
+    kmeans: dict[str, Any] = Field(default_factory=dict)
 
 
 class Losses(Metrics):

@@ -27,13 +27,22 @@ from tests.helpers.project import ROOT
 PARAMS: dict[str, Any] = YAML_FILES["params"]
 listed = partial(pipeline.listed, stages=STAGES)
 # whose labels, tasks or truth a stage may see
-TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
+TRUTH = {"images", "manifest", "label_oracle", "score_inferred"}
 # stages of a method, whose file they depend on
 OF_A_METHOD = {"tasks", "tuned", "labels", "labels_pruned", "distill", "unlabeled"}
 OF_A_METHOD |= {stage for stage in STAGES if stage.startswith("test_")} - {"test_initial"}
 TRAINING_IMAGES = {"glyphs": 80 * 60, "omniglot": 1028 * 20, "cifar_fs": 64 * 600, "fc100": 60 * 600}
 TRAINING_IMAGES |= {f"{name}_resnet12": TRAINING_IMAGES[name] for name in ("cifar_fs", "fc100")}
-LABELS = {"label", "label_kmeans", "label_oracle", "score_labels", "labels", "labels_pruned", "distill"}
+LABELS = {
+    "label_merged",
+    "label",
+    "label_kmeans",
+    "label_oracle",
+    "score_inferred",
+    "labels",
+    "labels_pruned",
+    "distill",
+}
 
 
 def script(stage: str) -> Path:
@@ -92,7 +101,11 @@ def test_the_stage_in_front_writes_the_code_of_all_scripts_and_methods() -> None
     ("name", "stages"),
     [
         ("mela.labeling.labeler.LearnLabeler", {"label"}),
+        # `label` writes into the file of its labeler that this is no MergeLabeler
+        ("mela.labeling.merge_labeler.MergeLabeler", {"label", "label_merged"}),
+        ("mela.labeling.size_prior.evenness", {"label", "label_merged"}),
         ("mela.params.LabelerParams", {"label", "settings"}),
+        ("mela.params.MergingParams", {"label_merged", "settings"}),
         ("mela.params.TuningParams", {"tasks", "tuned", "settings"}),
         ("mela.learners.ridge.ridge_query_losses", {"embed"}),
         ("mela.errors.MelaError", {*STAGES}),
@@ -201,7 +214,7 @@ def test_methods_on_tasks_see_as_many_images_as_both_trainings_of_mela(data: str
 @pytest.mark.parametrize("data", ["cifar_fs", "fc100"])
 def test_both_networks_meet_the_same_tasks(data: str) -> None:
     small, large = (HERE / "data" / f"{name}.yaml" for name in (data, f"{data}_resnet12"))
-    for name in ("Data", "Task", "Evaluate", "Labeler", "KMeans"):
+    for name in ("Data", "Task", "Evaluate", "Labeler", "Merging", "Compare", "KMeans"):
         block = getattr(params, f"{name}Params")
         assert block.read(small) == block.read(large)
 

@@ -71,7 +71,8 @@ TRAINED: list[tuple[str, dict[str, Any]]] = [
     ("unlabeled", {"method": "moco"}),
     ("unlabeled", {"method": "cmc"}),
 ]
-CELLS = [*((stage, {}) for stage in MADE), *(("label", {"labels": labels}) for labels in ("merged", "pruned"))]
+CELLS = [*((stage, {}) for stage in [*MADE, "label_merged"]), ("label", {"labels": "pruned"})]
+CELLS += [*(("score_inferred", {"labels": labels}) for labels in ("merged", "pruned"))]
 CELLS += [*TRAINED, ("test_initial", {})]
 CELLS += [(f"test_{stage.removeprefix('labels_')}", item) for stage, item in TRAINED]
 # what these have called, once they have run
@@ -154,7 +155,7 @@ def test_all_seeds_meet_the_same_tasks_and_train_with_their_own(ran: Path) -> No
     params = OF_SEED / "params.yaml"
     document = YAML(typ="safe").load(params.read_text(encoding="utf-8"))
     seeds = {block: values["seed"] for block, values in document.items() if "seed" in values}
-    for block in ("embed", "labeler", "kmeans", "pretrain", "methods", "tuning"):
+    for block in ("embed", "labeler", "merging", "kmeans", "pretrain", "methods", "tuning"):
         assert seeds.pop(block) == 3
     assert set(seeds.values()) == {0}
     assert MethodsParams.read(params).epochs == 2
@@ -203,7 +204,10 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     assert f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f} |" in line
     assert line.endswith("| 12 | 1 | 12 s |")
     assert re.search(r"\| MAML \| not measured \| not measured \|[ |]*\n", page), "and no time"
-    assert "K-means" not in page, "the matrix has no such labels"
+    assert not re.search(r"^\| K-means", page, flags=re.MULTILINE), "the matrix has no such labels"
+    for labels in ("MeLa (merged)", "MeLa (Algorithm 2, guarded)"):
+        assert re.search(rf"^\| tiny \| {re.escape(labels)} \| 3 \| \d+ \| 80 \| ", page, flags=re.MULTILINE), labels
+    assert re.search(r"^\| tiny \| K-means labels \| 3 \| - \| - \| - \| - \| \d", page, flags=re.MULTILINE)
     assert page.index("**Local labels only**") < page.index("ProtoNet") < page.index("**Global labels**")
     mela = summary[summary["system"] == "merged-rfs"]
     assert (mela["difference"] == 0).all()

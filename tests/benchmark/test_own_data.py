@@ -37,7 +37,7 @@ SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretr
 SHORT |= {"methods.epochs": 1, "methods.milestones": [], "tuning.epochs": 1, "tuning.milestones": []}
 SHORT |= {"data.size": 16, "runtime.device": "cpu"}
 # what DVC is asked for in place of all systems
-CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0", "score_labels@merged-mine-0"]
+CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0", "score_inferred@merged-mine-0"]
 TRAIN = {"embed", "tasks", "labels", "tuned", "distill", "unlabeled"}
 DVC = ["dvc", "--cd", "benchmark"]
 
@@ -180,13 +180,18 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, clone: P
     assert cells_due(clone) == others
     change(clone / DATA, {"rates.feat": None})
     touch(clone / "mela/labeling/labeler.py", "LearnLabeler")
+    assert cells_due(clone) == others, "nothing that was measured is about pruning"
+    touch(clone / "mela/labeling/merge_labeler.py", "MergeLabeler")
     assert cells_due(clone) - others == {on_labels, scored}
-    shutil.copy(mine / "mela/labeling/labeler.py", clone / "mela/labeling/labeler.py")
+    for name in ("labeler", "merge_labeler"):
+        shutil.copy(mine / f"mela/labeling/{name}.py", clone / f"mela/labeling/{name}.py")
     change(clone / DATA, {"pretrain.epochs": 2})
     assert cells_due(clone) - others == {on_labels}
     change(clone / DATA, {"pretrain.epochs": 1, "labeler.q": 3.0})
+    assert cells_due(clone) == others
+    change(clone / DATA, {"merging.min_count": 2})
     assert cells_due(clone) - others == {on_labels, scored}
-    change(clone / DATA, {"labeler.q": LabelerParams.read(mine / DATA).q})
+    change(clone / DATA, {"labeler.q": LabelerParams.read(mine / DATA).q, "merging.min_count": 1})
     assert cells_due(clone) == others
     touch(clone / "mela/learners/base.py", "Learner")
     assert cells_due(clone) - others >= {on_tasks, on_labels}

@@ -15,11 +15,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from mela.io import schemas, store
 from mela.labeling.merge_labeler import MergeLabeler
-from mela.params import PARAMS
 from stages.common import paths
 from tests.helpers import commands
 from tests.helpers.bad_input import Change, cell
-from tests.helpers.project import change, run_stages
 
 mela = partial(commands.mela, "label")
 
@@ -211,16 +209,20 @@ def test_tasks_that_collide_have_no_cluster(folder: Path) -> None:
     assert "% of tasks clustered" in done.stdout
 
 
-@pytest.mark.parametrize("merge", [True, False])
-def test_it_gives_what_the_stage_gives(merge: bool, copied: Path) -> None:
-    change(PARAMS, {"labeler.merge": merge})
-    run_stages("label")
-    options = ["--merge" if merge else "--no-merge", "--n-clusters", 120, "--q", 6.5]
+@pytest.mark.parametrize(
+    ("options", "labels_file", "tasks_file"),
+    [
+        (["--merge"], paths.MERGED_LABELS, paths.MERGED_TASKS),
+        (["--no-merge", "--n-clusters", 120, "--q", 6.5], paths.PRUNED_LABELS, paths.PRUNED_TASKS),
+    ],
+    ids=["merged", "pruned"],
+)
+def test_it_gives_what_the_stage_gives(options: list[Any], labels_file: Path, tasks_file: Path, copied: Path) -> None:
     done = mela(paths.FEATURES, paths.TRAIN, *options, "--out", "own.parquet")
     assert done.returncode == 0, done.stderr
-    labels, own = store.read_table(paths.MELA_LABELS, schemas.LABELS), pd.read_parquet("own.parquet")
+    labels, own = store.read_table(labels_file, schemas.LABELS), pd.read_parquet("own.parquet")
     pd.testing.assert_frame_equal(own, labels, check_dtype=False)
-    stage = store.read_table(paths.ASSIGNMENTS, schemas.ASSIGNMENTS)
+    stage = store.read_table(tasks_file, schemas.ASSIGNMENTS)
     stage["cluster"] = stage["cluster"].astype("Int64").mask(~stage.pop("clustered"))
     own_tasks = pd.read_parquet("own_tasks.parquet").astype({"cluster": "Int64"})
     pd.testing.assert_frame_equal(own_tasks, stage, check_dtype=False)
@@ -378,6 +380,17 @@ CASES: dict[str, Bad] = {
     "more clusters than local labels": Bad(TOO_MANY.format("300 by default"), arguments=f"{NPY} --no-merge"),
     "more clusters than local labels, as asked for": Bad(
         TOO_MANY.format("121"), arguments=f"{NPY} --no-merge --n-clusters 121"
+    ),
+    "task classes of single samples": Bad(
+        "merging: expected task classes of two or more samples, which say how much samples of one class differ, got a "
+        "single sample in each of 120; give --no-merge",
+        lambda: pd.read_csv("tasks.csv").drop_duplicates(["task_id", "local_label"]).to_csv("tasks.csv", index=False),
+        arguments=NPY,
+    ),
+    "no class in so many tasks": Bad(
+        r"merging: found \d+ classes, 0 of them in --min-count=41 tasks or more, fewer than the 3 ways of task 0; "
+        "lower --min-count, train the embedding longer, give more samples per class, or give --no-merge",
+        arguments=f"{NPY} --min-count 41",
     ),
     "a negative q": Bad(
         "--q: expected a finite number of at least 0, got -1.0", arguments=f"{NPY} --no-merge --n-clusters 20 --q -1"

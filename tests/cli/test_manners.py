@@ -137,5 +137,5 @@ def test_ctrl_c_has_a_status_of_its_own_and_no_traceback() -> None:
 
 
 def test_a_wrong_command_line_is_another_status() -> None:
-    assert mela("preset").returncode == 2
+    assert mela("label").returncode == 2
     assert mela("nope").returncode == 2

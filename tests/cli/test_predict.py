@@ -13,6 +13,7 @@ import pytest
 
 from mela import FewShotClassifier
 from mela.evaluation.temperatures import write_temperatures
+from mela.models.files import save_nothing
 from tests.helpers.classifier import save, some_images, write_model
 from tests.helpers.commands import mela
 from tests.helpers.starts import SLOW, modules_after
@@ -24,7 +25,7 @@ LABELS = ("ash [grey]", "elm", "oak")
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two examples of three labels, three queries and a model in the current directory."""
     monkeypatch.chdir(tmp_path)
-    write_model(Path("models/final.safetensors"))
+    write_model(Path("models/merged.safetensors"))
     examples = some_images(6, 20, 18, 3)
     for number, image in enumerate(examples):
         save(f"support/{LABELS[number // 2]}/{number % 2}.png", image)
@@ -51,7 +52,7 @@ def test_it_writes_what_the_classifier_says() -> None:
     assert table.columns.tolist() == ["path", "label", "probability", *(f"p_{label}" for label in LABELS)]
     assert table["path"].tolist() == ["query/a.png", "query/deeper/[b].png", "query/deeper/still/c.png"]
     support = [f"support/{label}/{number}.png" for label in LABELS for number in range(2)]
-    classifier = FewShotClassifier.load("models/final.safetensors", "cpu").fit(support, np.repeat(LABELS, 2))
+    classifier = FewShotClassifier.load("models/merged.safetensors", "cpu").fit(support, np.repeat(LABELS, 2))
     expected = classifier.predict_proba(table["path"].tolist())
     np.testing.assert_allclose(table.iloc[:, 3:], expected, rtol=1e-5)
     np.testing.assert_allclose(table["probability"], expected.max(axis=1), rtol=1e-5)
@@ -72,8 +73,23 @@ def test_one_image_another_model_and_another_file() -> None:
     assert not Path("predictions.csv").exists()
 
 
+def test_the_model_is_that_of_the_labels_in_use() -> None:
+    """Merged labels without a params file; `--model` goes before it."""
+    save_nothing(Path("models/merged.safetensors"))
+    write_model(Path("models/pruned.safetensors"), seed=1)
+    Path("params.yaml").write_text("use: pruned\n")
+    predict(*USUAL, "--out", "by-use.csv")
+    Path("params.yaml").write_text("use: merged\n")
+    predict(*USUAL, "--model", "models/pruned.safetensors", "--out", "named.csv")
+    assert Path("by-use.csv").read_bytes() == Path("named.csv").read_bytes()
+    support = [f"support/{label}/{number}.png" for label in LABELS for number in range(2)]
+    classifier = FewShotClassifier.load("models/pruned.safetensors", "cpu").fit(support, np.repeat(LABELS, 2))
+    table = pd.read_csv("by-use.csv")
+    np.testing.assert_allclose(table.iloc[:, 3:], classifier.predict_proba(table["path"].tolist()), rtol=1e-5)
+
+
 def test_what_is_not_calibrated_is_said() -> None:
-    model, temperatures = Path("models/final.safetensors"), Path("models/temperatures.json")
+    model, temperatures = Path("models/merged.safetensors"), Path("models/temperatures.json")
 
     def said() -> str:
         return predict(*USUAL).splitlines()[-2]
@@ -238,8 +254,24 @@ REFUSED: dict[str, Refusal] = {
         arguments="--query " + os.fsdecode(b"\xff.png"),
     ),
     "no model": Refusal(
-        "models/final.safetensors: no such file; run `dvc repro`, or the stage that makes it, first",
-        Path("models/final.safetensors").unlink,
+        "models/merged.safetensors: no such file; run `dvc repro`, or the stage that makes it, first",
+        Path("models/merged.safetensors").unlink,
+    ),
+    "a model of labels that nothing was trained on": Refusal(
+        "models/pruned.safetensors: expected an embedding, got none, since nothing was trained on these labels; set "
+        "compare.pruned to true in the parameters and run the pipeline again, or name another model",
+        lambda: (Path("params.yaml").write_text("use: pruned\n"), save_nothing(Path("models/pruned.safetensors"))),
+    ),
+    "no parameters": Refusal(
+        "params.yaml: expected blocks such as `labeler:`, got list", lambda: Path("params.yaml").write_text("- 1\n")
+    ),
+    "parameters of a former version": Refusal(
+        "params.yaml: use: expected this block, found only data, labeler",
+        lambda: Path("params.yaml").write_text("data: {}\nlabeler: {}\n"),
+    ),
+    "labels that cannot be used": Refusal(
+        "params.yaml: use: expected merged or pruned, got 'kmeans'",
+        lambda: Path("params.yaml").write_text("use: kmeans\n"),
     ),
     "no such device": Refusal("device: expected auto, cpu, cuda or cuda:N, got 'gpu'", arguments="--device gpu"),
     "a query for the output": Refusal(
@@ -256,9 +288,9 @@ REFUSED: dict[str, Refusal] = {
         "--out link/elm/new.csv",
     ),
     "the model for the output": Refusal(
-        "--out: models/final.safetensors is the file models/final.safetensors, which this command reads; give another "
-        "name",
-        arguments="--out models/final.safetensors",
+        "--out: models/merged.safetensors is the file models/merged.safetensors, which this command reads; give "
+        "another name",
+        arguments="--out models/merged.safetensors",
     ),
     "a folder in the way": Refusal(
         "predictions.csv: Is a directory; move what is there away", Path("predictions.csv").mkdir

@@ -1,7 +1,7 @@
 """The meta-test: which images count, what is averaged, and how sure the averages are."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 import torch
+from scipy import stats
 
 from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes, FlatTasks
@@ -16,7 +17,6 @@ from mela.data.images import to_unit
 from mela.errors import DivergedError, MelaError
 from mela.evaluation import accuracy as evaluation
 from mela.evaluation.heads import fit_head, l2_normalize
-from mela.evaluation.intervals import Interval
 from mela.models.backbones import Backbone
 from mela.models.features import extract_features, feature_batches
 from tests.helpers.embedding import backbone as small_backbone
@@ -260,25 +260,65 @@ def test_only_the_image_that_is_not_finite_is_named() -> None:
         extract_features(backbone(), pictures(8), np.array([6, 2, 3]), spoil)
 
 
-def accuracies(initial: Sequence[float], mela: Sequence[float], setting: str) -> pd.DataFrame:
-    rows = [(task, "mela", setting, value) for task, value in enumerate(mela)]
-    rows += [(task, "initial", setting, value) for task, value in reversed(list(enumerate(initial)))]
+def measured(models: Mapping[str, Sequence[float]], setting: str) -> pd.DataFrame:
+    """Return accuracies of models on the same tasks, whose rows come in another order for every model."""
+    rng = np.random.default_rng(len(setting))
+    rows = [
+        (int(task), name, setting, values[task])
+        for name, values in models.items()
+        for task in rng.permutation(len(values))
+    ]
     return pd.DataFrame(rows, columns=["task_id", "model", "setting", "accuracy"])
 
 
-def test_the_gain_is_paired_by_task() -> None:
+def plain(values: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Recompute a mean and its 95% interval by the formula of Student."""
+    n = len(values)
+    return {"mean": values.sum() / n, "ci95": stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / n**0.5}
+
+
+MODELS = ("initial", "merged", "merged_soft", "pruned", "kmeans", "oracle")
+
+
+@pytest.mark.parametrize("names", [MODELS, ("initial", "merged", "oracle"), ("initial", "pruned"), ("initial",)])
+def test_differences_are_paired_by_task(names: tuple[str, ...]) -> None:
+    """Tasks differ more than models do, so that intervals of differences are narrow."""
     rng = np.random.default_rng(0)
-    initial = rng.normal(60, 10, 30)
-    gains = rng.normal(3, 1, 30)
-    summary = evaluation.summarize(accuracies(initial, initial + gains, "5_shot"))
-    for name, values in {"initial": initial, "mela": initial + gains, "gain": gains}.items():
-        interval = Interval.of(values)
-        assert summary[name]["5_shot"] == pytest.approx({"mean": interval.mean, "ci95": interval.ci95})
-    assert summary["gain"]["5_shot"]["ci95"] < 0.2 * summary["mela"]["5_shot"]["ci95"]
+    tasks = rng.normal(60, 10, 30)
+    of = {name: tasks + rng.normal(number, 1, 30) for number, name in enumerate(names)}
+    other = {name: values[:20] / 2 for name, values in of.items()}
+    summary = evaluation.summarize(pd.concat([measured(of, "5_shot"), measured(other, "all_shots")]))
+    references = {"accuracy": None, "gain": "initial", "to_oracle": "oracle"}
+    expected = {
+        "accuracy": names,
+        "gain": names[1:],
+        "to_oracle": [name for name in names[1:] if name != "oracle"] if "oracle" in names else [],
+    }
+    assert summary.keys() == {"tasks", *expected}
+    assert summary["tasks"] == {"5_shot": 30, "all_shots": 20}
+    for key, models in expected.items():
+        assert list(summary[key]) == list(models)
+        for name in models:
+            for setting, table in {"5_shot": of, "all_shots": other}.items():
+                reference = references[key]
+                values = table[name] if reference is None else table[name] - table[reference]
+                assert summary[key][name][setting] == pytest.approx(plain(values))
+    for key in ("gain", "to_oracle"):
+        for name, found in summary[key].items():
+            assert found["5_shot"]["ci95"] < 0.3 * summary["accuracy"][name]["5_shot"]["ci95"]
 
 
 def test_settings_with_fewer_than_two_tasks_are_left_out() -> None:
-    table = pd.concat([accuracies([1, 2], [3, 5], "1_shot"), accuracies([1], [3], "5_shot")])
-    summary = evaluation.summarize(table)
-    found = {name: list(settings) for name, settings in summary.items()}
-    assert found == {name: ["1_shot"] for name in ("initial", "mela", "gain", "tasks")}
+    one = measured({"initial": [1.0], "merged": [3.0], "oracle": [4.0]}, "5_shot")
+    two = measured({"initial": [1.0, 2.0], "merged": [3.0, 5.0], "oracle": [4.0, 5.0]}, "1_shot")
+    summary = evaluation.summarize(pd.concat([two, one]))
+    assert summary["tasks"] == {"1_shot": 2}
+    models = {"accuracy": ["initial", "merged", "oracle"], "gain": ["merged", "oracle"], "to_oracle": ["merged"]}
+    for key, names in models.items():
+        assert list(summary[key]) == names
+        assert all(list(settings) == ["1_shot"] for settings in summary[key].values())
+
+
+def test_without_tasks_there_is_nothing() -> None:
+    summary = evaluation.summarize(measured({"initial": [], "merged": []}, "5_shot"))
+    assert summary == {"tasks": {}, "accuracy": {}, "gain": {}, "to_oracle": {}}

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from mela.evaluation.label_scores import majority_accuracy, partition_scores, score_images, score_tasks
+from mela.evaluation.label_scores import majority_accuracy, partition_scores, score_images, score_labels, score_tasks
 
 pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=60)
 
@@ -72,3 +72,30 @@ def test_images_by_hand() -> None:
     assert found["purity"] == pytest.approx(60)
     assert found["ari"] == pytest.approx(metrics.adjusted_rand_score(true, labels["label"]))
     assert found["nmi"] == pytest.approx(metrics.normalized_mutual_info_score(true, labels["label"]))
+
+
+LABELS = pd.DataFrame({"image_id": [5, 0, 1, 3, 4], "label": [1, 0, 0, 0, 1]})
+
+
+def test_labels_of_tasks_have_what_is_known_of_tasks_and_of_images() -> None:
+    found = score_labels(LABELS, ASSIGNMENTS, MANIFEST, TRUTH)
+    by_task, by_image = score_tasks(ASSIGNMENTS, MANIFEST, TRUTH), score_images(LABELS, TRUTH)
+    assert found == {"clusters": 2, "true_classes": 3} | by_task | by_image
+    assert found.keys() >= {"tasks_clustered", "accuracy", "accuracy_all_tasks", "purity", "ari", "nmi"}
+
+
+def test_labels_that_ignore_tasks_have_no_accuracy() -> None:
+    found = score_labels(LABELS, None, MANIFEST, TRUTH)
+    assert found == {"clusters": 2, "true_classes": 3} | score_images(LABELS, TRUTH)
+
+
+def test_without_truth_the_number_of_clusters_is_known_alone() -> None:
+    for assignments in (ASSIGNMENTS, None):
+        assert score_labels(LABELS, assignments, MANIFEST, TRUTH.head(0)) == {"clusters": 2}
+
+
+def test_only_classes_of_training_tasks_count() -> None:
+    """The truth is about all images, and test classes have nothing to be found in."""
+    others = pd.DataFrame({"image_id": [90, 91], "class": ["x", "y"]})
+    found = score_labels(LABELS, ASSIGNMENTS, MANIFEST, pd.concat([TRUTH, others], ignore_index=True))
+    assert found == score_labels(LABELS, ASSIGNMENTS, MANIFEST, TRUTH)

@@ -37,6 +37,8 @@ def listed(stage: str, *kinds: str, stages: Mapping[str, Any] = STAGES, use: str
     stage, _, cell = stage.partition("@")
     entries = [entry for kind in kinds for entry in stages[stage].get(kind, [])]
     texts = [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
-    cells = [cell] if cell else stages[stage].get("matrix", {}).get("labels", [""])
+    kinds_of_labels = stages[stage].get("matrix", {}).get("labels")
+    # those of the benchmark are in its parameters, and stay as they are
+    cells = [cell] if cell else kinds_of_labels if isinstance(kinds_of_labels, list) else ["${item.labels}"]
     filled = [text.replace("${use}", use).replace("${item.labels}", one) for one in cells for text in texts]
     return list(dict.fromkeys(filled))

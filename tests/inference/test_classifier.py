@@ -3,7 +3,7 @@
 import os
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from mela.evaluation.temperatures import write_temperatures
 from mela.inference import input_images as pictures
 from mela.io import feature_tables, schemas, store
 from mela.models.features import extract_features
+from mela.models.files import save_nothing
 from mela.sources.image_files import open_image
 from mela.sources.packing import to_array
 from tests.helpers.classifier import accuracy, some_images, write_model
@@ -34,6 +35,7 @@ from tests.helpers.project import ROOT
 from tests.helpers.starts import SLOW, modules_after
 
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
+MODELS = ("merged", "pruned")
 LABELS = np.array(["oak", "ash", "elm"]).repeat(4)
 
 
@@ -64,13 +66,71 @@ def test_accuracies_are_those_of_the_stage_evaluate(finished: Path) -> None:
     images = store.open_images(finished / "data/images/images.npy")
     tasks = Episodes(store.read_table(finished / "data/manifest/test.parquet", schemas.MANIFEST))
     measured = store.read_table(finished / "results/evaluate/per_task.parquet", schemas.ACCURACIES)
-    for name, file in {"initial": "initial", "mela": "final"}.items():
-        classifier = FewShotClassifier.load(finished / f"models/{file}.safetensors", "cpu")
+    for name in ("initial", "merged", "pruned", "oracle"):
+        classifier = FewShotClassifier.load(finished / f"models/{name}.safetensors", "cpu")
         rows = measured[(measured["split"] == "test") & (measured["model"] == name)]
         for shots in (1, 5):
             expected = rows[rows["setting"] == f"{shots}_shot"].set_index("task_id")["accuracy"].to_dict()
             assert {task.task_id: accuracy(classifier, images, task, shots) for task in tasks} == expected
             assert len(set(expected.values())) > 1
+
+
+def test_without_a_model_it_takes_that_of_the_labels_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read when it is first needed, by the params file of that moment; without one, merged labels are in use."""
+    monkeypatch.chdir(tmp_path)
+    files = {name: write_model(Path("models", f"{name}.safetensors"), seed=seed) for seed, name in enumerate(MODELS)}
+    expected = {name: fitted(path).predict_proba(QUERIES) for name, path in files.items()}
+    assert not np.array_equal(expected["merged"], expected["pruned"])
+    classifier = FewShotClassifier(device="cpu")
+    for text, name in {"": "merged", "use: pruned\n": "pruned", "use: merged\n": "merged"}.items():
+        if text:
+            Path("params.yaml").write_text(text)
+        np.testing.assert_array_equal(classifier.fit(IMAGES, LABELS).predict_proba(QUERIES), expected[name])
+        np.testing.assert_array_equal(clone(classifier).fit(IMAGES, LABELS).predict_proba(QUERIES), expected[name])
+    # what was fitted stays what it is
+    Path("params.yaml").write_text("use: pruned\n")
+    np.testing.assert_array_equal(classifier.predict_proba(QUERIES), expected["merged"])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(classifier)).predict_proba(QUERIES), expected["merged"])
+    assert classifier.get_params()["model"] is None
+
+
+def untrained() -> None:
+    save_nothing(Path("models/merged.safetensors"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda: None, "models/merged.safetensors: no such file; run `dvc repro`, or the stage that makes it, first"),
+        (
+            untrained,
+            "models/merged.safetensors: expected an embedding, got none, since nothing was trained on these labels; "
+            "set compare.merged to true in the parameters and run the pipeline again, or name another model",
+        ),
+        (
+            lambda: Path("params.yaml").write_text("use: pruned\n"),
+            "models/pruned.safetensors: no such file; run `dvc repro`, or the stage that makes it, first",
+        ),
+        (
+            lambda: Path("params.yaml").write_text("use: [merged]\n"),
+            "params.yaml: use: expected merged or pruned, got ['merged']",
+        ),
+        (
+            lambda: Path("params.yaml").write_text("data: {}\n"),
+            "params.yaml: use: expected this block, found only data",
+        ),
+        (lambda: Path("params.yaml").write_text("{"), "params.yaml: expected YAML, got "),
+    ],
+)
+def test_a_model_of_no_use_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[], Any], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("models").mkdir()
+    spoil()
+    for attempt in (FewShotClassifier.load, lambda: FewShotClassifier().fit(IMAGES, LABELS)):
+        with pytest.raises(MelaError, match=rf"^{re.escape(message)}[^\n]*$"):
+            attempt()
 
 
 def probabilities_of_scikit_learn(

@@ -23,10 +23,10 @@ from mela.evaluation.temperatures import write_temperatures
 from mela.inference import export as exporting
 from mela.inference.export import Export
 from mela.inference.model_card import Source, model_card
-from mela.inference.provenance import Provenance, provenance
+from mela.inference.provenance import EMBEDDINGS, Provenance, provenance
 from mela.io import store
 from mela.models.backbones import Backbone, build_backbone
-from mela.models.files import read_model
+from mela.models.files import read_model, save_nothing
 from tests.helpers.classifier import write_model
 from tests.helpers.processes import python
 from tests.helpers.project import change
@@ -136,7 +136,7 @@ def test_what_does_not_agree_is_refused(
     compute: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]],
     difference: str,
 ) -> None:
-    backbone, _ = read_model(Path("models/final.safetensors"), torch.device("cpu"))
+    backbone, _ = read_model(Path("models/merged.safetensors"), torch.device("cpu"))
     wrong = lambda content: lambda images: compute(features_of(backbone, images))  # noqa: E731
     monkeypatch.setattr(exporting, f"run_{kind}", wrong)
     monkeypatch.setattr(exporting, f"to_{kind}", lambda *arguments: b"")
@@ -151,9 +151,9 @@ def test_what_does_not_agree_is_refused(
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """The command, beside an untrained model; what it says on the channel that its status asks for."""
-    if not Path("models/final.safetensors").is_file() or Path.cwd().name != "copy":
+    if not Path("models/merged.safetensors").is_file() or Path.cwd().name != "copy":
         monkeypatch.chdir(tmp_path)
-        write_model(Path("models/final.safetensors"))
+        write_model(Path("models/merged.safetensors"))
 
     def call(*arguments: str, status: int = 0) -> str:
         monkeypatch.setattr(sys, "argv", ["mela", "export", *arguments])
@@ -201,18 +201,18 @@ def test_both_formats_with_a_card_each(copied: Path, run: Callable[..., str]) ->
         said,
     )
     assert sorted(path.name for path in Path("out").iterdir()) == ["psi.onnx", "psi.onnx.md", "psi.pt2", "psi.pt2.md"]
-    measured = store.read_json(Path("results/evaluate/metrics.json"))["mela"]
-    label = store.read_json(Path("results/label/metrics.json"))
+    measured = store.read_json(Path("results/evaluate/metrics.json"))["accuracy"]["merged"]
+    label = store.read_json(Path("results/label/merged.json"))
     for name, packages in {"psi.onnx": ("onnx", "onnxscript", "onnxruntime"), "psi.pt2": ()}.items():
         content, card = Path("out", name).read_bytes(), Path("out", f"{name}.md").read_text(encoding="utf-8")
         assert card.startswith(f"# {name}\n")
         assert f"| SHA-256 | `{hashlib.sha256(content).hexdigest()}` |" in card
-        final = hashlib.sha256(Path("models/final.safetensors").read_bytes()).hexdigest()
-        assert f"| made from | `final.safetensors`, SHA-256 `{final}` |" in card
+        model = hashlib.sha256(Path("models/merged.safetensors").read_bytes()).hexdigest()
+        assert f"| made from | `merged.safetensors`, SHA-256 `{model}` |" in card
         assert "| architecture | conv4, width 8, 1,864 parameters |" in card
         assert "`images`, float32 (n, 1, 16, 16), any n: grey levels from 0 to 1" in card
         assert "- data set: glyphs, images of 16 x 16 pixels\n- tasks: 80 of 5 classes" in card
-        assert "- labels: MeLa (inferred labels)\n" in card
+        assert "- labels: MeLa, merged\n" in card
         assert f"{label['clusters']} classes; of the pairs in one class {label['pair_precision']:.1f}%" in card
         assert "- against the truth: 80 classes, clustering accuracy " in card
         for shots in (1, 5):
@@ -228,7 +228,7 @@ def test_both_formats_with_a_card_each(copied: Path, run: Callable[..., str]) ->
 
 def test_the_initial_embedding_has_its_own_figures(copied: Path, card_of: Callable[..., str]) -> None:
     card = card_of("--model", "models/initial.safetensors")
-    values = store.read_json(Path("results/evaluate/metrics.json"))["initial"]["1_shot"]
+    values = store.read_json(Path("results/evaluate/metrics.json"))["accuracy"]["initial"]["1_shot"]
     assert f"| 1-shot | {values['mean']:.2f} | ± {values['ci95']:.2f} | 12 |\n" in card
     assert "- labels: none beside those of each task; learned by ridge regression in each (Eq. 4-5)\n" in card
     assert "quality" not in card
@@ -236,7 +236,7 @@ def test_the_initial_embedding_has_its_own_figures(copied: Path, card_of: Callab
 
 def test_the_card_says_how_probabilities_are_calibrated(copied: Path, card_of: Callable[..., str]) -> None:
     card = card_of()
-    found = store.read_json(Path("results/evaluate/metrics.json"))["calibration"]["mela"]
+    found = store.read_json(Path("results/evaluate/metrics.json"))["calibration"]["merged"]
     for setting, values in found.items():
         row = f"{values['temperature']:.3g} | {values['ece_before']:.1f} | {values['ece']:.1f}"
         assert f"| {setting.replace('_', '-')} | {row} |\n" in card
@@ -279,11 +279,11 @@ def test_a_network_of_timm_has_a_side_and_no_width() -> None:
 )
 def test_an_error_as_wide_as_the_scale_is_no_estimate(error: float | None, said: str) -> None:
     origin = Provenance(
-        embedding="mela",
+        embedding="merged",
         data={"name": "tasks", "size": 32},
         tasks={},
         head={},
-        evaluation={"labels": "mela"},
+        evaluation={},
         label={"clusters": 3, "tasks_clustered": 80.0, "pair_precision": 100.0, "pair_precision_error": error},
         scores={},
     )
@@ -291,7 +291,7 @@ def test_an_error_as_wide_as_the_scale_is_no_estimate(error: float | None, said:
 
 
 def test_temperatures_without_a_run_are_told(card_of: Callable[..., str]) -> None:
-    model = Path("models/final.safetensors")
+    model = Path("models/merged.safetensors")
     fitted = {"1_shot": {"temperature": 0.25}, "5_shot": {"temperature": 0.125}}
     write_temperatures(Path("models/temperatures.json"), {model: fitted}, C=2)
     card = card_of()
@@ -304,56 +304,137 @@ def test_temperatures_without_a_run_are_told(card_of: Callable[..., str]) -> Non
 
 def write_lock(blocks: dict[str, Any], models: list[dict[str, str]]) -> None:
     """DVC's record of a run with these blocks of parameters, which evaluated these models."""
-    used = {"images": "data", "manifest": "tasks", "evaluate": "evaluate"}
+    used = {"images": "data", "manifest": "tasks", "evaluate": "evaluate", "map": "use"}
     stages: dict[str, Any] = {stage: {"params": {"params.yaml": {name: blocks[name]}}} for stage, name in used.items()}
     stages["evaluate"]["deps"] = models
     YAML(typ="safe").dump({"stages": stages}, Path("dvc.lock"))
 
 
+ASKED = {"params": Path("params.yaml"), "results": Path("results"), "lock": Path("dvc.lock")}
+
+
+def lock_entry(path: Path) -> dict[str, str]:
+    """Return how DVC's record names a file."""
+    return {"path": path.as_posix(), "md5": hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}
+
+
 def test_dvc_knows_a_model_by_its_content(copied: Path) -> None:
     """Whatever its name is, and whatever the parameters have become since."""
-    asked = {"params": Path("params.yaml"), "results": Path("results"), "lock": Path("dvc.lock")}
-    final = Path("models/final.safetensors")
+    merged = Path("models/merged.safetensors")
     blocks = YAML(typ="safe").load(Path("params.yaml"))
-    entries = [
-        {"path": path, "md5": hashlib.md5(Path(path).read_bytes(), usedforsecurity=False).hexdigest()}
-        for path in ("models/initial.safetensors", "models/final.safetensors")
-    ]
-    write_lock(blocks, entries)
+    write_lock(blocks, [lock_entry(Path("models", name)) for name in EMBEDDINGS])
     change(Path("params.yaml"), {"data.name": "omniglot"})
-    moved = final.rename("psi.safetensors")
-    found = provenance(moved, **asked)
+    moved = merged.rename("psi.safetensors")
+    found = provenance(moved, **ASKED)
     assert found is not None
-    assert (found.embedding, found.data["name"]) == ("mela", "glyphs")
-    assert found.evaluation["labels"] == "mela"
-    write_model(final)
-    assert provenance(final, **asked) is None
+    assert (found.embedding, found.data["name"]) == ("merged", "glyphs")
+    assert list(found.evaluation["accuracy"]) == ["initial", "merged", "pruned", "oracle"]
+    write_model(merged)
+    assert provenance(merged, **ASKED) is None
     (copied / "dvc.lock").unlink()
-    assert provenance(final, **asked) is None
+    assert provenance(merged, **ASKED) is None
     Path("models/temperatures.json").unlink()
-    renamed = provenance(final, **asked)
+    renamed = provenance(merged, **ASKED)
     assert renamed is not None
     assert renamed.data["name"] == "omniglot"
-    assert provenance(moved, **asked) is None
+    assert provenance(moved, **ASKED) is None
+
+
+@pytest.mark.parametrize("known_by", ["dvc.lock", "temperatures", "name"])
+@pytest.mark.parametrize("kind", ["initial", "merged", "merged_soft", "pruned", "kmeans", "oracle"])
+def test_every_embedding_has_what_is_known_of_its_own_labels(copied: Path, kind: str, known_by: str) -> None:
+    """Soft labels are shares of the merged ones; nobody inferred the true ones."""
+    model, evaluation = Path("models", f"{kind}.safetensors"), Path("results/evaluate/metrics.json")
+    metrics = store.read_json(evaluation)
+    if known_by == "temperatures":
+        # those that are on by default have none of some kinds
+        fitted = metrics["calibration"]["merged"]
+        if kind not in metrics["calibration"]:
+            write_model(model, channels=1)
+        store.write_json(evaluation, metrics | {"calibration": {kind: fitted}})
+        write_temperatures(Path("models/temperatures.json"), {model: fitted}, C=1.0)
+    else:
+        Path("models/temperatures.json").unlink()
+    if known_by == "dvc.lock":
+        write_lock(YAML(typ="safe").load(Path("params.yaml")), [lock_entry(model)])
+    found = provenance(model, **ASKED)
+    assert found is not None
+    assert found.embedding == kind
+    inferred, scored = kind.removesuffix("_soft"), store.read_json(Path("results/score_labels/metrics.json"))
+    known = inferred in ("merged", "pruned")
+    assert found.label == (store.read_json(Path(f"results/label/{inferred}.json")) if known else {})
+    assert found.scores == scored.get(inferred, {})
+    assert bool(found.scores) == (known or kind == "kmeans")
+    assert found.listing is None
+
+
+CARDS = {
+    "merged_soft": ("MeLa, merged, soft", True),
+    "pruned": ("MeLa, pruned", True),
+    "kmeans": ("K-means", False),
+    "oracle": ("true labels", False),
+}
+
+
+@pytest.mark.parametrize("kind", CARDS)
+def test_a_card_is_about_the_labels_that_were_learned(copied: Path, card_of: Callable[..., str], kind: str) -> None:
+    model, known = Path("models", f"{kind}.safetensors"), Path("results/evaluate/metrics.json")
+    name, inferred = CARDS[kind]
+    measured = store.read_json(known)
+    if kind not in measured["accuracy"]:
+        write_model(model, channels=1)
+        measured["accuracy"][kind] = measured["accuracy"]["pruned"]
+        store.write_json(known, measured)
+    Path("models/temperatures.json").unlink()
+    card = card_of("--model", str(model))
+    assert f"- labels: {name}\n" in card
+    assert ("- quality of the labels, judged without any truth: " in card) == inferred
+    assert ("- against the truth: 80 classes, clustering accuracy " in card) == inferred
+    if inferred:
+        label = store.read_json(Path(f"results/label/{kind.removesuffix('_soft')}.json"))
+        assert f"judged without any truth: {label['clusters']} classes; " in card
+    values = measured["accuracy"][kind]["1_shot"]
+    assert f"| 1-shot | {values['mean']:.2f} | ± {values['ci95']:.2f} | 12 |\n" in card
+
+
+def test_names_stand_only_on_the_card_of_the_labels_in_use(people_copied: Path, card_of: Callable[..., str]) -> None:
+    """The list of names is about these."""
+    assert "- what people called all classes, by number: " in card_of()
+    Path("models/temperatures.json").unlink()
+    soft = write_model(Path("models/merged_soft.safetensors"), channels=1)
+    assert "- what people called all classes, by number: " in card_of("--model", str(soft))
+    change(Path("params.yaml"), {"use": "pruned"})
+    assert "what people called" not in card_of("--model", "models/merged.safetensors")
+    assert "what people called" not in card_of("--model", "models/initial.safetensors")
+
+
+def test_the_model_is_that_of_the_labels_in_use(copied: Path, card_of: Callable[..., str]) -> None:
+    change(Path("params.yaml"), {"use": "pruned"})
+    card = card_of()
+    pruned = hashlib.sha256(Path("models/pruned.safetensors").read_bytes()).hexdigest()
+    assert f"| made from | `pruned.safetensors`, SHA-256 `{pruned}` |" in card
+    shutil.move("params.yaml", "other.yaml")
+    assert "| made from | `pruned.safetensors`" in card_of("--params", "other.yaml")
+    assert "| made from | `merged.safetensors`" in card_of()
 
 
 def test_a_run_without_dvc_is_known_beside_the_record_of_another(copied: Path, card_of: Callable[..., str]) -> None:
     """As after `mela run` in a clone, whose dvc.lock is of the project's own run."""
-    entries = [{"path": f"models/{name}.safetensors", "md5": "0" * 32} for name in ("initial", "final")]
-    write_lock({name: {"C": 9.0} for name in ("data", "tasks", "evaluate")}, entries)
-    shutil.copy("models/final.safetensors", "psi.safetensors")
+    entries = [{"path": f"models/{name}.safetensors", "md5": "0" * 32} for name in ("initial", "merged")]
+    write_lock({name: {"C": 9.0} for name in ("data", "tasks", "evaluate")} | {"use": "merged"}, entries)
+    shutil.copy("models/merged.safetensors", "psi.safetensors")
     change(Path("params.yaml"), {"evaluate.C": 2.5})
     card = card_of("--model", "psi.safetensors")
-    values = store.read_json(Path("results/evaluate/metrics.json"))["mela"]["1_shot"]
+    values = store.read_json(Path("results/evaluate/metrics.json"))["accuracy"]["merged"]["1_shot"]
     assert "- data set: glyphs, images of 16 x 16 pixels\n" in card
     assert "Of logistic regression (C = 1)" in card
     assert f"| 1-shot | {values['mean']:.2f} | ± {values['ci95']:.2f} | 12 |\n" in card
     assert "Divided by the temperature" in card
     # metrics of another run do not count
     evaluation = store.read_json(Path("results/evaluate/metrics.json"))
-    evaluation["calibration"]["mela"]["1_shot"]["temperature"] = 0.5
+    evaluation["calibration"]["merged"]["1_shot"]["temperature"] = 0.5
     store.write_json(Path("results/evaluate/metrics.json"), evaluation)
-    card = card_of("--model", "models/final.safetensors")
+    card = card_of("--model", "models/merged.safetensors")
     assert "Not measured." in card
     assert "(C = 1) give calibrated probabilities" in card
 
@@ -383,6 +464,22 @@ REFUSED: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         lambda: Path("params.yaml").write_text("- 1"),
         ["--torch", "psi.pt2"],
         "params.yaml: expected blocks such as `labeler:`, got list",
+    ),
+    "parameters of a former version": (
+        lambda: Path("params.yaml").write_text("data: {}\nlabeler: {}\n"),
+        ["--torch", "psi.pt2"],
+        "params.yaml: use: expected this block, found only data, labeler",
+    ),
+    "labels that cannot be used": (
+        lambda: Path("params.yaml").write_text("use: oracle\n"),
+        ["--torch", "psi.pt2"],
+        "params.yaml: use: expected merged or pruned, got 'oracle'",
+    ),
+    "labels that nothing was trained on": (
+        lambda: (Path("params.yaml").write_text("use: pruned\n"), save_nothing(Path("models/pruned.safetensors"))),
+        ["--torch", "psi.pt2"],
+        "models/pruned.safetensors: expected an embedding, got none, since nothing was trained on these labels; set "
+        "compare.pruned to true in the parameters and run the pipeline again, or name another model",
     ),
     "no record of DVC": (
         lambda: Path("dvc.lock").write_text("stages: 3"),

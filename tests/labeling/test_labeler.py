@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import ortho_group
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -26,7 +27,7 @@ from mela.labeling.diagnostics import THIN, sizes_table
 from mela.labeling.labeler import LearnLabeler
 from mela.labeling.labeler_choice import build_labeler
 from mela.labeling.merge_labeler import MergeLabeler
-from mela.labeling.merging import left_out
+from mela.labeling.merging import OTHERWISE, left_out
 from mela.labeling.pair_quality import pair_quality
 from mela.labeling.pruning import prune_clusters
 from mela.labeling.task_classes import class_means, group_samples
@@ -298,7 +299,7 @@ def test_never_fewer_clusters_than_the_largest_way(seed: int, q: float, merge: b
     try:
         found = estimator.fit(X, y, groups)
     except ValueError:
-        with pytest.raises(ValueError, match=r"^labeler\.merge: found .* fewer than the \d ways of task"):
+        with pytest.raises(ValueError, match=r"^merging: found .* fewer than the \d ways of task"):
             estimator.fit(X, y, groups)
     else:
         assert len(found.cluster_centers_) >= pd.Series(y).groupby(groups).nunique().max()
@@ -397,6 +398,27 @@ def test_merging_takes_its_own_of_the_parameters_of_both() -> None:
 PIPED = [(MergeLabeler(), "mergelabeler"), (LearnLabeler(n_clusters=30, q=3.0), "learnlabeler")]
 
 
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("labeler", [labeler for labeler, _ in PIPED], ids=[name for _, name in PIPED])
+def test_a_pickled_labeler_predicts_the_same_and_a_clone_has_to_be_fitted(labeler: TaskLabeler, soft: bool) -> None:
+    X, y, groups, _ = drawn(0)
+    found = clone(labeler).set_params(soft=soft, collisions="assign").fit(X, y, groups)
+    read = pickle.loads(pickle.dumps(found))
+    assert read.get_params() == found.get_params()
+    new = drawn(0, n_tasks=20, shots=3)[:3]
+    assert len(np.unique(found.predict(*new))) > 5
+    for asked in (new, new[:1]):
+        np.testing.assert_array_equal(read.predict(*asked), found.predict(*asked))
+        if soft:
+            np.testing.assert_array_equal(read.predict_proba(*asked), found.predict_proba(*asked))
+    np.testing.assert_array_equal(read.transform(new[0]), found.transform(new[0]))
+    copied = clone(found)
+    assert (type(copied), copied.get_params()) == (type(found), found.get_params())
+    with pytest.raises(NotFittedError):
+        copied.predict(X)
+    np.testing.assert_array_equal(copied.fit(X, y, groups).labels_, found.labels_)
+
+
 @pytest.mark.parametrize(("labeler", "name"), PIPED)
 def test_tasks_find_their_way_through_a_pipeline(labeler: TaskLabeler, name: str) -> None:
     X, y, groups, _ = drawn(0)
@@ -429,10 +451,22 @@ def with_value(X: np.ndarray, row: int, value: float) -> np.ndarray:
     return changed
 
 
+def beside_rare_classes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tasks of one of two frequent classes and a class that no other task has, which lies near it."""
+    rng = np.random.default_rng(0)
+    around = rng.normal(size=(20, 8))
+    around *= 30 / np.linalg.norm(around, axis=1, keepdims=True)
+    centers = np.stack([np.zeros((20, 8)), around], axis=1) + 300 * (np.arange(20) % 2)[:, None, None]
+    X = centers.reshape(40, 8).repeat(5, axis=0) + rng.normal(size=(200, 8))
+    return X, np.tile([0, 1], 20).repeat(5), np.arange(20).repeat(10)
+
+
 DATA = drawn(0, n_tasks=10)
 X, Y, GROUPS, _ = DATA
 LABELS_OF = pd.Series(Y).groupby(GROUPS)
 FIRST, WAYS = LABELS_OF.transform("first").to_numpy() == Y, LABELS_OF.nunique()
+# of the parameters of both labelers, by whether they merge
+BLOCKS = {True: "merging", False: "labeler"}
 BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
     "NaN": (
         {},
@@ -472,12 +506,24 @@ BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
         f"a seed of {seed!r}, merge={merge}": (
             {"random_state": seed, "merge": merge},
             DATA[:3],
-            f"labeler.random_state: expected an integer from 0 to 4294967295, a RandomState or None, got {seed!r}",
+            f"{block}.random_state: expected an integer from 0 to 4294967295, a RandomState or None, got {seed!r}",
         )
         for seed in (-1, 2**32, "x")
-        for merge in (True, False)
+        for merge, block in BLOCKS.items()
     },
-    "collisions": ({"collisions": "keep"}, DATA[:3], "labeler.collisions: expected 'drop' or 'assign', got 'keep'"),
+    **{
+        f"{name} is {value!r}, merge={merge}": (
+            {name: value, "merge": merge, "n_clusters": 30},
+            DATA[:3],
+            f"{block}.{name}: expected {expected}, got {value!r}",
+        )
+        for name, value, expected in (
+            ("collisions", "keep", "'drop' or 'assign'"),
+            ("min_count", 0, "an integer of at least 1"),
+            ("soft", 1, "True or False"),
+        )
+        for merge, block in BLOCKS.items()
+    },
     "more ways than clusters": (
         {"merge": False, "n_clusters": 4},
         DATA[:3],
@@ -491,7 +537,19 @@ BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
     "no class is frequent enough": (
         {"min_count": 50},
         DATA[:3],
-        "classes, 0 of them in labeler.min_count=50 tasks or more, fewer than the 5 ways of task t",
+        "classes, 0 of them in merging.min_count=50 tasks or more, fewer than the 5 ways of task t",
+    ),
+    "no task merged into different classes": (
+        {"min_count": 2},
+        beside_rare_classes(),
+        "merging: expected tasks whose classes reach different clusters, found none of 20 (2 clusters); set "
+        "merging.collisions to assign",
+    ),
+    "single samples": (
+        {},
+        (np.random.default_rng(0).normal(size=(12, 3)), np.tile([0, 1, 2], 4), np.repeat(np.arange(4), 3)),
+        "merging: expected task classes of two or more samples, which say how much samples of one class differ, got a "
+        f"single sample in each of 12; {OTHERWISE}",
     ),
     "no task clustered": (
         {"merge": False, "n_clusters": 5, "q": 0.0},
@@ -503,6 +561,7 @@ BAD: dict[str, tuple[dict[str, Any], tuple[Any, Any, Any], str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_named(name: str) -> None:
+    """By the block of parameters that the labeler has in the pipeline, where it is about one."""
     settings, data, message = BAD[name]
     with pytest.raises(ValueError, match=rf"\A[^\n]*{re.escape(message)}[^\n]*\Z"):
         build_labeler(**settings).fit(*data)

@@ -170,7 +170,7 @@ def test_meetings_are_expected_by_the_pairs_of_each_task() -> None:
 
 def test_single_samples_cannot_be_merged() -> None:
     features = np.random.default_rng(0).normal(size=(20, 3))
-    message = r"^labeler\.merge: expected task classes of two or more samples, .* each of 20;"
+    message = r"^merging: expected task classes of two or more samples, .* each of 20;"
     with pytest.raises(MelaError, match=message):
         merged(features, np.arange(20), np.arange(0, 21, 4))
 

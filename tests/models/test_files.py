@@ -13,8 +13,10 @@ import torch
 from safetensors.torch import save_file
 
 from mela.errors import MelaError
+from mela.inference.embedding import Embedding
 from mela.models.backbones import Backbone, build_backbone
-from mela.models.files import KIND, configure, load_model, read_model, save_model
+from mela.models.files import KIND, configure, is_trained, load_model, read_model, save_model, save_nothing
+from mela.training.learner_files import load_learned
 from tests.helpers.embedding import model_parameters as parameters
 
 CPU = torch.device("cpu")
@@ -178,4 +180,45 @@ def test_without_images_a_model_has_to_be_for_usual_ones(change: dict[str, Any],
         f"size={configuration['size']!r} and channels={channels!r}; train it again"
     )
     with pytest.raises(MelaError, match=f"^{re.escape(message)}$"):
+        read_model(path, CPU)
+
+
+def test_a_file_that_says_that_nothing_was_trained(saved: Path, tmp_path: Path) -> None:
+    nothing = tmp_path / "pruned.safetensors"
+    save_nothing(nothing)
+    assert (is_trained(saved), is_trained(nothing)) == (True, False)
+    content = nothing.read_bytes()
+    save_nothing(nothing)
+    assert nothing.read_bytes() == content
+    message = (
+        f"{nothing}: expected an embedding, got none, since nothing was trained on these labels; set compare.pruned to "
+        "true in the parameters and run the pipeline again, or name another model"
+    )
+    for read in (
+        lambda: read_model(nothing, CPU),
+        lambda: load_model(nothing, CPU, IMAGES),
+        lambda: load_learned(nothing, CPU),
+        lambda: Embedding.read(nothing, "cpu"),
+    ):
+        with pytest.raises(MelaError, match=f"^{re.escape(message)}$"):
+            read()
+
+
+def test_a_file_that_says_nothing_is_no_answer(tmp_path: Path) -> None:
+    missing, damaged = tmp_path / "pruned.safetensors", tmp_path / "damaged.safetensors"
+    damaged.write_bytes(b"x" * 100)
+    with pytest.raises(MelaError, match=r"^[^\n]*pruned.safetensors: no such file; [^\n]*$"):
+        is_trained(missing)
+    with pytest.raises(MelaError, match=r"^[^\n]*damaged.safetensors: [^\n]*$"):
+        is_trained(damaged)
+
+
+def test_a_file_of_another_kind_is_trained_but_no_model(tmp_path: Path) -> None:
+    """So that what is wrong with it is told by who reads it."""
+    path = tmp_path / "psi.safetensors"
+    save_file({}, path, metadata={"mela": json.dumps({"kind": "mela.other/1"})})
+    assert is_trained(path)
+    with pytest.raises(
+        MelaError, match=r"expected a model of kind mela.backbone/1, found mela.other/1; train it again"
+    ):
         read_model(path, CPU)

@@ -10,87 +10,117 @@ import pytest
 from mela.errors import MelaError
 from mela.params import DataParams, LabelerParams
 from mela.reporting.summary import accuracy_table, overview, require_report, sweep_row
+from tests.helpers.outcomes import LABELS, SCORES, UNKNOWN, evaluation, outcome
 from tests.helpers.project import ROOT
 
-LABEL = {"clusters": 82, "tasks_clustered": 97.5, "pair_precision": 91.0}
-SCORES = {"clusters": 82, "true_classes": 80, "ari": 0.91, "accuracy": 92.0}
+NO_TASKS = evaluation(shots=())
+SETTINGS = LabelerParams.read(ROOT / "presets/glyphs.yaml").model_copy(update={"q": 5.5})
 
 
-def interval(mean: float, ci95: float) -> dict[str, float]:
-    return {"mean": mean, "ci95": ci95}
-
-
-EVALUATION = {
-    "initial": {"1_shot": interval(60.0, 1.0), "5_shot": interval(70.0, 0.5)},
-    "mela": {"1_shot": interval(66.0, 1.5), "5_shot": interval(78.0, 0.25)},
-    "gain": {"1_shot": interval(6.0, 0.75), "5_shot": interval(8.0, 0.5)},
-    "tasks": {"1_shot": 600, "5_shot": 600},
-}
-NOTHING: dict[str, Any] = {"initial": {}, "mela": {}, "gain": {}, "tasks": {}}
-SETTINGS = LabelerParams.read(ROOT / "presets/glyphs.yaml").model_copy(update={"merge": False, "q": 5.5})
-
-
-def test_the_few_figures() -> None:
-    assert overview(LABEL, SCORES, EVALUATION, data="glyphs") == {
+def test_what_is_known_of_each_embedding() -> None:
+    found = overview(outcome(data="glyphs", evaluation=evaluation("initial", "merged", "oracle", shots=("5_shot",))))
+    assert found == {
         "data": "glyphs",
-        "clusters": 82,
-        "tasks_clustered": 97.5,
         "true_classes": 80,
-        "ari": 0.91,
-        "1_shot": {"initial": 60.0, "final": 66.0, "gain": 6.0, "gain_ci95": 0.75},
-        "5_shot": {"initial": 70.0, "final": 78.0, "gain": 8.0, "gain_ci95": 0.5},
+        "initial": {"5_shot": {"mean": 75.6, "ci95": 0.5}},
+        "merged": {
+            "clusters": 82,
+            "tasks_clustered": 98.64,
+            "accuracy": 99.46,
+            "ari": 0.98765,
+            "5_shot": {"mean": 75.5, "ci95": 0.25, "gain": -0.1, "to_oracle": -4.5},
+        },
+        "oracle": {"5_shot": {"mean": 80.0, "ci95": 0.5, "gain": 4.4}},
+        # labels that nothing was trained on
+        "pruned": {"clusters": 64, "tasks_clustered": 97.5, "accuracy": 92.0, "ari": 0.91},
+        "kmeans": {"clusters": 80, "ari": 0.4321},
     }
 
 
 def test_without_truth_and_test_tasks() -> None:
-    expected = {"data": "tasks in mine", "clusters": 82, "tasks_clustered": 97.5}
-    assert overview(LABEL, {"clusters": 82}, NOTHING, data="tasks in mine") == expected
-    row = sweep_row(SETTINGS, LABEL, {"clusters": 82}, NOTHING)
+    found = overview(
+        outcome(scores=UNKNOWN, evaluation=evaluation("initial", "merged", shots=()), data="tasks in mine")
+    )
+    assert found == {
+        "data": "tasks in mine",
+        "initial": {},
+        "merged": {"clusters": 82, "tasks_clustered": 98.64},
+        "pruned": {"clusters": 64, "tasks_clustered": 97.5},
+        "kmeans": {"clusters": 80},
+    }
+    row = sweep_row(SETTINGS, outcome(scores=UNKNOWN, evaluation=NO_TASKS))
     assert row[["ari", "accuracy"]].isna().all(axis=None)
-    assert accuracy_table(NOTHING, {"labels": "mela"}).to_csv(index=False) == "name,mean,low,high\n"
+    assert row[["clusters", "tasks_clustered"]].to_numpy().tolist() == [[64, 97.5]]
+    assert accuracy_table(NO_TASKS).to_csv(index=False) == "name,mean,low,high\n"
 
 
 def test_accuracies_have_both_ends() -> None:
-    table = accuracy_table(EVALUATION, {"labels": "oracle"})
+    table = accuracy_table(evaluation("initial", "merged", "oracle"))
     assert table["name"].tolist() == [
-        "1-shot: initial embedding",
-        "1-shot: pre-trained on the true labels (oracle)",
-        "5-shot: initial embedding",
-        "5-shot: pre-trained on the true labels (oracle)",
+        f"{shots}-shot: {name}" for shots in (1, 5) for name in ("none (initial)", "MeLa, merged", "true labels")
     ]
-    assert table[["mean", "low", "high"]].to_numpy().tolist() == [
-        [60.0, 59.0, 61.0],
+    expected = [
+        [60.204, 59.398, 61.01],
         [66.0, 64.5, 67.5],
-        [70.0, 69.5, 70.5],
-        [78.0, 77.75, 78.25],
+        [67.5, 67.0, 68.0],
+        [75.6, 75.1, 76.1],
+        [75.5, 75.25, 75.75],
+        [80.0, 79.5, 80.5],
     ]
+    for found, row in zip(table[["mean", "low", "high"]].to_numpy().tolist(), expected, strict=True):
+        assert found == pytest.approx(row)
 
 
-@pytest.mark.parametrize(("merge", "method"), [(True, "merge"), (False, "prune")])
-def test_a_point_of_a_sweep(merge: bool, method: str) -> None:
-    row = sweep_row(SETTINGS.model_copy(update={"merge": merge}), LABEL, SCORES, EVALUATION)
-    expected = {"q": 5.5, "n_clusters": 300, "method": method} | LABEL | {"ari": 0.91, "accuracy": 66.0}
-    assert row.to_dict("records") == [expected]
+def test_a_point_of_a_sweep_is_about_pruning() -> None:
+    expected = {"q": 5.5, "n_clusters": 300} | LABELS["pruned"] | {"ari": 0.91, "accuracy": 62.0}
+    assert sweep_row(SETTINGS, outcome()).to_dict("records") == [expected]
+
+
+def test_a_sweep_without_pruning_has_its_parameters_alone() -> None:
+    without = {name: {"merged": content["merged"]} for name, content in (("labels", LABELS), ("scores", SCORES))}
+    row = sweep_row(SETTINGS, outcome(evaluation=evaluation("initial", "merged", "oracle"), **without))
+    assert list(row.columns) == list(sweep_row(SETTINGS, outcome()).columns)
+    assert row[["q", "n_clusters"]].to_numpy().tolist() == [[5.5, 300]]
+    assert row.drop(columns=["q", "n_clusters"]).isna().all(axis=None)
+
+
+def test_pruned_labels_that_nothing_learned_have_no_accuracy() -> None:
+    row = sweep_row(SETTINGS, outcome(evaluation=evaluation("initial", "merged")))
+    assert row[["clusters", "ari"]].to_numpy().tolist() == [[64, 0.91]]
+    assert row["accuracy"].isna().all()
 
 
 def test_they_are_those_of_the_stages(copied: Path) -> None:
     found = json.loads((copied / "results/metrics.json").read_text(encoding="utf-8"))
-    evaluation = json.loads((copied / "results/evaluate/metrics.json").read_text(encoding="utf-8"))
+    measured = json.loads((copied / "results/evaluate/metrics.json").read_text(encoding="utf-8"))
     scores = json.loads((copied / "results/score_labels/metrics.json").read_text(encoding="utf-8"))
-    assert found["ari"] == scores["ari"]
-    assert found["5_shot"]["gain"] == evaluation["gain"]["5_shot"]["mean"]
+    assert list(measured["accuracy"]) == ["initial", "merged", "pruned", "oracle"]
+    for name, known in scores.items():
+        assert found[name]["ari"] == known["ari"]
+    for name, known in measured["gain"].items():
+        assert found[name]["5_shot"]["gain"] == known["5_shot"]["mean"]
+        assert found[name]["1_shot"]["mean"] == measured["accuracy"][name]["1_shot"]["mean"]
     table = pd.read_csv(copied / "results/accuracies.csv")
-    assert len(table) == 2 * len(evaluation["mela"])
+    assert len(table) == len(measured["accuracy"]) * len(measured["tasks"])
     sweep = pd.read_csv(copied / "results/sweep.csv")
-    assert sweep["accuracy"].item() == pytest.approx(found["1_shot"]["final"], rel=1e-5)
+    assert sweep["accuracy"].item() == pytest.approx(found["pruned"]["1_shot"]["mean"], rel=1e-5)
+
+
+def test_the_stages_write_a_row_without_pruning(people_copied: Path) -> None:
+    sweep = pd.read_csv("results/sweep.csv")
+    assert sweep[["q", "n_clusters"]].to_numpy().tolist() == [[6.5, 12]]
+    assert sweep.drop(columns=["q", "n_clusters"]).isna().all(axis=None)
+    assert json.loads(Path("results/label/pruned.json").read_text("utf-8")) == {}
+    assert "pruned" not in json.loads(Path("results/metrics.json").read_text("utf-8"))
 
 
 def test_the_calibration_error_stands_where_there_is_a_temperature() -> None:
     values = {"temperature": 0.1, "ece_before": 40.0, "ece": 2.0}
-    calibration = {"mela": {"1_shot": values | {"temperature": None}, "5_shot": values}}
-    found = overview(LABEL, SCORES, EVALUATION | {"calibration": calibration}, data="glyphs")
-    assert "ece" not in found["1_shot"]
-    assert found["5_shot"]["ece"] == 2.0
+    calibration = {"merged": {"1_shot": values | {"temperature": None}, "5_shot": values}}
+    found = overview(outcome(evaluation=evaluation(calibration=calibration)))
+    assert "ece" not in found["merged"]["1_shot"]
+    assert found["merged"]["5_shot"]["ece"] == 2.0
+    assert "ece" not in found["pruned"]["5_shot"]
 
 
 def test_own_data_is_known_by_its_folder() -> None:
@@ -99,24 +129,34 @@ def test_own_data_is_known_by_its_folder() -> None:
     assert glyphs.model_copy(update={"name": "tasks", "root": "data/raw/mine"}).described == "tasks in data/raw/mine"
 
 
-def test_a_report_of_another_run_is_told() -> None:
-    kept = overview(LABEL, SCORES, EVALUATION, data="tasks in mine")
-    require_report(kept, LABEL, SCORES, EVALUATION, where="metrics.json")
+MEASURED = evaluation()
+OF_INITIAL = MEASURED | {"accuracy": MEASURED["accuracy"] | {"merged": MEASURED["accuracy"]["initial"]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"labels": LABELS | {"merged": LABELS["merged"] | {"tasks_clustered": 7.0}}}, "merged"),
+        ({"scores": SCORES | {"pruned": SCORES["pruned"] | {"ari": 0.5}}}, "pruned"),
+        ({"scores": UNKNOWN}, "kmeans, merged, pruned, true_classes"),
+        ({"evaluation": NO_TASKS}, "initial, merged, oracle, pruned"),
+        ({"evaluation": OF_INITIAL}, "merged"),
+        ({"evaluation": evaluation("initial", "merged", "pruned")}, "merged, oracle, pruned"),
+    ],
+    ids=["labels", "scores", "no truth", "no test tasks", "accuracy", "a training that is off"],
+)
+def test_a_report_of_another_run_is_told(changes: dict[str, Any], named: str) -> None:
+    kept = overview(outcome(data="tasks in mine"))
+    require_report(kept, outcome(), where="metrics.json")
     message = (
-        r"^metrics.json: the report is of another run than the metrics of {}, so one table would mix them; finish the "
-        r"run, with `dvc repro` or `mela run`$"
+        rf"^metrics.json: the report is of another run than the metrics of {named}, so one table would mix them; "
+        r"finish the run, with `dvc repro` or `mela run`$"
     )
-    for stages, *metrics in (
-        ("label", LABEL | {"clusters": 7}, SCORES, EVALUATION),
-        ("score_labels, evaluate", LABEL, {"clusters": 82}, NOTHING),
-        ("evaluate", LABEL, SCORES, EVALUATION | {"mela": EVALUATION["initial"]}),
-    ):
-        with pytest.raises(MelaError, match=message.format(stages)):
-            require_report(kept, *metrics, where="metrics.json")
+    with pytest.raises(MelaError, match=message):
+        require_report(kept, outcome(**changes), where="metrics.json")
 
 
-def test_a_report_of_a_former_version_lacks_some_figures() -> None:
-    kept = overview(LABEL, SCORES, EVALUATION, data="glyphs")
+def test_a_report_that_does_not_name_its_data_is_of_the_same_run() -> None:
+    kept = overview(outcome(data="glyphs"))
     del kept["data"]
-    calibration = {"mela": {"1_shot": {"temperature": 0.5, "ece_before": 60.0, "ece": 1.0}}}
-    require_report(kept, LABEL, SCORES, EVALUATION | {"calibration": calibration}, where="metrics.json")
+    require_report(kept, outcome(data="glyphs"), where="metrics.json")

@@ -1,6 +1,7 @@
-"""The table and the figures that a run ends with."""
+"""The tables, the sentence and the figures that a run ends with."""
 
 from io import BytesIO
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -9,123 +10,136 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mela.reporting import figures
-from mela.reporting.summary import NAMES, data_name, markdown, summary_rows
+from mela.reporting.summary import NAMES, Table, accuracies, data_name, headline, labels, markdown, remarks
+from tests.helpers.outcomes import LABELS, SCORES, UNKNOWN, evaluation, interval, outcome
 
-LABEL = {"clusters": 64, "tasks_clustered": 98.64}
-SCORES = {
-    "clusters": 64,
-    "true_classes": 64,
-    "accuracy": 99.46,
-    "accuracy_all_tasks": 97.25,
-    "purity": 99.0,
-    "ari": 0.98765,
-    "nmi": 0.99,
-    "kmeans": {"purity": 60.0, "ari": 0.4321, "nmi": 0.7},
-}
-PRETRAIN = {"labels": "mela", "proposition1": {"task_loss": 0.123449, "global_loss": 1.5}}
+ONE_SHOT = ("1_shot",)
+CLASSES = "82 classes (there are 80) were found in tasks that were labelled independently"
 
 
-def interval(mean: float, ci95: float) -> dict[str, float]:
-    return {"mean": mean, "ci95": ci95}
-
-
-EVALUATION: dict[str, Any] = {
-    "initial": {"1_shot": interval(60.204, 0.806), "5_shot": interval(75.6, 0.5)},
-    "mela": {"1_shot": interval(62.0, 0.8), "5_shot": interval(75.5, 0.5)},
-    "gain": {"1_shot": interval(1.796, 0.3), "5_shot": interval(-0.1, 0.25)},
-}
-NO_TEST_TASKS: dict[str, Any] = {"initial": {}, "mela": {}, "gain": {}}
-
-
-def lines(**changes: Any) -> dict[str, str]:
-    contents = {"label": LABEL, "scores": SCORES, "pretrain": PRETRAIN, "evaluation": EVALUATION} | changes
-    rows = summary_rows(**contents)
-    assert len(dict(rows)) == len(rows)
-    return dict(rows)
-
-
-def test_the_lines_of_a_run() -> None:
-    assert list(lines().items()) == [
-        ("clusters found", "64 for 64 true classes"),
-        ("tasks clustered", "98.6%"),
-        ("clustering accuracy", "99.5% (all tasks: 97.2%)"),
-        ("adjusted Rand index", "0.988 (K-means: 0.432)"),
-        ("Proposition 1", "0.1234 <= 1.5000"),
-        ("1-shot: initial embedding", "60.20 ± 0.81"),
-        ("1-shot: MeLa (inferred labels)", "62.00 ± 0.80"),
-        ("1-shot: gain, paired", "+1.80 ± 0.30"),
-        ("5-shot: initial embedding", "75.60 ± 0.50"),
-        ("5-shot: MeLa (inferred labels)", "75.50 ± 0.50"),
-        ("5-shot: gain, paired", "-0.10 ± 0.25"),
+def test_accuracies_stand_beside_paired_differences() -> None:
+    table = accuracies(outcome())
+    assert table.columns == ("setting", "labels learned", "accuracy, %", "over initial", "over true labels")
+    assert table.rows == [
+        ("1-shot", "none (initial)", "60.20 ± 0.81", "", ""),
+        ("1-shot", "MeLa, merged", "66.00 ± 1.50", "+5.80 ± 0.30", "-1.50 ± 0.12"),
+        ("1-shot", "MeLa, pruned", "62.00 ± 0.80", "+1.80 ± 0.30", "-5.50 ± 0.70"),
+        ("1-shot", "true labels", "67.50 ± 0.50", "+7.30 ± 0.40", ""),
+        ("5-shot", "none (initial)", "75.60 ± 0.50", "", ""),
+        ("5-shot", "MeLa, merged", "75.50 ± 0.25", "-0.10 ± 0.25", "-4.50 ± 0.20"),
+        ("5-shot", "MeLa, pruned", "74.00 ± 0.50", "-1.60 ± 0.25", "-6.00 ± 0.30"),
+        ("5-shot", "true labels", "80.00 ± 0.50", "+4.40 ± 0.30", ""),
     ]
 
 
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        (65, "65 for 64 true classes (over-clustered: some classes are split)"),
-        (63, "63 for 64 true classes (under-clustered: some classes share a cluster)"),
-        (64, "64 for 64 true classes"),
-    ],
-)
-def test_more_or_fewer_clusters_than_classes(found: int, expected: str) -> None:
-    assert lines(label=LABEL | {"clusters": found})["clusters found"] == expected
+def test_without_a_training_on_true_labels_nothing_is_compared_with_it() -> None:
+    rows = accuracies(outcome(evaluation=evaluation("initial", "merged", shots=ONE_SHOT))).rows
+    assert [row[1:] for row in rows] == [
+        ("none (initial)", "60.20 ± 0.81", "", ""),
+        ("MeLa, merged", "66.00 ± 1.50", "+5.80 ± 0.30", ""),
+    ]
 
 
-def test_the_remark_of_the_log_is_shown() -> None:
-    remark = "thin evidence: only 62% of the task classes would find their cluster without being part of it"
-    assert lines(label=LABEL | {"remark": remark})["remark"] == remark
-    assert "remark" not in lines()
-    assert "remark" not in lines(label=LABEL | {"remark": None})
+def test_labels_stand_beside_the_truth() -> None:
+    table = labels(outcome())
+    assert table.columns == ("labels", "clusters for classes", "accuracy, %", "ARI", "tasks clustered, %")
+    assert table.rows == [
+        ("MeLa, merged", "82 for 80", "99.5", "0.988", "98.6"),
+        ("MeLa, pruned", "64 for 80", "92.0", "0.910", "97.5"),
+        ("K-means", "80 for 80", "", "0.432", ""),
+    ]
 
 
-def test_merged_task_classes_are_counted() -> None:
-    counts = {"task_classes_merged": 1180, "task_classes_not_merged": 20, "task_classes_left_out": 0}
-    assert lines(label=LABEL | counts)["task classes"] == "1,180 merged, 20 not merged with any other"
-    found = lines(label=LABEL | counts | {"task_classes_left_out": 15})["task classes"]
-    assert found == "1,180 merged, 20 not merged with any other, 15 without a cluster"
-    assert "task classes" not in lines()
-
-
-def test_the_data_is_named_first() -> None:
-    assert next(iter(lines(data="tasks in data/raw/mine").items())) == ("data", "tasks in data/raw/mine")
-    assert "data" not in lines()
-    assert data_name({"data": "glyphs"}) == "glyphs"
-    assert data_name({"clusters": 3}) is None
+def test_labels_that_are_off_have_no_row() -> None:
+    rows = labels(outcome(labels={"merged": LABELS["merged"]}, scores={"merged": SCORES["merged"]})).rows
+    assert [row[0] for row in rows] == ["MeLa, merged"]
 
 
 def test_without_truth() -> None:
-    found = lines(scores={"clusters": 64})
-    assert found["clusters found"] == "64 (true classes not known)"
-    assert found["clustering accuracy"] == "not known: this data has no ground truth"
-    assert "adjusted Rand index" not in found
-    assert found["5-shot: gain, paired"] == "-0.10 ± 0.25"
+    found = outcome(scores=UNKNOWN)
+    assert labels(found).rows == [
+        ("MeLa, merged", "82", "", "", "98.6"),
+        ("MeLa, pruned", "64", "", "", "97.5"),
+        ("K-means", "80", "", "", ""),
+    ]
+    assert remarks(found) == ["the quality of labels is not known: this data has no ground truth"]
+    assert accuracies(found) == accuracies(outcome())
 
 
 def test_without_test_tasks() -> None:
-    found = lines(evaluation=NO_TEST_TASKS)
-    assert found["few-shot accuracy"] == "not measured: there are fewer than two test tasks"
-    assert not [name for name in found if "shot:" in name]
+    table = accuracies(outcome(evaluation=evaluation(shots=())))
+    assert table.rows == []
+    assert table.empty == "few-shot accuracy was not measured: there are fewer than two test tasks"
+
+
+def test_the_remarks_of_both_logs_are_shown() -> None:
+    assert remarks(outcome()) == []
+    thin = "thin evidence: only 62% of the task classes would find their cluster without being part of it"
+    pruned = {**LABELS["pruned"], "remark": "pruning ran away"}
+    found = remarks(outcome(labels={"merged": {**LABELS["merged"], "remark": thin}, "pruned": pruned}))
+    assert found == [f"MeLa, merged: {thin}", "MeLa, pruned: pruning ran away"]
+
+
+def test_merged_task_classes_are_counted() -> None:
+    counts = {"task_classes_merged": 1180, "task_classes_not_merged": 20, "task_classes_left_out": 15}
+    found = remarks(outcome(labels={"merged": LABELS["merged"] | counts}))
+    assert found == ["MeLa, merged: 1,180 of 1,215 task classes share their class; 20 are alone, 15 have none"]
+
+
+def test_the_data_is_known_where_the_run_says_so() -> None:
+    assert data_name({"data": "glyphs"}) == "glyphs"
+    assert data_name({"merged": {"clusters": 3}}) is None
 
 
 @pytest.mark.parametrize(
-    ("labels", "name"),
+    ("used", "changes", "expected"),
     [
-        ("mela", "MeLa (inferred labels)"),
-        ("kmeans", "pre-trained on K-means labels (ablation)"),
-        ("mela_soft", "MeLa (inferred soft labels)"),
-        ("oracle", "pre-trained on the true labels (oracle)"),
+        (
+            "merged",
+            {},
+            f"{CLASSES}; pre-training on them takes 1-shot accuracy on new classes from 60.2% to 66.0% (+5.8 ± 0.3 "
+            "points, paired); true labels reach 67.5%.",
+        ),
+        (
+            "pruned",
+            {"evaluation": evaluation("initial", "pruned")},
+            f"{CLASSES.replace('82', '64')}; pre-training on them takes 1-shot accuracy on new classes from 60.2% to "
+            "62.0% (+1.8 ± 0.3 points, paired).",
+        ),
+        (
+            "pruned",
+            {"evaluation": evaluation(shots=("5_shot",))},
+            f"{CLASSES.replace('82', '64')}; pre-training on them lowers 5-shot accuracy on new classes from 75.6% to "
+            "74.0% (-1.6 ± 0.2 points, paired); true labels reach 80.0%.",
+        ),
+        (
+            "merged",
+            {"evaluation": evaluation(shots=("5_shot",))},
+            f"{CLASSES}; pre-training on them makes no clear difference to 5-shot accuracy on new classes: 75.6% "
+            "before, 75.5% after (-0.1 ± 0.2 points, paired); true labels reach 80.0%.",
+        ),
+        (
+            "merged",
+            {"scores": UNKNOWN, "evaluation": evaluation("initial", "merged")},
+            f"{CLASSES.replace(' (there are 80)', '')}; pre-training on them takes 1-shot accuracy on new tasks (their "
+            "classes may occur in training) from 60.2% to 66.0% (+5.8 ± 0.3 points, paired).",
+        ),
+        (
+            "merged",
+            {"evaluation": evaluation(shots=())},
+            f"{CLASSES}; there are too few test tasks to measure accuracy.",
+        ),
     ],
+    ids=["gain", "pruned", "loss", "no difference", "no truth", "no test tasks"],
 )
-def test_the_final_embedding_is_named_by_its_labels(labels: str, name: str) -> None:
-    found = lines(pretrain=PRETRAIN | {"labels": labels})
-    assert found[f"1-shot: {name}"] == "62.00 ± 0.80"
-    named = [key for key in found if key.startswith("1-shot: ") and key.endswith(tuple(NAMES.values()))]
-    assert named == [f"1-shot: {name}"]
+def test_the_run_in_one_sentence(used: str, changes: dict[str, Any], expected: str) -> None:
+    assert headline(outcome(**changes), used) == expected
 
 
 def test_markdown() -> None:
-    assert markdown([("a", "1"), ("b", "2 ± 3")]) == "| | |\n|---|---|\n| a | 1 |\n| b | 2 ± 3 |\n"
+    table = Table(title="t", columns=("a", "b"), rows=[("1", ""), ("2", "3 ± 4")], empty="nothing")
+    assert markdown(table) == "| a | b |\n| --- | --- |\n| 1 |  |\n| 2 | 3 ± 4 |\n"
+    assert markdown(Table(title="t", columns=("a", "b"), empty="nothing")) == "nothing\n"
 
 
 def check_picture(figure: Figure) -> None:
@@ -163,22 +177,46 @@ SIZES = pd.DataFrame({"rank": [1, 2, 3], "tasks": [9, 4, 4], "threshold": 2.5})
 CURVE = pd.DataFrame({"epoch": [1, 2, 3], "loss": [1.0, 0.5, 0.25], "accuracy": [20.0, 60.0, 90.0]})
 
 
-@pytest.mark.parametrize("settings", [["1_shot", "5_shot"], ["5_shot"]])
-def test_accuracy_figure(settings: list[str]) -> None:
-    evaluation = {name: {key: values[key] for key in settings} for name, values in EVALUATION.items()}
-    figure = figures.accuracy_figure(evaluation, NAMES["oracle"])
+@pytest.mark.parametrize("shots", [("1_shot", "5_shot"), ("5_shot",)])
+@pytest.mark.parametrize("models", [(), ("initial", "pruned")])
+def test_accuracy_figure(shots: tuple[str, ...], models: tuple[str, ...]) -> None:
+    found = evaluation(*models, shots=shots)
+    figure = figures.accuracy_figure(found)
     check_picture(figure)
     (axes,) = figure.axes
-    assert legend(figure) == ["initial embedding", NAMES["oracle"]]
-    assert [label.get_text() for label in axes.get_xticklabels()] == [key.replace("_", "-") for key in settings]
+    assert legend(figure) == [NAMES[name] for name in found["accuracy"]]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [key.replace("_", "-") for key in shots]
     heights = [bar.get_height() for bar in axes.patches]
-    assert heights == [evaluation[name][key]["mean"] for name in ("initial", "mela") for key in settings]
+    assert heights == [known[key]["mean"] for known in found["accuracy"].values() for key in shots]
+    # the bars of a setting stand side by side around its name
+    edges = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches)
+    assert all(end <= start for (_, end), (start, _) in pairwise(edges))
+    for number, bar in enumerate(axes.patches):
+        assert abs(bar.get_x() + bar.get_width() / 2 - number % len(shots)) < 0.4
+
+
+@pytest.mark.parametrize("models", [2, 4, 6])
+@pytest.mark.parametrize("shots", [1, 2, 4])
+def test_numbers_on_bars_do_not_lie_over_one_another(models: int, shots: int) -> None:
+    """Where all means are the same, numbers are in one line."""
+    settings = [f"{number}_shot" for number in range(shots)]
+    accuracy = {name: {setting: interval(50.0, 1.0) for setting in settings} for name in list(NAMES)[:models]}
+    figure = figures.accuracy_figure({"tasks": dict.fromkeys(settings, 600), "accuracy": accuracy})
+    figure.draw_without_rendering()
+    places = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda place: place.x0)
+    assert len(places) == models * shots
+    assert all(left.x1 <= right.x0 for left, right in pairwise(places))
+
+
+def test_every_embedding_has_a_colour_of_its_own() -> None:
+    assert figures.COLORS.keys() == NAMES.keys()
+    assert len(set(figures.COLORS.values())) == len(NAMES)
 
 
 @pytest.mark.parametrize(("true_classes", "names"), [(64, ["true classes"]), (None, [])])
 @pytest.mark.parametrize("passes", [PASSES, PASSES.tail(1)], ids=["two passes", "one pass"])
-def test_clusters_figure(passes: pd.DataFrame, true_classes: int | None, names: list[str]) -> None:
-    figure = figures.clusters_figure(passes, MERGES.head(0), true_classes)
+def test_passes_figure(passes: pd.DataFrame, true_classes: int | None, names: list[str]) -> None:
+    figure = figures.passes_figure(passes, true_classes)
     check_picture(figure)
     fewest = "fewest tasks of a cluster kept"
     assert legend(figure) == ["clusters", fewest, *names, "tasks clustered (%)", "est. precision (%)"]
@@ -190,7 +228,7 @@ def test_clusters_figure(passes: pd.DataFrame, true_classes: int | None, names: 
 
 @pytest.mark.parametrize(("true_classes", "names"), [(10, ["true classes"]), (None, [])])
 def test_merges_figure(true_classes: int | None, names: list[str]) -> None:
-    figure = figures.clusters_figure(PASSES.head(0), MERGES, true_classes)
+    figure = figures.merges_figure(MERGES, true_classes)
     check_picture(figure)
     assert legend(figure) == ["first round", "second round", "not made", *names]
     (axes,) = figure.axes
@@ -198,10 +236,9 @@ def test_merges_figure(true_classes: int | None, names: list[str]) -> None:
     assert drawn == [([30, 12], [20, 3]), ([11, 10], [30, 12]), ([9], [-5000])]
 
 
-def test_no_merge_and_no_pass() -> None:
+def test_no_merge() -> None:
     """As with few tasks, whose classes all stay apart; read from a file, empty columns have no type."""
-    merges = MERGES.head(0).astype(object)
-    figure = figures.clusters_figure(PASSES.head(0).astype(object), merges, None)
+    figure = figures.merges_figure(MERGES.head(0).astype(object), None)
     check_picture(figure)
     assert legend(figure) == ["first round", "second round", "not made"]
 

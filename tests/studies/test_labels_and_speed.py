@@ -1,5 +1,6 @@
 """The bench's own arithmetic, and its three implementations against each other at a small size."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from studies.speed import labeler, scale
 from studies.speed.measure import Timing, Usage, alternate, record
 from studies.speed.pipeline import EXPERIMENTS, WITHOUT_TORCH, Round, stage_seconds, training_seconds
 from tests.helpers.dvc import AFTER_LABEL
-from tests.helpers.project import ROOT, STAGE_NAMES, change
+from tests.helpers.project import ROOT, STAGE_NAMES
 from tests.helpers.starts import NEEDED
 
 
@@ -98,7 +99,9 @@ def test_each_step_of_the_scale_runs_on_what_those_before_left(
         for step in steps.values():
             step(folder, n)
     assert np.load(tmp_path / "images-400" / "images.npy").shape == (400, 32, 32, 3)
-    assert "label: 8 clusters, 100.0% of tasks clustered" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "label_merged: 8 clusters, 100.0% of tasks clustered" in said
+    assert re.search(r"^label: \d+ clusters, 100.0% of tasks clustered$", said, flags=re.MULTILINE)
     assert not any((tmp_path / "elsewhere").iterdir()), "the results of a project are not its own"
 
 
@@ -108,7 +111,7 @@ def test_what_is_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pyt
     assert scale.once("read", tmp_path, 10) == {"seconds": 3.5}
 
 
-WORTH = ("initial", "mela", "oracle")
+WORTH = ("initial", "pruned", "oracle")
 
 
 def test_labels_of_a_run_are_scored_against_its_own_truth(tmp_path: Path) -> None:
@@ -132,26 +135,24 @@ def test_labels_of_a_run_are_scored_against_its_own_truth(tmp_path: Path) -> Non
 
 
 def test_accuracies_of_a_run_are_paired_with_those_of_true_labels(tmp_path: Path) -> None:
-    accuracies = {"glyphs": {"initial": [10.0, 30.0], "mela": [50.0, 70.0]}, "glyphs-oracle": {"mela": [56.0, 72.0]}}
-    for folder, by_model in accuracies.items():
-        run, kind = tmp_path / folder, "oracle" if folder.endswith("oracle") else "mela"
-        rows = [
-            {"task_id": task, "setting": "1_shot", "accuracy": value, "split": split, "model": model}
-            for model, values in by_model.items()
-            for split, task, value in [*(("test", *one) for one in enumerate(values)), ("val", 0, 99.0)]
-        ]
-        (run / paths.PER_TASK).parent.mkdir(parents=True)
-        store.write_table(run / paths.PER_TASK, pd.DataFrame(rows), schemas.ACCURACIES, stage="evaluate", params={})
-        (run / paths.LABELS).mkdir(parents=True)
-        labels = pd.DataFrame({"image_id": range(6), "label": [0, 1, 2, 2, 1, 0] if kind == "mela" else range(6)})
-        store.write_table(run / paths.LABELS / f"{kind}.parquet", labels, schemas.LABELS, stage="label", params={})
-        shutil.copy(ROOT / "presets/glyphs.yaml", run / "params.yaml")
-        change(run / "params.yaml", {"pretrain.labels": kind})
+    run = tmp_path / "glyphs"
+    accuracies = {"initial": [10.0, 30.0], "merged": [0.0, 1.0], "pruned": [50.0, 70.0], "oracle": [56.0, 72.0]}
+    rows = [
+        {"task_id": task, "setting": "1_shot", "accuracy": value, "split": split, "model": model}
+        for model, values in accuracies.items()
+        for split, task, value in [*(("test", *one) for one in enumerate(values)), ("val", 0, 99.0)]
+    ]
+    (run / paths.PER_TASK).parent.mkdir(parents=True)
+    store.write_table(run / paths.PER_TASK, pd.DataFrame(rows), schemas.ACCURACIES, stage="evaluate", params={})
+    (run / paths.LABELS).mkdir(parents=True)
+    for path, known in {paths.PRUNED_LABELS: [0, 1, 2, 2, 1, 0], paths.ORACLE_LABELS: range(6)}.items():
+        labels = pd.DataFrame({"image_id": range(6), "label": known})
+        store.write_table(run / path, labels, schemas.LABELS, stage="label", params={})
     found = {labels: worth.of_a_run(data="glyphs", labels=labels, projects=tmp_path) for labels in WORTH}
     assert [found[labels]["1_shot"] for labels in WORTH] == [20, 60, 64]
     assert [found[labels].get("1_shot_less_oracle") for labels in WORTH] == [-44, -4, None]
     assert [found[labels].get("classes") for labels in WORTH] == [None, 3, 6]
-    assert found["mela"]["1_shot_less_oracle_ci95"] == pytest.approx(12.706 * 2, abs=1e-3)
+    assert found["pruned"]["1_shot_less_oracle_ci95"] == pytest.approx(12.706 * 2, abs=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -211,17 +212,17 @@ PRINTED = [
     (1.5, "> python -m stages.label\n"),
     (3.0, "label: 203 clusters, 100.0% of tasks clustered\n"),
     (3.5, "Updating lock file 'dvc.lock'\n"),
-    (4.0, "Running stage 'pretrain':\n"),
-    (9.0, "pretrain: epoch 1/3: loss 4.7387, training accuracy 7.0%, learning rate 0.05\n"),
-    (11.0, "pretrain: epoch 2/3: loss 2.9037, training accuracy 35.6%, learning rate 0.05\n"),
-    (14.0, "pretrain: epoch 3/3: loss 1.6934, training accuracy 58.4%, learning rate 0.005\n"),
-    (15.0, "pretrain: Proposition 1: 0.2566 over each task's classes <= 0.3026 over all\n"),
+    (4.0, "Running stage 'pretrain@pruned':\n"),
+    (9.0, "pretrain@pruned: epoch 1/3: loss 4.7387, training accuracy 7.0%, learning rate 0.05\n"),
+    (11.0, "pretrain@pruned: epoch 2/3: loss 2.9037, training accuracy 35.6%, learning rate 0.05\n"),
+    (14.0, "pretrain@pruned: epoch 3/3: loss 1.6934, training accuracy 58.4%, learning rate 0.005\n"),
+    (15.0, "pretrain@pruned: Proposition 1: 0.2566 over each task's classes <= 0.3026 over all\n"),
     (15.5, "Updating lock file 'dvc.lock'\n"),
 ]
 
 
 def test_times_of_stages_and_of_training_come_from_what_dvc_prints() -> None:
-    assert stage_seconds(PRINTED) == {"label": 2.0, "pretrain": 11.5}
+    assert stage_seconds(PRINTED) == {"label": 2.0, "pretrain@pruned": 11.5}
     assert training_seconds(PRINTED) == 7.5, "the first of three epochs takes as long as the mean of the others"
 
 

@@ -53,12 +53,13 @@ def test_a_preset_runs_stage_by_stage(tmp_path: Path, monkeypatch: pytest.Monkey
     start = subprocess.run
 
     def run(command: list[str], *, cwd: str, **options: Any) -> None:
-        if command[-1] == f"stages.{gpu.STAGES[0]}":
+        stage = "@".join(command[2:]).removeprefix("stages.")
+        if stage == gpu.STAGES[0]:
             start(command, cwd=cwd, **options)
             return
         with monkeypatch.context() as patch:
             patch.chdir(cwd)
-            run_stages(command[-1].removeprefix("stages."))
+            run_stages(stage)
 
     monkeypatch.setattr("studies.speed.gpu.subprocess.run", run)
     taken = gpu.run_preset(tmp_path, preset=ROOT / "presets/glyphs.yaml", changes=TINY, project=ROOT)

@@ -15,10 +15,11 @@ from PIL import Image
 
 from mela.io import schemas, store
 from mela.reporting import figures
-from mela.reporting.page.content import accuracy_rows, by_doubt, map_points
+from mela.reporting.page.content import by_doubt, map_points, published_rows
 from mela.reporting.page.sheets import choose_images, sheet
 from mela.reporting.page.svg import COLOURS, inline
 from stages.common import paths
+from tests.helpers.outcomes import evaluation, outcome
 from tests.helpers.project import change, run_stages
 
 PAGE = Path("results/report.html")
@@ -98,20 +99,26 @@ def test_points_lie_within_the_map() -> None:
 
 
 def test_published_figures_stand_beside_the_same_benchmark() -> None:
-    interval = {"mean": 50.0, "ci95": 1.0}
-    settings = {"1_shot": interval, "5_shot": interval, "all_shots": interval}
-    evaluation = {"initial": settings, "mela": settings, "gain": settings, "tasks": dict.fromkeys(settings, 600)}
-    rows = accuracy_rows(evaluation, "MeLa", "cifar_fs")
-    assert [row["accuracy"] for row in rows if "published" in row["name"]] == ["71.4", "71.6", "85.6", "85.7"]
-    assert len(accuracy_rows(evaluation, "MeLa", "glyphs")) == 6
+    rows = published_rows(outcome(), "cifar_fs")
+    assert [(setting, accuracy) for setting, _, accuracy in rows] == [
+        ("1-shot", "71.4"),
+        ("1-shot", "71.6"),
+        ("5-shot", "85.6"),
+        ("5-shot", "85.7"),
+    ]
+    one_shot = published_rows(outcome(evaluation=evaluation(shots=("1_shot",))), "cifar_fs")
+    assert one_shot == rows[:2]
+    assert published_rows(outcome(), "glyphs") == []
 
 
 def test_the_page_of_a_run(finished: Path) -> None:
     page = (finished / PAGE).read_text(encoding="utf-8")
-    clusters = pd.read_csv(finished / paths.CLUSTERS)
-    evaluation = json.loads((finished / paths.EVALUATE_METRICS).read_text())
+    clusters = pd.read_csv(finished / paths.MERGED_CLUSTERS)
+    measured = json.loads((finished / paths.EVALUATE_METRICS).read_text())
     assert f"{len(clusters)} classes (there are 80) were found" in page
-    assert f"{evaluation['gain']['5_shot']['mean']:+.2f} ± {evaluation['gain']['5_shot']['ci95']:.2f}" in page
+    for name in ("merged", "pruned", "oracle"):
+        gain = measured["gain"][name]["5_shot"]
+        assert f"{gain['mean']:+.2f} ± {gain['ci95']:.2f}" in page
     shown = [int(label) for label in re.findall(r'<li data-label="(\d+)"', page)]
     assert shown == by_doubt(clusters)["label"].tolist(), "the doubtful ones first"
     assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"|http-equiv', "", page), "nothing is fetched"
@@ -125,7 +132,7 @@ def test_a_class_is_doubtful_by_certainty_and_then_by_the_number_of_its_task_cla
 
 
 def test_a_class_of_one_task_class_is_not_merged(copied: Path) -> None:
-    path = Path("results/label/clusters.csv")
+    path = paths.MERGED_CLUSTERS
     clusters = pd.read_csv(path)
     clusters.loc[0, "task_classes"], clusters.loc[0, "certainty"] = 1, np.nan
     clusters.to_csv(path, index=False)
@@ -155,32 +162,66 @@ def test_names_of_classes_are_text_whatever_they_are(copied: Path) -> None:
 
 def test_without_truth_nothing_is_said_of_it(copied: Path) -> None:
     rewrite_truth(lambda truth: truth.head(0))
-    page = page_of("score_labels", "report")
+    page = page_of("label_oracle", "score_labels", "pretrain@oracle", "evaluate", "report")
     assert "purity" not in page.partition("<style>")[0] + page.partition("<main>")[2].partition("<script>")[0]
     assert "there are 80" not in page
-    assert "true classes not known" in page
+    assert "true labels reach" not in page
+    assert "<td>true labels</td>" not in page
+    assert "the quality of labels is not known: this data has no ground truth" in page
 
 
 def test_what_stages_took_is_shown_where_it_is_known(copied: Path) -> None:
     change(Path("params.yaml"), {"report.usage": True})
     assert "What each stage took" not in page_of("report")
-    store.write_json(Path("results/usage/label.json"), {"seconds": 75.26, "memory_bytes": 2**30})
+    for stage, seconds in {"pretrain@merged": 75.26, "label_merged": 12.0, "unknown": 99.0}.items():
+        store.write_json(Path(f"results/usage/{stage}.json"), {"seconds": seconds, "memory_bytes": 2**30})
     page = page_of("report")
     assert "What each stage took" in page
-    assert "75.3 s" in page
+    assert re.findall(r'<th scope="row">(\w+@?\w*)</th><td class="n">([\d.]+ s)</td>', page) == [
+        ("label_merged", "12.0 s"),
+        ("pretrain@merged", "75.3 s"),
+    ]
     assert "1,024 MiB" in page
 
 
-def test_passes_are_shown_with_their_thresholds(copied: Path) -> None:
-    change(Path("params.yaml"), {"labeler.merge": False})
-    page = page_of("label", "score_labels", "pretrain", "evaluate", "map", "report")
-    passes = pd.read_csv(paths.PASSES)
+def test_both_ways_to_the_number_of_classes_are_shown(finished: Path) -> None:
+    page = (finished / PAGE).read_text(encoding="utf-8")
+    passes = pd.read_csv(finished / paths.PASSES)
+    assert 'id="figure-merges"' in page
+    assert 'id="figure-passes"' in page
     assert "threshold (tasks)" in page
     assert page.count(f'<td class="n">{passes["threshold"].iloc[0]:.1f}</td>') >= 1
+
+
+def test_labels_that_are_off_have_no_figure_and_no_row(of_people: Path) -> None:
+    page = (of_people / PAGE).read_text(encoding="utf-8")
+    assert 'id="figure-merges"' in page
+    assert 'id="figure-passes"' not in page
+    assert "threshold (tasks)" not in page
+    assert "MeLa, merged" in page
+    assert "MeLa, pruned" not in page
+
+
+def test_the_page_is_about_the_labels_in_use(copied: Path) -> None:
+    change(Path("params.yaml"), {"use": "pruned"})
+    page = page_of("assign", "map", "report")
+    measured = json.loads(paths.EVALUATE_METRICS.read_text())
+    found = json.loads(paths.PRUNED_METRICS.read_text())["clusters"]
+    gain = measured["gain"]["pruned"]["1_shot"]
+    sentence = re.findall(r'<p class="headline">(.*)</p>', page)[0]
+    assert sentence.startswith(f"{found} classes (there are 80) were found")
+    assert f"({gain['mean']:+.1f} ± {gain['ci95']:.1f} points, paired)" in sentence
+    assert page.count("<li data-label") == found
+    shown = [int(label) for label in re.findall(r'<li data-label="(\d+)"', page)]
+    assert shown == by_doubt(pd.read_csv(paths.PRUNED_CLUSTERS))["label"].tolist()
+    points = pd.read_csv(paths.MAP)["label"].unique()
+    assert set(re.findall(r"<option>(\d+)</option>", page)) == set(points.astype(str))
+    assert "Pre-training on pruned labels" in page
+    assert "They are those of MeLa, pruned, by" in page
 
 
 def test_pictures_that_are_no_longer_made_go(copied: Path) -> None:
     Path("results/report/old.png").write_bytes(b"old")
     run_stages("report")
     found = {path.stem for path in Path("results/report").glob("*.png")}
-    assert found == {"accuracy", "clusters", "curves", "losses", "sizes"}
+    assert found == {"accuracy", "curves", "losses", "merges", "passes", "sizes"}

@@ -81,7 +81,7 @@ def test_axe_finds_nothing(visit: Visit) -> None:
 @everywhere
 def test_all_is_there_and_fits(visit: Visit) -> None:
     assert visit.count("section") == visit.count("section h2") == 9
-    assert visit.count(".plot svg") == 5
+    assert visit.count(".plot svg") == 6
     assert visit.count(".maps circle") == 60
     assert visit.count("#sheets li") > 50
     wide = visit.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")

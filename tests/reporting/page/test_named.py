@@ -60,7 +60,7 @@ def test_each_class_has_the_labels_that_people_gave_it(page: str, of_people: Pat
 
 def test_files_are_those_of_the_sheet(page: str, of_people: Path) -> None:
     known = store.read_table(of_people / paths.IMAGE_NAMES, IMAGE_NAMES).set_index("path")["image_id"]
-    labels = store.read_table(of_people / paths.MELA_LABELS, schemas.LABELS).set_index("image_id")["label"]
+    labels = store.read_table(of_people / paths.MERGED_LABELS, schemas.LABELS).set_index("image_id")["label"]
     plain = {readable(path, letters=None): path for path in known.index}
     files = 0
     for label, names in Elements(page).names.items():
@@ -156,7 +156,7 @@ def test_true_classes_that_look_like_formulas(copied: Path) -> None:
     truth = store.read_table(paths.TRUTH, schemas.TRUTH)
     store.write_table(paths.TRUTH, truth.assign(**{"class": "=" + truth["class"]}), schemas.TRUTH, stage="t", params={})
     run_stages("score_labels", "report")
-    table = pd.read_csv(paths.PURITIES)
+    table = pd.read_csv(paths.MERGED_PURITIES)
     assert table["class"].str.startswith("'=").all()
     shown = re.findall(r'data-name="([^"]+)"', paths.PAGE.read_text(encoding="utf-8"))
     assert len(shown) > 50
