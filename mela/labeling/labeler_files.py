@@ -75,7 +75,7 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
     )
 
 
-def load_labeler(folder: str | Path = "models/labeler") -> TaskLabeler:
+def load_labeler(folder: str | Path = "models/labelers/merged") -> TaskLabeler:
     """Read a fitted labeler, which predicts as the one did that was saved.
 
     Attributes that tell of the samples, such as ``labels_`` and ``task_classes_``, are not there.
