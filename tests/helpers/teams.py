@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 from tests.helpers.forked import run, settle
-from tests.helpers.pipeline import listed
+from tests.helpers.pipeline import by_cell
 from tests.helpers.project import STAGE_NAMES
 
 STAND_IN = """
 import hashlib, json, sys
 from pathlib import Path
 
-outputs = json.loads(Path(__file__).with_name("outputs.json").read_text())[sys.argv[2].removeprefix("stages.")]
+outputs = json.loads(Path(__file__).with_name("outputs.json").read_text())[" ".join(sys.argv[2:])]
 number = int(hashlib.sha256(Path("params.yaml").read_bytes()).hexdigest()[:6], 16)
 for name in outputs:
     file = Path(name) if "." in name else Path(name, "page.md")
@@ -50,7 +50,11 @@ class Place:
     def put_stand_in(self) -> None:
         """Let a program `python` stand in for every stage."""
         programs = self.put_program("python", f'exec {sys.executable} -I -S "$(dirname "$0")/stand_in.py" "$@"')
-        outputs = {stage: listed(stage, "outs", "metrics", "plots") for stage in STAGE_NAMES}
+        outputs = {
+            f"stages.{name}".replace("@", " "): paths
+            for stage in STAGE_NAMES
+            for name, paths in by_cell(stage, "outs", "metrics", "plots").items()
+        }
         (programs / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
         (programs / "stand_in.py").write_text(STAND_IN, encoding="utf-8")
 
