@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,20 +33,10 @@ def imported_modules(path: Path) -> set[Path]:
 
 
 def listed(stage: str, *kinds: str, stages: Mapping[str, Any] = STAGES, use: str = "merged") -> list[str]:
-    """Return what a stage lists, in all its cells, with the labels in use."""
-    return list(dict.fromkeys(chain.from_iterable(by_cell(stage, *kinds, stages=stages, use=use).values())))
-
-
-def by_cell(
-    stage: str, *kinds: str, stages: Mapping[str, Any] = STAGES, use: str = "merged", plain: bool = False
-) -> dict[str, list[str]]:
-    """Return what each cell of a stage lists, by its name; `plain` leaves out entries with settings of their own."""
-    entries = [entry for kind in kinds for entry in stages[stage].get(kind, []) if not plain or isinstance(entry, str)]
+    """Return what a stage lists, in all its cells or in one such as ``pretrain@merged``, with the labels in use."""
+    stage, _, cell = stage.partition("@")
+    entries = [entry for kind in kinds for entry in stages[stage].get(kind, [])]
     texts = [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
-    cells = stages[stage].get("matrix", {}).get("labels", [""])
-    return {
-        f"{stage}@{cell}" if cell else stage: [
-            text.replace("${use}", use).replace("${item.labels}", cell) for text in texts
-        ]
-        for cell in cells
-    }
+    cells = [cell] if cell else stages[stage].get("matrix", {}).get("labels", [""])
+    filled = [text.replace("${use}", use).replace("${item.labels}", one) for one in cells for text in texts]
+    return list(dict.fromkeys(filled))

@@ -62,6 +62,16 @@ STAGE_NAMES = [
     "map",
     "report",
 ]
+# the same, with the cells of the one that has such
+CELLS = [
+    cell for name in STAGE_NAMES for cell in ([f"{name}@{kind}" for kind in LABELS] if name == "pretrain" else [name])
+]
+
+
+def stage_words(stage: str) -> list[str]:
+    """Return what Python is called with to run a stage, or a cell such as ``pretrain@merged``."""
+    script, _, cell = stage.partition("@")
+    return ["-m", f"stages.{script}", *([cell] if cell else [])]
 
 
 def run_stages(*names: str) -> None:

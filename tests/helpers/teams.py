@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from tests.helpers.forked import run, settle
-from tests.helpers.pipeline import by_cell
-from tests.helpers.project import STAGE_NAMES
+from tests.helpers.pipeline import listed
+from tests.helpers.project import CELLS, STAGE_NAMES, stage_words
 
 STAND_IN = """
 import hashlib, json, sys
@@ -50,11 +50,7 @@ class Place:
     def put_stand_in(self) -> None:
         """Let a program `python` stand in for every stage."""
         programs = self.put_program("python", f'exec {sys.executable} -I -S "$(dirname "$0")/stand_in.py" "$@"')
-        outputs = {
-            f"stages.{name}".replace("@", " "): paths
-            for stage in STAGE_NAMES
-            for name, paths in by_cell(stage, "outs", "metrics", "plots").items()
-        }
+        outputs = {" ".join(stage_words(cell)[1:]): listed(cell, "outs", "metrics", "plots") for cell in CELLS}
         (programs / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
         (programs / "stand_in.py").write_text(STAND_IN, encoding="utf-8")
 
@@ -71,4 +67,4 @@ class Place:
 
 
 def cached(said: str) -> list[str]:
-    return re.findall(r"^Stage '(\w+)' is cached - skipping run", said, flags=re.MULTILINE)
+    return re.findall(r"^Stage '([\w@]+)' is cached - skipping run", said, flags=re.MULTILINE)
