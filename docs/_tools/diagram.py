@@ -4,24 +4,25 @@ import re
 from xml.sax.saxutils import escape
 
 # of boxes, of columns and of rows, and of the whole
-WIDTH, HEIGHT, STEP, ROW, WHOLE = 100, 30, 124, 52, (972, 212)
+WIDTH, HEIGHT, STEP, ROW, WHOLE = 100, 30, 124, 52, (972, 264)
 # column and row of each box
 PLACES = {
     "images": (0, 0),
     "manifest": (1, 0),
     "embed": (2, 0),
     "extract": (3, 0),
-    "label": (4, 0),
+    "label_merged": (4, 0),
     "pretrain": (5, 0),
     "evaluate": (6, 0),
     "report": (7, 0),
     "names": (0, 1),
-    "label_kmeans": (4, 1),
+    "label": (4, 1),
     "assign": (5, 1),
     "map": (6, 1),
-    "label_oracle": (4, 2),
+    "label_kmeans": (4, 2),
     "score_labels": (6, 2),
-    "truth": (1, 2),
+    "label_oracle": (4, 3),
+    "truth": (1, 3),
 }
 # edges that pass above or below the boxes between, by so many rows
 DETOURS = {

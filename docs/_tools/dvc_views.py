@@ -1,6 +1,6 @@
 """Draw dvc-plots.png: what ``dvc plots diff`` shows of the revisions that are named.
 
-Those of the picture are made by ``dvc exp run -n q$q -S labeler.merge=false -S labeler.q=$q`` for q in 4.5 5 5.5 6 6.5.
+Those of the picture are made by ``dvc exp run -n q$q -S labeler.q=$q`` for q in 4.5 5 5.5 6 6.5.
 """
 
 import io
@@ -14,7 +14,7 @@ from PIL import Image
 
 FOLDER = Path(__file__).parents[1] / "images"
 SHOWN = ["accuracy", "sweep: clusters over q", "sweep: labels over q", "sweep: accuracy over q"]
-SHOWN += ["pre-training loss", "cluster sizes"]
+SHOWN += ["results/pretrain/pruned.csv", "results/label/pruned_sizes.csv"]
 WIDTH, HEIGHT, GAP = 330, 220, 30
 
 

@@ -28,6 +28,9 @@ SHOTS = (1, 5)
 SETTINGS = [f"{shot}_shot" for shot in SHOTS]
 STUDIES = Path("studies/results")
 SYSTEMS_PAGE = Path("docs/results/systems.md")
+RUN = Path("results/metrics.json")
+# what a run has to compare that pages speak of
+COMPARED = ("initial", "merged", "pruned", "oracle")
 Row = Mapping[str, Any]
 
 
@@ -204,6 +207,16 @@ class Figures:
         for shot in shots or SHOTS:
             first = max(known, key=lambda name: self.value(name, data, shot))
             require(first == system, f"{system} is the best of {len(known)} on {data}, {shot}-shot", first)
+
+    def last_run(self) -> dict[str, Any]:
+        """Return what the last run of the pipeline has found on the glyphs (`mela.reporting.summary.overview`)."""
+        found: dict[str, Any] = json.loads(RUN.read_text(encoding="utf-8"))
+        if found.get("data") != "glyphs" or not {*COMPARED} <= {*found}:
+            raise MelaError(
+                f"{RUN}: expected a run on glyphs that compares {', '.join(COMPARED)}, got {', '.join(found)} on "
+                f"{found.get('data')}; run `mela preset glyphs && dvc repro`"
+            )
+        return found
 
     def scores(self, data: str, kind: str = "merged") -> list[dict[str, Any]]:
         """Return what inferred labels of a kind are worth, with each seed."""

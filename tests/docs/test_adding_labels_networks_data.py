@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from dvc.repo import Repo
+from ruamel.yaml import YAML
 
 from tests.helpers.copies import ask, copy_parts, module_at
 from tests.helpers.docs import apply, blocks, commands, write_files
@@ -19,10 +20,15 @@ pytestmark = pytest.mark.slow
 PAGE = "docs/guides/adding-labels-networks-data.md"
 RUN = """
 from importlib import import_module
+from mela.params import LABELS
 from mela.runtime.console import speak
 speak()
-for name in ("images", "manifest", "embed", "extract", "label", "label_task_kmeans", "pretrain", "evaluate"):
+inferred = ("label_merged", "label", "label_kmeans", "label_task_kmeans", "label_oracle")
+for name in ("images", "manifest", "embed", "extract", *inferred):
     import_module(f"stages.{name}").main()
+for labels in LABELS:
+    import_module("stages.pretrain").main(labels)
+import_module("stages.evaluate").main()
 """
 
 
@@ -35,7 +41,8 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
     assert write_files(PAGE, folder) == ["stages/label_task_kmeans.py", "mela/sources/arrays.py"]
     changes = [apply(block.content, folder) for block in blocks(PAGE) if block.language == "diff"]
-    assert sorted(changes) == ["backbones.py", "dvc.yaml", "open.py", "params.py", "params.py", "params.py"]
+    of_labels = ["dvc.yaml", "evaluate.py", "params.py", "params.yaml", "summary.py"]
+    assert sorted(changes) == sorted([*of_labels, "backbones.py", "params.py", "open.py", "params.py"])
     return folder
 
 
@@ -51,7 +58,7 @@ def test_the_page_speaks_of_these_blocks_only() -> None:
     assert {block.language for block in blocks(PAGE)} == {"sh", "python", "diff"}
     assert sum(block.language == "python" for block in blocks(PAGE)) == 3
     of_data = ["data.name", "data.root", "data.size", "kmeans.n_clusters", "tasks.val", "tasks.ways"]
-    assert [sorted(changes) for changes in experiments()] == [["pretrain.labels"], ["model.backbone"], of_data]
+    assert [sorted(changes) for changes in experiments()] == [["compare.task_kmeans"], ["model.backbone"], of_data]
 
 
 def definition(folder: Path) -> Any:
@@ -101,17 +108,18 @@ def test_a_new_module_is_part_of_the_code_of_the_stages_that_reach_it(changed: P
 def test_all_of_it_at_once_runs(changed: Path) -> None:
     """Digits from a file of arrays, seen by the network of the page, and pre-training on its labels."""
     *_, digits = (block for block in blocks(PAGE) if block.language == "python")
-    settings = {key: int(text) if text.isdigit() else text for some in experiments() for key, text in some.items()}
+    settings = {key: YAML(typ="safe").load(text) for some in experiments() for key, text in some.items()}
     tiny = {"tasks.train": 120, "embed.tasks_per_epoch": 40, "model.width": 32, "evaluate.support_copies": 1}
-    change(changed / "params.yaml", TINY | tiny | settings)
+    others = {"compare.pruned": False, "compare.oracle": False}
+    change(changed / "params.yaml", TINY | tiny | others | settings)
     said = ask(sys.executable, "-c", digits.content + RUN, where=changed)
     assert "images: 1797 of 16 x 16 x 1, 1083 train, 714 test" in said
-    assert "label: 6 clusters, 100.0% of tasks clustered" in said
+    assert "label_merged: 6 clusters, 100.0% of tasks clustered" in said
     assert "label_task_kmeans: 6 clusters of 360 task classes" in said
     found = json.loads((changed / "results/evaluate/metrics.json").read_text(encoding="utf-8"))
-    assert found["labels"] == "task_kmeans"
+    assert list(found["accuracy"]) == ["initial", "merged", "task_kmeans"]
     # three classes: a third would be right by chance
-    assert found["mela"]["5_shot"]["mean"] > 60
+    assert found["accuracy"]["task_kmeans"]["5_shot"]["mean"] > 60
 
 
 def test_a_change_that_does_not_fit_would_be_noticed(changed: Path) -> None:

@@ -35,7 +35,7 @@ def test_using_the_model_does_what_it_says(copied: Path) -> None:
             run(block.content)
     score, probabilities, difference = printed
     measured = store.read_table(copied / "results/evaluate/per_task.parquet", schemas.ACCURACIES)
-    task = measured.query("split == 'test' and model == 'mela' and setting == '5_shot' and task_id == 0")
+    task = measured.query("split == 'test' and model == 'merged' and setting == '5_shot' and task_id == 0")
     assert 100 * score == pytest.approx(task["accuracy"].item())
     assert probabilities.shape == (3, 5)
     assert difference < 1e-4

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mela.params import LABELS
 from tests.helpers import forked
 from tests.helpers.docs import blocks
 from tests.helpers.dvc import Project, ran
@@ -78,13 +79,14 @@ def test_every_command_of_the_text_works(clone: Path) -> None:
     assert "data/raw/leaves: taken for tasks" in said["mela data check data/raw/leaves"]
     assert "data/raw/animals: taken for classes" in said["mela data check data/raw/animals"]
     assert "splits given" in said["mela data check data/raw/animals"]
-    assert ran(said["dvc repro"]) == ["pretrain", "evaluate", "map", "report"]
-    assert "MeLa (inferred labels)" in said["mela summary"]
+    trainings = [f"pretrain@{labels}" for labels in LABELS]
+    assert ran(said["dvc repro"]) == [*trainings, "evaluate", "map", "report"]
+    assert "MeLa, merged" in said["mela summary"]
     assert "few-shot accuracy" not in said["mela summary"], "nothing was measured"
     for name in re.findall(r"`((?:data|models)/[\w/]+\.(?:parquet|safetensors))`", TEXT):
         assert (clone / name).is_file(), name
     labels = pd.read_csv(clone / "labels.csv")
-    inferred = pd.read_parquet(clone / "data/labels/mela.parquet")
+    inferred = pd.read_parquet(clone / "data/labels/merged.parquet")
     assert set(labels["image_id"]) <= set(pd.read_parquet(clone / "data/features.parquet")["image_id"])
     assert len(labels) == len(inferred)
     assert list(pd.read_csv(clone / "labels_tasks.csv").columns) == ["task_id", "local_label", "cluster"]

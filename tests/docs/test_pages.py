@@ -33,6 +33,10 @@ from tests.helpers.project import ROOT
 PARAMS: dict[str, Any] = YAML(typ="safe").load((ROOT / "params.yaml").read_text(encoding="utf-8"))
 PARAMETERS = [block for block in all_blocks() if block.language == "yaml" and block.page not in docs.FOLLOWED]
 TAGS = ("li", "tr", "pre", "h2", "h3")
+# pages without a sentence of more than 30 words
+SHORT_SENTENCES = [
+    page for page in PAGES if not page.startswith(("CHANGELOG", "docs/method", "docs/re", "docs/project"))
+]
 
 
 def where(block: Block) -> str:
@@ -168,7 +172,7 @@ def test_what_is_not_run_would_be_understood(command: str) -> None:
         "dvc exp run -S labeler.qq=5.5",
         "dvc exp run -S labelers.q=5.5",
         "dvc exp run -S labeler.q=-1",
-        "dvc exp run -S pretrain.labels=others",
+        "dvc exp run -S compare.others=true",
         "dvc exp run --queue -S labeler.q=4.5,x",
         "python -m studies.nothing",
         "python -m studies labels.tables --nothing",
@@ -216,11 +220,8 @@ def test_the_diagram_is_the_pipeline(diagram: Any) -> None:
     writes = {stage: set(listed(stage, "outs", "metrics", "plots")) for stage in STAGES}
     reads = {stage: set(listed(stage, "deps")) for stage in STAGES}
     writes["truth"] = reads["truth"] = {"data/truth.parquet"}
-    labels = "data/labels/${pretrain.labels}.parquet"
     for a, b, _ in edges:
-        passed = writes[a] & reads[b]
-        named = labels in reads[b] and any(name.startswith("data/labels/") for name in writes[a])
-        assert passed or named, f"{a} --> {b}: nothing is passed on"
+        assert writes[a] & reads[b], f"{a} --> {b}: nothing is passed on"
     assert len(edges) == len(set(edges)) > len(STAGES)
 
 
@@ -266,6 +267,19 @@ def test_links_lead_somewhere(page: str) -> None:
     assert broken_links(page, links + images) == []
     without_text = [child for child in children if child.type == "image" and not child.content]
     assert not without_text, "for those who cannot see them"
+
+
+def long_sentences(page: str, most: int = 30) -> list[str]:
+    """Sentences of a page's text, without blocks of code and tables, that have more words than `most`."""
+    texts = [inline.content for opened, inline in pairwise(tokens(page)) if opened.type == "paragraph_open"]
+    plain = [re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text) for text in texts]
+    sentences = [sentence for text in plain for sentence in re.split(r"(?<=[.:;!?])\**\s", text)]
+    return [sentence for sentence in sentences if len(sentence.split()) > most]
+
+
+@pytest.mark.parametrize("page", SHORT_SENTENCES)
+def test_sentences_are_short(page: str) -> None:
+    assert long_sentences(page) == []
 
 
 def test_a_broken_link_would_be_noticed() -> None:
