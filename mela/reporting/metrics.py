@@ -33,13 +33,26 @@ class Scores(Metrics):
 
 
 class TrueScores(Scores):
-    """Of one kind of labels where there is truth; labels that ignore the tasks have no accuracy."""
+    """Of one kind of labels where there is truth, without what only labels of tasks have."""
 
     true_classes: int
-    accuracy: float | None = None
-    accuracy_all_tasks: float | None = None
     purity: float
     ari: float
+
+
+class KMeansScores(Metrics):
+    """Of K-means, beside the scores of labels of tasks in the benchmark."""
+
+    ari: float
+    purity: float
+
+
+class TaskScores(TrueScores):
+    """Of labels of tasks where there is truth."""
+
+    accuracy: float
+    accuracy_all_tasks: float
+    kmeans: KMeansScores | None = None
 
 
 class AllScores(Metrics):
@@ -111,8 +124,9 @@ def read_metrics(path: Path, kind: type[Metrics], *, may_be_off: bool = False) -
         return content
     _require(path, kind, content)
     if kind is AllScores:
-        for name in AllScores.model_fields.keys() & content.keys():
-            _require(path, Scores, content[name], f"{name}.")
+        for name in (name for name in AllScores.model_fields if name in content):
+            without_tasks = name == "kmeans" and "true_classes" in content[name]
+            _require(path, TrueScores if without_tasks else Scores, content[name], f"{name}.")
     if kind is Evaluation:
         settings = content["tasks"].keys()
         for key in ("accuracy", "gain", "to_oracle"):
@@ -133,7 +147,7 @@ def read_metrics(path: Path, kind: type[Metrics], *, may_be_off: bool = False) -
 
 def _require(path: Path, kind: type[Metrics], content: dict[str, Any], prefix: str = "") -> None:
     if kind is Scores and content.keys() & {"true_classes", "accuracy"}:
-        kind = TrueScores
+        kind = TaskScores
     try:
         kind.model_validate(content, strict=True)
     except ValidationError as error:

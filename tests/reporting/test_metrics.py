@@ -58,6 +58,7 @@ EVALUATION = evaluation()
         (AllScores, {"merged": None}, f"merged: input should be a valid dictionary, got None; {RERUN}"),
         (AllScores, without(SCORES, "pruned", "clusters"), f"pruned.clusters: field required, got none; {RERUN}"),
         (AllScores, without(SCORES, "kmeans", "ari"), f"kmeans.ari: field required, got none; {RERUN}"),
+        (AllScores, without(SCORES, "merged", "accuracy"), f"merged.accuracy: field required, got none; {RERUN}"),
         (PretrainMetrics, {}, f"loss: field required, got none; {RERUN}"),
         (
             Evaluation,
