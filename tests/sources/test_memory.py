@@ -11,7 +11,7 @@ from tests.helpers.project import ROOT
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak is Linux's to tell")
 
-ROWS, DIMENSIONS = 60_000, 512
+ROWS, DIMENSIONS = 80_000, 512
 FEATURES = 4 * ROWS * DIMENSIONS
 BATCHES = f"""
 def batches():
