@@ -146,8 +146,22 @@ def _require_below(key: str, name: str, folder: str) -> None:
         raise ValueError(f"{key}: expected a path below {folder}, got {name!r}")
 
 
+class PeopleParams(BaseModel):
+    """Who draws the glyphs: each task is one person's, who has a look that is drawn once; see `mela.sources.people`."""
+
+    model_config = Block.model_config
+    train: Positive
+    val: Annotated[int, Field(ge=0)]
+    test: Annotated[int, Field(ge=0)]
+    ways: Annotated[int, Field(ge=2)]
+    share: Fraction
+
+
 class DataParams(Block):
-    """Which images, at which size."""
+    """Which images, at which size.
+
+    The key `people` may be missing: glyphs are then drawn without persons, each image with a look of its own.
+    """
 
     block: ClassVar[str] = "data"
     name: Literal["glyphs", "omniglot", "cifar_fs", "fc100", "folder", "tasks"]
@@ -159,11 +173,19 @@ class DataParams(Block):
     rotations: bool
     split_fractions: list[Fraction]
     seed: Seed
+    people: PeopleParams | None = None
 
     @property
     def described(self) -> str:
         """The data set by its name, and for one's own data by its folder."""
+        if self.people is not None:
+            return f"{self.name} by people (share {self.people.share:g})"
         return f"{self.name} in {self.root}" if self.name in ("folder", "tasks") else self.name
+
+    def made_from(self) -> dict[str, Any]:
+        """Return what a table of these images says that it was made from, which is all but where they lay."""
+        unset = {"people"} if self.people is None else set()
+        return self.model_dump(mode="json", exclude={"root"} | unset)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -175,6 +197,8 @@ class DataParams(Block):
             _require_below("table", self.table, "data.root")
         if self.split_fractions[0] == 0:
             raise ValueError(f"split_fractions: expected a training share above 0, got {self.split_fractions}")
+        if self.people is not None and self.name != "glyphs":
+            raise ValueError(f"people: expected none with data.name: {self.name}; only glyphs are drawn by people")
         return self
 
 

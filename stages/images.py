@@ -29,7 +29,7 @@ def main(
     data = DataParams.read(params)
     source = open_source(data, shots=TaskParams.read(params).shots)
     ids = shuffled_ids(len(source), data.seed)
-    made_from = data.model_dump(mode="json", exclude={"root"})
+    made_from = data.made_from()
 
     rows = pd.DataFrame({"image_id": ids, "split": source.splits, "source": source.sources}).sort_values("image_id")
     classes = pd.DataFrame(

@@ -29,7 +29,7 @@ def main(
         assert source.tasks is not None
         labels = names_of_labels(source.tasks, given)
         images = store.read_table(index, schemas.INDEX).rename(columns={"source": "path"})
-    made_from = data.model_dump(mode="json", exclude={"root"})
+    made_from = data.made_from()
     with together():
         store.write_table(task_names, labels, TASK_NAMES, stage="names", params=made_from)
         store.write_table(image_names, images, IMAGE_NAMES, stage="names", params=made_from)

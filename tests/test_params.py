@@ -65,7 +65,8 @@ def test_every_preset_sets_every_block_in_the_same_order() -> None:
         assert list(document) == [block.block for block in params.BLOCKS]
         # `use` is a word
         for block in set(params.BLOCKS) - {params.UseParams}:
-            assert list(document[block.block]) == list(params.read_document(GLYPHS)[block.block])
+            keys = [key for key in document[block.block] if (block.block, key) != ("data", "people")]
+            assert keys == list(params.read_document(GLYPHS)[block.block])
 
 
 def steps_of_the_initial_embedding(path: Path) -> int:

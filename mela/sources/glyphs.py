@@ -6,6 +6,7 @@ bilinear sampling is exact in double precision, so that neither libm nor fused m
 """
 
 import math
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import matplotlib
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
+from mela.data.array_types import Ints
 from mela.errors import MelaError
 from mela.io.schemas import SPLITS, Split
 from mela.sources.source import ImageSource
@@ -56,6 +58,13 @@ _FACES = {
     "GEORGIAN": _SANS + _SERIF,
 }
 
+SCRIPTS = {
+    character: script
+    for scripts in CHARACTERS.values()
+    for script, characters in scripts.items()
+    for character in characters
+}
+
 # Pixels by which strokes grow on each side of a stencil. They never shrink: hairlines and dots would vanish.
 _GROWTH_REGULAR = (0, 1, 2)
 _GROWTH_BOLD = (0, 1)
@@ -64,7 +73,7 @@ _GROWTH_BOLD = (0, 1)
 _STENCIL_EXTENT = 72
 _STENCIL_MARGIN = 12  # black around it, so that the widest blur ends before the edge
 _PROBE_EM = 256
-_GRID = 4096
+GRID = 4096
 _SMALLEST_SIZE = 12
 
 _ROTATION = math.radians(20)
@@ -103,38 +112,76 @@ def glyphs(*, images_per_class: int, size: int = 28, seed: int) -> ImageSource:
     """
     if images_per_class < 1:
         raise MelaError(f"data.images_per_class: expected at least 1, got {images_per_class}")
-    if size < _SMALLEST_SIZE:
-        raise MelaError(f"data.size: expected at least {_SMALLEST_SIZE} pixels, got {size}")
+    require_size(size)
 
     drawings = [
-        (split, script, character, drawing)
+        (split, character, drawing)
         for split in SPLITS
-        for script, characters in CHARACTERS[split].items()
-        for character in characters
+        for character in "".join(CHARACTERS[split].values())
         for drawing in range(images_per_class)
     ]
 
     def load(image: int) -> Image.Image:
-        _, script, character, drawing = drawings[image]
-        entropy = np.random.SeedSequence([seed, ord(character), drawing])
-        return _draw(character, _FACES[script], size, np.random.default_rng(entropy))
+        _, character, drawing = drawings[image]
+        return draw_glyph(character, size, np.random.default_rng([seed, ord(character), drawing]))
 
     return ImageSource(
-        splits=[split for split, _, _, _ in drawings],
-        sources=[f"U+{ord(character):04X}/{drawing:03d}" for _, _, character, drawing in drawings],
-        classes=[f"U+{ord(character):04X}" for _, _, character, _ in drawings],
+        splits=[split for split, _, _ in drawings],
+        sources=[f"U+{ord(character):04X}/{drawing:03d}" for _, character, drawing in drawings],
+        classes=[f"U+{ord(character):04X}" for _, character, _ in drawings],
         load=load,
     )
 
 
-def _draw(character: str, faces: tuple[str, ...], size: int, generator: np.random.Generator) -> Image.Image:
-    """One distorted, noisy drawing of `character`."""
-    face = faces[generator.integers(len(faces))]
-    growths = _GROWTH_BOLD if "Bol" in face else _GROWTH_REGULAR
-    stencil = _stencil(face, character, growths[generator.integers(len(growths))])
+def require_size(size: int) -> None:
+    """Raise MelaError where glyphs would be too small to read."""
+    if size < _SMALLEST_SIZE:
+        raise MelaError(f"data.size: expected at least {_SMALLEST_SIZE} pixels, got {size}")
 
-    draws = generator.integers(_GRID + 1, size=9)
-    rotation, shear, stretch, shift_x, shift_y, span, blur, ink, noise = (int(draw) / _GRID for draw in draws)
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What a person's drawings have in common: four traits, each on the grid from 0 to 4,096.
+
+    Attributes
+    ----------
+    traits : int64 (4,)
+        Typeface, weight of strokes, slant and brightness of ink.
+    share : float
+        Probability that a drawing has a trait of its person, each for itself; else the trait is drawn as without
+        persons. All images together thus look the same whatever the share is.
+    """
+
+    traits: Ints
+    share: float
+
+    def draw(self, generator: np.random.Generator) -> list[int]:
+        """Return the traits of one drawing."""
+        of_person = generator.integers(GRID, size=len(self.traits)) < round(self.share * GRID)
+        return np.where(of_person, self.traits, generator.integers(GRID + 1, size=len(self.traits))).tolist()
+
+
+def draw_glyph(character: str, size: int, generator: np.random.Generator, look: Look | None = None) -> Image.Image:
+    """Return one distorted, noisy drawing of a character of `CHARACTERS`, by a person where there is a look.
+
+    Parameters
+    ----------
+    character : str
+    size : int
+        Height and width in pixels.
+    generator : numpy.random.Generator
+    look : Look, optional
+    """
+    faces = _FACES[SCRIPTS[character]]
+    typeface, weight, slant, brightness = look.draw(generator) if look else [None] * 4
+    face = faces[_choice(len(faces), typeface, generator)]
+    growths = _GROWTH_BOLD if "Bol" in face else _GROWTH_REGULAR
+    stencil = _stencil(face, character, growths[_choice(len(growths), weight, generator)])
+
+    draws = generator.integers(GRID + 1, size=9)
+    rotation, shear, stretch, shift_x, shift_y, span, blur, ink, noise = (int(draw) / GRID for draw in draws)
+    shear = shear if slant is None else slant / GRID
+    ink = ink if brightness is None else brightness / GRID
     inverse, shrinkage = _inverse_affine(
         stencil.size,
         size,
@@ -152,6 +199,11 @@ def _draw(character: str, faces: tuple[str, ...], size: int, generator: np.rando
     grain = generator.integers(-amplitude, amplitude + 1, size=(size, size), dtype=np.int32)
     pixels = np.asarray(glyph, dtype=np.int32) * round(_between(*_INK, ink)) // 255 + grain
     return Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
+
+
+def _choice(count: int, trait: int | None, generator: np.random.Generator) -> int:
+    """Return which of `count` a trait stands for, or a random one where there is no trait."""
+    return int(generator.integers(count)) if trait is None else trait * count // (GRID + 1)
 
 
 def _between(low: float, high: float, fraction: float) -> float:
@@ -187,7 +239,7 @@ def _inverse_affine(
     a, b, c, d = d / scale, -b / scale, -c / scale, a / scale
     offset_x = stencil_size[0] / 2 - a * centre_x - b * centre_y
     offset_y = stencil_size[1] / 2 - c * centre_x - d * centre_y
-    return tuple(round(coefficient * _GRID) / _GRID for coefficient in (a, b, offset_x, c, d, offset_y)), 1 / scale
+    return tuple(round(coefficient * GRID) / GRID for coefficient in (a, b, offset_x, c, d, offset_y)), 1 / scale
 
 
 @cache

@@ -20,6 +20,11 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
     """
     root = Path(data.root)
     match data.name:
+        case "glyphs" if data.people is not None:
+            from mela.sources.glyphs_by_people import glyphs_by_people
+
+            form = {"images_per_class": data.images_per_class, "size": data.size, "seed": data.seed}
+            return glyphs_by_people(data.people, shots=shots, **form)
         case "glyphs":
             from mela.sources.glyphs import glyphs
 
