@@ -129,7 +129,12 @@ def single_tasks(labeler: "TaskLabeler") -> str | None:
 def remark(labeler: "TaskLabeler") -> str | None:
     """What a user should know about how the clusters came about, if anything, in one line."""
     if hasattr(labeler, "consistency_"):
-        return _doubts(labeler, labeler.consistency_)
+        differ = (
+            "people differ: their task classes lie further apart than their samples tell, which the clusters allow for"
+            if labeler.effects_ is not None
+            else None
+        )
+        return _doubts(labeler, labeler.consistency_) or differ
     pruned = labeler.pruned_
     if pruned.guarded:
         return (

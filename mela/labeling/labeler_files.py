@@ -134,7 +134,9 @@ def _restored(about: dict[str, Any], arrays: Arrays) -> TaskLabeler:
     if isinstance(labeler, MergeLabeler):
         none = Round(n_items=0, odds=np.empty(0), kept=0)
         classes = np.empty(0, dtype=np.int64)
-        labeler.merged_ = Merged(space=space, points=np.empty((0, d)), assignments=classes, rounds=(none, none))
+        labeler.merged_ = Merged(
+            space=space, points=np.empty((0, d)), assignments=classes, rounds=(none, none), fragments=classes
+        )
     if about["memberships"] is not None:
         _require_shape(arrays, "memberships.sums", k, d)
         _require_shape(arrays, "memberships.weights", k)

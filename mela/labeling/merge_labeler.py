@@ -1,5 +1,6 @@
 """MergeLabeler: task classes are merged where they are probably one class, as a scikit-learn estimator."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.assignment import Collisions
 from mela.labeling.clusters import weighted_sums
+from mela.labeling.effects import Effects, all_apart, find_effects
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
+from mela.labeling.pair_quality import pair_quality
 from mela.labeling.space import Space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 from mela.labeling.task_labeler import TaskLabeler
@@ -21,6 +24,11 @@ class MergeLabeler(TaskLabeler):
     Task classes are merged as long as it is more probable than not that they are one class, given how far apart they
     lie, how much the samples of one differ, and which clusters met in a task (`mela.labeling.merging.merge_classes`).
     The number of classes follows, and a class may be as rare as it likes.
+
+    Where people differ, task classes of one class lie further apart than their samples tell, and merging keeps them
+    apart. Their partition is then found together with the size of these effects (`mela.labeling.effects.find_effects`).
+    It is taken where pairs of classes inside tasks judge it better by more than twice the standard error than merging
+    could be.
 
     Parameters
     ----------
@@ -38,6 +46,8 @@ class MergeLabeler(TaskLabeler):
         Merges.
     merged_ : mela.labeling.merging.Merged
         The space in which distances were taken, and the odds of the merges.
+    effects_ : mela.labeling.effects.Effects or None
+        The partition that allows for people who differ; None where merging is as good.
     consistency_ : float
         Share of the labelled task classes that would reach their own cluster had they not been part of it. A value far
         below 1 says that the labels rest on thin evidence.
@@ -63,6 +73,7 @@ class MergeLabeler(TaskLabeler):
     """
 
     merged_: Merged
+    effects_: Effects | None
     consistency_: float
     _block = "merging"
 
@@ -76,6 +87,12 @@ class MergeLabeler(TaskLabeler):
 
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
         merged = merge_classes(samples, classes, seed=check_random_state(self.random_state).randint(2**31))
+        plain = pair_quality(all_apart(merged.assignments), classes.starts)
+        effects = find_effects(samples, classes, merged.fragments, plain)
+        means = classes.means
+        if effects is not None:
+            means, space, found = effects.means, effects.space, effects.assignments
+            merged = replace(merged, space=space, points=space.transform(means), assignments=found)
         counts = np.bincount(merged.assignments[merged.assignments >= 0]).astype(np.int64)
         keep = counts >= self.min_count
         if keep.sum() < classes.ways.max():
@@ -90,9 +107,9 @@ class MergeLabeler(TaskLabeler):
                 f"{classes.widest}; {advice}train the embedding longer, give more samples per class, or "
                 f"{OTHERWISE}"
             )
-        weights, sums = weighted_sums(merged.assignments, classes.means, classes.sizes)
+        weights, sums = weighted_sums(merged.assignments, means, classes.sizes)
         self.cluster_centers_, self.counts_ = (sums / weights[:, None])[keep], counts[keep]
-        self.merged_, self.n_iter_ = merged, sum(done.kept for done in merged.rounds)
+        self.effects_, self.merged_, self.n_iter_ = effects, merged, sum(done.kept for done in merged.rounds)
         return merged.points
 
     def _judged(self, found: Ints, points: Floats, classes: ClassMeans) -> Ints:

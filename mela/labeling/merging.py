@@ -71,12 +71,15 @@ class Merged:
     assignments : int64 (n,)
         Class of each task class, from 0; -1 where the task was left out, two of its classes having met in one fragment.
     rounds : (Round, Round)
+    fragments : int64 (n,)
+        Task classes that were together from the start; -1 as above.
     """
 
     space: Space
     points: Floats
     assignments: Ints
     rounds: tuple[Round, Round]
+    fragments: Ints
 
 
 def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -> Merged:
@@ -127,6 +130,7 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
     return Merged(
         space=space,
         points=points,
+        fragments=first,
         assignments=np.where(pure >= 0, cut(len(scatter), joins[:worth])[pure], -1),
         rounds=(
             Round(n_items=int(first.max()) + 1, odds=np.array([odds for _, _, odds in merges]), kept=kept),

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mela.data.array_types import Ints
+from mela.data.array_types import Floats, Ints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +42,57 @@ class PairQuality:
         Proportional to the index of Fowlkes and Mallows, corrected for chance.
     match_error : float
         Its standard error.
+    shared : float
+        Share of all pairs that are in one cluster, b. Its root is the largest `match` that these clusters can have.
     """
 
     precision: float
     precision_error: float
     match: float
     match_error: float
+    shared: float
+
+    def beats(self, other: "PairQuality") -> bool:
+        """Return whether these clusters are better for sure, even if the others were all right."""
+        return self.match - 2 * self.match_error > float(np.sqrt(other.shared))
+
+
+def cut_matches(joined: Ints, items: Ints, starts: Ints) -> Floats:
+    """Return `match` of each cut (n_steps + 1,) through a tree; the first joins nothing and the last joins all.
+
+    Parameters
+    ----------
+    joined : int64 (n_items * (n_items - 1) / 2,)
+        Number of the step, from 1 to n_items - 1, that joins each pair of leaves; in the order of
+        ``scipy.spatial.distance.pdist``.
+    items : int64 (n,)
+        Leaf of each task class; -1 is left out.
+    starts : int64 (n_tasks + 1,)
+        Bounds of the tasks.
+    """
+    sizes = np.bincount(items[items >= 0]).astype(np.float64)
+    k = len(sizes)
+    rows, columns = np.triu_indices(k, 1)
+    shared = np.bincount(joined, sizes[rows] * sizes[columns], k)
+    shared[0] = (sizes * (sizes - 1)).sum() / 2
+    wrong, known = np.zeros(k), 0
+    for way in range(1, int(np.diff(starts).max(initial=1))):
+        one = np.flatnonzero(_tasks(starts)[way:] == _tasks(starts)[:-way])
+        known += len(one)
+        left, right = items[one], items[one + way]
+        used = (left >= 0) & (right >= 0)
+        low, high = np.minimum(left, right)[used], np.maximum(left, right)[used]
+        apart = low != high
+        wrong[0] += (~apart).sum()
+        low, high = low[apart], high[apart]
+        wrong += np.bincount(joined[k * low - low * (low + 3) // 2 + high - 1], minlength=k)
+    everywhere = np.cumsum(shared) / (len(items) * (len(items) - 1) / 2)
+    within = np.cumsum(wrong) / known
+    return np.where(everywhere > 0, (everywhere - within) / np.sqrt(np.maximum(everywhere, 1e-300)), 0.0)
+
+
+def _tasks(starts: Ints) -> Ints:
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
 def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
@@ -64,7 +109,7 @@ def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
     sizes = np.bincount(clusters)
     shared = int((sizes * (sizes - 1)).sum()) // 2
     if not shared:
-        return PairQuality(precision=1.0, precision_error=0.0, match=0.0, match_error=0.0)
+        return PairQuality(precision=1.0, precision_error=0.0, match=0.0, match_error=0.0, shared=0.0)
     within, everywhere = wrong / known, shared / (n * (n - 1) / 2)
     error = float(np.sqrt(wrong + 1)) / known
     return PairQuality(
@@ -72,4 +117,5 @@ def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
         precision_error=error / everywhere,
         match=float((everywhere - within) / np.sqrt(everywhere)),
         match_error=float(error / np.sqrt(everywhere)),
+        shared=everywhere,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from mela.data.array_types import Floats, Ints
+from mela.data.array_types import Floats
 from mela.errors import MelaError
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 
@@ -48,45 +48,50 @@ def _centred(points: Floats, center: Floats) -> Iterator[tuple[slice, Floats]]:
 
 
 def sample_space(samples: TaskSamples, classes: ClassMeans) -> Space:
-    """`discriminant_space` of samples with these class means; some task class has two samples or more."""
-    m = classes.means.shape[1]
-    scatter = np.zeros((m, m))
-    for features, rows in samples.blocks():
-        residuals = features - classes.means[rows]
-        scatter += residuals.T @ residuals
-    return discriminant_space(classes.means, classes.sizes, scatter)
+    """`space_of` samples with these class means; some task class has two samples or more."""
+    return space_of(classes.means, *noise_of(samples, classes))
 
 
-def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:
-    r"""The directions in which classes differ by more than noise would show.
-
-    These are the generalised eigenvectors of the covariance of the means with respect to the noise. Without any
-    difference between classes the eigenvalues would still spread up to the edge of Wachter's law,
-    :math:`((1 + h) / (1 - y_2))^2` with :math:`h^2 = y_1 + y_2 - y_1 y_2`, :math:`y_1 = m / n` and :math:`y_2 = m /
-    (N - n)`; only what lies above is kept, and corrected for the bias of such spikes, :math:`\lambda = \ell + y_1 \ell
-    / (\ell - 1)` (Baik and Silverstein, 2006).
-
-    Parameters
-    ----------
-    means : float64 (n, m)
-    sizes : int64 (n,)
-        Samples of each task class.
-    scatter : float64 (m, m)
-        Sum over all samples of the outer product of their deviation from the mean of their task class.
+def noise_of(samples: TaskSamples, classes: ClassMeans) -> tuple[Floats, int]:
+    """Return the covariance (m, m) that noise gives to the mean of a task class of average size, and its freedom.
 
     Raises
     ------
     MelaError
         No sample differs from the mean of its task class.
     """
-    n, m = means.shape
+    m = classes.means.shape[1]
+    scatter = np.zeros((m, m))
+    for features, rows in samples.blocks():
+        residuals = features - classes.means[rows]
+        scatter += residuals.T @ residuals
     if not np.trace(scatter) > 0:
         raise MelaError(
             "features: expected samples that differ within task classes, by which differences between classes are "
             "measured, got the same features for all samples of each; train the embedding longer"
         )
-    freedom = int(sizes.sum()) - n
-    noise = scatter / freedom / sizes.mean()
+    freedom = int(classes.sizes.sum()) - len(classes.sizes)
+    return scatter / freedom / classes.sizes.mean(), freedom
+
+
+def space_of(means: Floats, noise: Floats, freedom: int) -> Space:
+    r"""Return the directions in which classes differ by more than noise would show.
+
+    These are the generalised eigenvectors of the covariance of the means with respect to the noise. Without any
+    difference between classes the eigenvalues would still spread up to the edge of Wachter's law,
+    :math:`((1 + h) / (1 - y_2))^2` with :math:`h^2 = y_1 + y_2 - y_1 y_2`, :math:`y_1 = m / n` and :math:`y_2 = m / f`;
+    only what lies above is kept, and corrected for the bias of such spikes, :math:`\lambda = \ell + y_1 \ell / (\ell -
+    1)` (Baik and Silverstein, 2006).
+
+    Parameters
+    ----------
+    means : float64 (n, m)
+    noise : float64 (m, m)
+        Covariance of a task class's mean about its class.
+    freedom : int
+        f, the degrees of freedom by which the noise is known.
+    """
+    n, m = means.shape
     noise = noise + 1e-6 * np.trace(noise) / m * np.eye(m)
     center = means.mean(axis=0)
     covariance = sum((own.T @ own for _, own in _centred(means, center)), np.zeros((m, m))) * (1 / (n - 1))

@@ -13,7 +13,7 @@ from mela.labeling import space as discriminant
 from mela.labeling.agglomeration import agglomerate, marginal, most_probable
 from mela.labeling.clusters import Clusters, collect, cut, meeting_odds, meetings
 from mela.labeling.merging import Merged, left_out, meeting_rate, merge_classes
-from mela.labeling.space import discriminant_space, noise_scales
+from mela.labeling.space import noise_scales, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
 
 
@@ -181,7 +181,8 @@ def test_space_drops_what_noise_alone_would_show() -> None:
     features[:, :3] += (rng.normal(size=(20, 3)) * 3)[truth[rows]]
     means = np.stack([features[rows == row].mean(axis=0) for row in range(len(truth))])
     residuals = features - means[rows]
-    space = discriminant_space(means, np.bincount(rows), residuals.T @ residuals)
+    freedom = len(rows) - len(truth)
+    space = space_of(means, residuals.T @ residuals / freedom / 8, freedom)
     assert space.components.shape == (12, 3)
     within = residuals @ space.components / np.sqrt(8)
     np.testing.assert_allclose(within.T @ within / (len(rows) - len(truth)), np.eye(3), atol=1e-4)

@@ -1,0 +1,155 @@
+"""Clusters of people who differ: on tasks whose classes are known, and what must make no difference."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics import adjusted_rand_score
+
+from mela import MergeLabeler
+from mela.labeling.effects import all_apart, find_effects
+from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
+from mela.labeling.space import noise_of
+from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
+
+WAYS, SAMPLES = 5, 20
+NOTHING = PairQuality(precision=1.0, precision_error=0.0, match=0.0, match_error=0.0, shared=0.0)
+
+
+def people(
+    seed: int, *, effect: float = 0.0, shift: float = 0.0, n_tasks: int = 200, n_classes: int = 30
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """X, y, groups and the true class of each task class; effects and shifts in units of the noise of a mean."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(n_classes, 12)) * 3
+    truth = np.concatenate([rng.choice(n_classes, WAYS, replace=False) for _ in range(n_tasks)])
+    means = centers[truth] + rng.normal(size=(len(truth), 12)) * effect / np.sqrt(SAMPLES)
+    means += np.repeat(rng.normal(size=(n_tasks, 12)) * shift / np.sqrt(SAMPLES), WAYS, axis=0)
+    X = np.repeat(means, SAMPLES, axis=0) + rng.normal(size=(len(truth) * SAMPLES, 12))
+    y = np.tile(np.repeat(np.arange(WAYS), SAMPLES), n_tasks)
+    return X, y, np.repeat(np.arange(n_tasks), WAYS * SAMPLES), truth
+
+
+def grouped(X: np.ndarray, y: np.ndarray, groups: np.ndarray) -> tuple[TaskSamples, ClassMeans]:
+    samples = group_samples(X, np.arange(len(X)), groups, y)
+    return samples, class_means(samples)
+
+
+def labels_of_task_classes(labeler: MergeLabeler) -> np.ndarray:
+    found: Any = labeler.class_clusters_
+    return np.asarray(found)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("effect", [2.0, 5.0])
+def test_finds_the_classes_of_people_who_differ(effect: float, seed: int) -> None:
+    X, y, groups, truth = people(seed, effect=effect)
+    labeler = MergeLabeler().fit(X, y, groups)
+    assert labeler.effects_ is not None
+    assert len(labeler.cluster_centers_) == pytest.approx(30, abs=1)
+    assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.95
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_where_people_do_not_differ_merging_decides(seed: int) -> None:
+    X, y, groups, truth = people(seed)
+    labeler = MergeLabeler().fit(X, y, groups)
+    assert labeler.effects_ is None
+    assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) == 1
+
+
+@pytest.mark.parametrize("shift", [20.0, 100.0])
+def test_a_shift_that_all_classes_of_a_task_share_makes_little_difference(shift: float) -> None:
+    X, y, groups, truth = people(1, shift=shift)
+    labeler = MergeLabeler().fit(X, y, groups)
+    assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.99
+
+
+def test_the_covariance_is_that_of_effects_and_noise() -> None:
+    X, y, groups, _ = people(0, effect=4.0, n_tasks=400)
+    samples, classes = grouped(X, y, groups)
+    noise, _ = noise_of(samples, classes)
+    np.testing.assert_allclose(np.diag(noise), 1 / SAMPLES, rtol=0.1)
+    found = find_effects(samples, classes, np.arange(len(classes.sizes)), NOTHING)
+    assert found is not None
+    np.testing.assert_allclose(np.diag(found.covariance), (4**2 + 1) / SAMPLES, rtol=0.25)
+    assert list(found.matches) == sorted(found.matches)
+
+
+def test_order_and_names_make_no_difference() -> None:
+    X, y, groups, _ = people(0, effect=5.0)
+    first = MergeLabeler().fit(X, y, groups)
+    rng = np.random.default_rng(1)
+    order = rng.permutation(len(X))
+    names = np.array([f"task {number:03d}" for number in rng.permutation(groups.max() + 1)])
+    again = MergeLabeler().fit(X[order], np.array(list("edcba"))[y[order]], names[groups[order]])
+    assert adjusted_rand_score(first.labels_[order], again.labels_) == 1
+
+
+def test_without_the_truth_only_through_pairs_inside_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ward's tree does not know which task classes met, so that these pairs can judge it."""
+    from mela.labeling import effects
+
+    X, y, groups, _ = people(0, effect=5.0, n_tasks=60)
+    samples, classes = grouped(X, y, groups)
+    trees = []
+    monkeypatch.setattr(effects, "linkage", lambda points, how: trees.append(linkage(points, how)) or trees[-1])
+    find_effects(samples, classes, np.arange(len(classes.sizes)), NOTHING)
+    first = trees[0]
+    rng = np.random.default_rng(0)
+    mixed = rng.permutation(len(classes.sizes))
+    other = ClassMeans(
+        task_ids=classes.task_ids, starts=classes.starts, means=classes.means[mixed], sizes=classes.sizes[mixed]
+    )
+    trees.clear()
+    monkeypatch.setattr(effects, "noise_of", lambda *_: noise_of(samples, classes))
+    find_effects(samples, other, np.arange(len(classes.sizes)), NOTHING)
+    np.testing.assert_allclose(trees[0][:, 2], first[:, 2])
+
+
+def test_fewer_clusters_than_ways_are_refused() -> None:
+    X, y, groups, _ = people(0, effect=200.0, n_tasks=12, n_classes=5)
+    samples, classes = grouped(X, y, groups)
+    found = find_effects(samples, classes, np.arange(len(classes.sizes)), NOTHING)
+    assert found is None or found.assignments.max() + 1 >= WAYS
+
+
+def plain_matches(tree: np.ndarray, items: np.ndarray, starts: np.ndarray) -> list[float]:
+    """The plain loop: the quality of each cut, clusters made one after the other."""
+    heights = [0.0, *tree[:, 2]]
+    found = []
+    for height in heights:
+        clusters = fcluster(tree, height, "distance") - 1
+        found.append(pair_quality(all_apart(np.where(items >= 0, clusters[items], -1)), starts).match)
+    return found
+
+
+@pytest.mark.parametrize("fragments", [False, True])
+def test_all_cuts_at_once_are_judged_as_one_by_one(fragments: bool) -> None:
+    rng = np.random.default_rng(0)
+    starts = np.cumsum([0, *rng.integers(1, 6, size=30)])
+    n = starts[-1]
+    items = rng.integers(0, 25, size=n) if fragments else np.arange(n)
+    if fragments:
+        items[rng.integers(0, n, size=5)] = -1
+        used = items >= 0
+        items[used] = np.unique(items[used], return_inverse=True)[1]
+    leaves = items.max() + 1
+    tree = linkage(rng.normal(size=(leaves, 3)), "average")
+    step = {height: number for number, height in enumerate(tree[:, 2], start=1)}
+    from scipy.cluster.hierarchy import cophenet
+
+    joined = np.array([step[height] for height in cophenet(tree)])
+    assert squareform(joined).shape == squareform(pdist(np.zeros((leaves, 1)))).shape
+    np.testing.assert_allclose(cut_matches(joined, items, starts), plain_matches(tree, items, starts), atol=1e-12)
+
+
+def test_a_quality_beats_another_for_sure_or_not_at_all() -> None:
+    def quality(match: float, error: float, shared: float) -> PairQuality:
+        return PairQuality(precision=0.9, precision_error=0.0, match=match, match_error=error, shared=shared)
+
+    assert quality(0.2, 0.04, 0.05).beats(quality(0.05, 0.0, 0.01))
+    assert not quality(0.2, 0.06, 0.05).beats(quality(0.05, 0.0, 0.01))
+    assert not quality(0.2, 0.04, 0.05).beats(quality(0.05, 0.0, 0.04))
