@@ -13,7 +13,7 @@ BLOCK = 128
 
 
 def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
-    r"""Log marginal likelihood (k,) of clusters, without what all partitions share.
+    r"""Return the log marginal likelihood (k,) of clusters, without the term that all partitions share.
 
     .. math:: \tfrac12 \sum_i \frac{b_i s_i^2}{1 + N b_i} - \log(1 + N b_i)
     """
@@ -98,7 +98,7 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
 
 
 def most_probable(merges: Merges) -> int:
-    """How many of the merges make the most probable partition; the sum of their odds can have several peaks."""
+    """Return how many merges lead to the most probable partition; the sum of their odds can have several peaks."""
     return int(np.concatenate([[0], np.cumsum([odds for _, _, odds in merges])]).argmax())
 
 
@@ -107,7 +107,7 @@ REFUSED = 10
 
 
 def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, gamma: float) -> Merges:
-    r"""Second round: merge pure clusters by the odds with their own covariances.
+    r"""Merge pure clusters by the odds with their own covariances: the second round.
 
     With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average one
     with the weight of d samples, their difference is normal with covariance A if they are one class, and A + 2 diag(b)

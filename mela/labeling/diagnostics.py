@@ -36,14 +36,14 @@ def label_metrics(labeler: "TaskLabeler") -> dict[str, Any]:
 
 
 def passes_table(labeler: "TaskLabeler") -> pd.DataFrame:
-    """The passes of pruning, counted from 1, shares in percent; no rows if merged."""
+    """List the passes of pruning, counted from 1, with shares in percent; no rows if merged."""
     table = pd.DataFrame(getattr(labeler, "path_", []), columns=[field.name for field in fields(Pass)])
     table[["tasks_clustered", "precision"]] *= 100
     return table.rename_axis("pass").rename(lambda row: row + 1).reset_index()
 
 
 def merges_table(labeler: "TaskLabeler") -> pd.DataFrame:
-    """Clusters left by each merge of the two rounds, its log odds, and whether it was made; no rows if pruned.
+    """List the merges of both rounds: the clusters left, the log odds, and whether it was made; no rows if pruned.
 
     Merges that left more than five times the clusters found are not listed.
     """
@@ -60,7 +60,7 @@ def merges_table(labeler: "TaskLabeler") -> pd.DataFrame:
 
 
 def sizes_table(labeler: "TaskLabeler") -> pd.DataFrame:
-    """Tasks of each cluster, largest first, beside the number below which clusters were removed."""
+    """Return the tasks of each cluster, largest first, and the number below which clusters were removed."""
     counts = np.sort(labeler.counts_)[::-1]
     threshold = getattr(labeler, "threshold_", float(labeler.min_count))
     return pd.DataFrame({"rank": np.arange(1, len(counts) + 1), "tasks": counts, "threshold": threshold})
@@ -127,7 +127,7 @@ def single_tasks(labeler: "TaskLabeler") -> str | None:
 
 
 def remark(labeler: "TaskLabeler") -> str | None:
-    """What a user should know about how the clusters came about, if anything, in one line."""
+    """Return what a user should know about how the clusters were found, in one line; None if nothing."""
     if hasattr(labeler, "consistency_"):
         return _doubts(labeler, labeler.consistency_)
     pruned = labeler.pruned_

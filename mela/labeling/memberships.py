@@ -20,7 +20,7 @@ LEAST = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class Memberships:
-    r"""Clusters as normal distributions whose means are known only so well.
+    r"""Model clusters as normal distributions whose means are known only so well.
 
     In a `mela.labeling.space.Space` a task class of weight w (its samples over the average number) lies around its
     class with variance 1 / w, and classes have variance b. A cluster of total weight N and weighted sum s then
@@ -58,7 +58,7 @@ class Memberships:
     def of(
         cls, points: Floats, weights: Floats, clusters: Ints, n_clusters: int, between: Floats, gamma: float
     ) -> "Memberships":
-        """The clusters of task classes.
+        """Model the clusters of task classes.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Memberships:
         return cls(between=between, weights=totals, sums=sums, counts=counts, gamma=gamma, novelty=novelty)
 
     def of_tasks(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, *, members: bool) -> csr_array:
-        """Posterior of the clusters for each task class (n, k); rows sum to 1, or to 0 where the cluster is -1.
+        """Return the posterior of the clusters for each task class (n, k); rows sum to 1, or to 0 for cluster -1.
 
         What is below one in a thousand is left out.
 
@@ -97,7 +97,7 @@ class Memberships:
         return vstack(parts, format="csr")
 
     def best(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints) -> Ints:
-        """The clusters (n,) where the classes of a task most probably belong, all different, given the other tasks.
+        """Return the most probable clusters (n,) of each task's classes, all different, given the other tasks.
 
         The task classes are those that the clusters were made of; -1 stays. If a task has more classes than there are
         clusters, each goes where it most probably belongs.
@@ -118,7 +118,7 @@ class Memberships:
     def _blocks(
         self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, members: bool
     ) -> Iterator[tuple[Floats, Ints]]:
-        """Log odds (b, k) of some task classes at a time, and which of them have a cluster."""
+        """Yield the log odds (b, k) of some task classes at a time, and which of them have a cluster."""
         task = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         for start in range(0, len(points), BLOCK):
             rows = np.arange(start, min(start + BLOCK, len(points)))
@@ -143,7 +143,7 @@ class Memberships:
         return odds
 
     def of_samples(self, points: Floats, weight: float) -> Floats:
-        """Posterior of the clusters for points (n, d) by themselves, each of the same weight: float64 (n, k)."""
+        """Return the posterior of the clusters for single points (n, d) of the same weight: float64 (n, k)."""
         posterior: Floats = softmax(self._log_odds(points, np.full(len(points), weight)), axis=1)
         return posterior
 
@@ -193,7 +193,7 @@ class Memberships:
 
 
 def _sparse(log_odds: Floats, rows: Ints) -> csr_array:
-    """Posteriors of some rows without their smallest entries; the other rows are empty."""
+    """Return the posteriors of some rows without their smallest entries; the other rows are empty."""
     posterior = softmax(log_odds[rows], axis=1)
     posterior[posterior < LEAST] = 0
     whole = np.zeros_like(log_odds)

@@ -42,7 +42,7 @@ OTHERWISE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """The merges of one round.
+    """Hold the merges of one round.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Merged:
-    """What `merge_classes` finds.
+    """Hold the result of `merge_classes`.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Merged:
 
 
 def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -> Merged:
-    """The most probable partition of task classes that a greedy search finds.
+    """Find the most probable partition of task classes by a greedy search.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def left_out(points: Floats, sizes: Ints, clusters: Ints) -> Ints:
 
 
 def _deviations(samples: TaskSamples, space: Space, points: Floats) -> Iterator[tuple[Floats, Ints]]:
-    """Deviations of samples from their task class (b, d), in units of a task class's noise, and the task class (b,)."""
+    """Yield samples' deviations (b, d) from their task class, in units of its noise, and the task classes (b,)."""
     scale = 1 / np.sqrt(samples.sizes.mean())
     for features, rows in samples.blocks():
         yield (space.transform(features) - points[rows]) * scale, rows
@@ -188,7 +188,7 @@ def _add_scatter(scatter: Floats, deviations: Floats, clusters: Ints) -> None:
 
 
 def _fragments(points: Floats, starts: Ints, seed: int) -> Ints:
-    """Small pure clusters (n,): some rounds of K-means under the local constraints; -1 for tasks that collide."""
+    """Find small pure clusters (n,) by K-means under the local constraints; -1 marks tasks that collide."""
     from sklearn.cluster import kmeans_plusplus
 
     some = np.random.default_rng(seed).permutation(len(points))[: 4 * FRAGMENTS]

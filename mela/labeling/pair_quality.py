@@ -30,7 +30,7 @@ from mela.data.array_types import Ints
 
 @dataclass(frozen=True, kw_only=True)
 class PairQuality:
-    """Estimates against the unknown truth.
+    """Hold estimates of how well clusters agree with the unknown truth.
 
     Attributes
     ----------

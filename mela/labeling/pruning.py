@@ -16,7 +16,7 @@ from mela.labeling.task_classes import ClassMeans
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """One pass over the tasks.
+    """Describe one pass over the tasks.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Pass:
 
 @dataclass(frozen=True, kw_only=True)
 class Pruned:
-    """What Algorithm 2 finds.
+    """Hold the result of Algorithm 2.
 
     Attributes
     ----------
@@ -62,12 +62,12 @@ class Pruned:
 
     @property
     def settled(self) -> bool:
-        """Whether the last pass removed no cluster, so that `max_passes` did not cut the search short."""
+        """True if the last pass removed no cluster, so that `max_passes` did not cut the search short."""
         return self.path[-1].kept == self.path[-1].clusters
 
     @property
     def guarded(self) -> bool:
-        """Whether pruning ran away: the clusters are those of a pass before it removed any."""
+        """True if pruning ran away, so that the clusters are those of a pass before it removed any."""
         return self.chosen < len(self.path) - 1 or len(self.centroids) > self.path[-1].kept
 
 
@@ -207,7 +207,7 @@ def run_pass(
     *,
     block_rows: int = BLOCK_ROWS,
 ) -> tuple[Ints, Ints]:
-    """One pass of Algorithm 2 without its pruning.
+    """Run one pass of Algorithm 2 without its pruning.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def run_pass(
 
 
 def _blocks(order: Ints, starts: Ints, block_rows: int) -> Iterator[Ints]:
-    """Consecutive tasks of at most `block_rows` rows together, or one that has more."""
+    """Yield consecutive tasks of at most `block_rows` rows together, or a single task that has more."""
     first, rows = 0, 0
     for position, task in enumerate(order):
         ways = int(starts[task + 1] - starts[task])

@@ -17,7 +17,7 @@ NOISE_LEAST = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """Coordinates in which a task class of average size has noise of unit covariance, and classes vary independently.
+    """Map to coordinates with unit noise for a task class of average size, in which classes vary independently.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Space:
     between: Floats
 
     def transform(self, points: Floats) -> Floats:
-        """Coordinates (n, d) of points (n, m)."""
+        """Return the coordinates (n, d) of points (n, m)."""
         found = np.empty((len(points), self.components.shape[1]))
         for rows, centred in _centred(points, self.center):
             found[rows] = centred @ self.components
@@ -41,14 +41,14 @@ class Space:
 
 
 def _centred(points: Floats, center: Floats) -> Iterator[tuple[slice, Floats]]:
-    """Differences from the center, some rows at a time, since all would take as much memory as the points."""
+    """Yield differences from the center, some rows at a time, since all would take as much memory as the points."""
     for start in range(0, len(points), BLOCK):
         rows = slice(start, start + BLOCK)
         yield rows, points[rows] - center
 
 
 def sample_space(samples: TaskSamples, classes: ClassMeans) -> Space:
-    """`discriminant_space` of samples with these class means; some task class has two samples or more."""
+    """Return the `discriminant_space` of samples with these class means; some task class has two samples or more."""
     m = classes.means.shape[1]
     scatter = np.zeros((m, m))
     for features, rows in samples.blocks():
@@ -58,7 +58,7 @@ def sample_space(samples: TaskSamples, classes: ClassMeans) -> Space:
 
 
 def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:
-    r"""The directions in which classes differ by more than noise would show.
+    r"""Find the directions in which classes differ by more than noise would show.
 
     These are the generalised eigenvectors of the covariance of the means with respect to the noise. Without any
     difference between classes the eigenvalues would still spread up to the edge of Wachter's law,
@@ -103,7 +103,7 @@ def discriminant_space(means: Floats, sizes: Ints, scatter: Floats) -> Space:
 
 
 def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
-    """Noise variance (n,) of each task class, relative to the average, shrunk by what chance alone would spread it.
+    """Return the noise variance (n,) of each task class relative to the average, shrunk by what chance would spread it.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     @abstractmethod
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
-        """Set the clusters and what there is to tell of them; return task classes where distances are taken."""
+        """Find the clusters, set the attributes that describe them, and return the points of the task classes."""
 
     def _judged(self, found: Ints, points: Floats, classes: ClassMeans) -> Ints:
         """Return the nearest clusters by which the quality of the labels is judged."""
@@ -143,7 +143,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return self
 
     def predict(self, X: Any, y: Any = None, groups: Any = None) -> Ints:
-        """Cluster of each sample (n_samples,).
+        """Return the cluster of each sample (n_samples,).
 
         With `y` and `groups` as in `fit`, tasks are labelled under their local constraints (-1 where a task collides
         and `collisions` is "drop"). Without both, each sample takes its nearest centroid.
@@ -161,7 +161,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     @available_if(_is_soft)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, y: Any = None, groups: Any = None) -> Floats:
-        """Probability of each cluster for each sample (n_samples, n_clusters); requires ``soft=True``.
+        """Return the probability of each cluster for each sample (n_samples, n_clusters); requires ``soft=True``.
 
         With `y` and `groups` it is that of the sample's task class, given the clusters of the other classes of its
         task, and 0 throughout where `predict` gives -1. Without both, it is that of each sample by itself.
@@ -186,11 +186,11 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return weights[samples.spread(np.arange(len(found)))].toarray()
 
     def _features(self, X: Any) -> Floats:
-        """Return single samples as they are computed with; raise ValueError if they are not like those of the fit."""
+        """Return samples in the type of the computation; raise ValueError if they are unlike those of the fit."""
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False).astype(np.float64)
 
     def _assigned(self, X: Any, y: Any, groups: Any) -> tuple[TaskSamples, ClassMeans, Ints]:
-        """New tasks, their class means, and the cluster of each task class, -1 where a task was dropped."""
+        """Return new tasks, their class means, and the cluster of each task class, -1 where a task was dropped."""
         samples = self._samples(X, y, groups, reset=False)
         classes = class_means(samples)
         k = len(self.cluster_centers_)

@@ -19,7 +19,7 @@ BLOCK = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """Where the labels of new tasks belong.
+    """Hold the clusters of new tasks' labels.
 
     Attributes
     ----------

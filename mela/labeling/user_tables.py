@@ -184,7 +184,7 @@ def read_tasks(path: Path) -> pd.DataFrame:
 
 
 def _typed(cells: Sequence[str]) -> Sequence[Any]:
-    """Cells as integers if each is written as one and fits into 64 bits."""
+    """Return cells as integers if each is written as one and fits into 64 bits."""
     whole = all(re.fullmatch("0|-?[1-9][0-9]{0,17}", cell) for cell in cells)
     return [int(cell) for cell in cells] if whole else cells
 
@@ -218,12 +218,12 @@ def _check_tasks(rows: pd.DataFrame) -> None:
 
 
 def _named(value: object) -> str:
-    """An identifier as messages show it."""
+    """Return an identifier as messages show it."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def match(rows: pd.DataFrame, image_ids: pd.Index, features: Features, *, where: str) -> TaskSamples:
-    """The samples of tasks, one per row.
+    """Return the samples of tasks, one per row.
 
     Identifiers that are integers in one table and text in the other are compared as text.
 
@@ -259,7 +259,7 @@ ORDER = "image_id is the row of data/images/images.npy"
 
 
 def given_features(path: Path, image_ids: npt.NDArray[np.int64], n_images: int) -> npt.NDArray[np.float32]:
-    """Features (n, m) of the images with the given ids (n,), from a file.
+    """Read the features (n, m) of the images with the given ids (n,).
 
     Parameters
     ----------
