@@ -25,7 +25,7 @@ CODE = ("mela", "stages")
 
 @contextmanager
 def steady(*files: Path) -> Iterator[dict[str, str]]:
-    """SHA-256 of files that are read in the block.
+    """Yield the SHA-256 of files that are read in the block.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 
 
 def fingerprint(facts: Mapping[str, Any], files: Mapping[str, str]) -> str:
-    """What decides a training, as 64 hexadecimal digits.
+    """Return 64 hexadecimal digits that identify what decides a training.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _digest(path: Path) -> str:
 
 
 def digest_of(tensors: Mapping[str, Tensor], facts: Any = None) -> str:
-    """SHA-256 of tensors by their names, and of facts that JSON can hold."""
+    """Return the SHA-256 of tensors by their names, and of facts that JSON can hold."""
     found = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, value in sorted(tensors.items()):
         found.update(f"{name} {value.dtype} {list(value.shape)}".encode())
@@ -89,7 +89,7 @@ def digest_of(tensors: Mapping[str, Tensor], facts: Any = None) -> str:
 
 @dataclass(kw_only=True)
 class Checkpoint:
-    """A file that holds the state of one training while it runs.
+    """Keep the state of one training in a file while it runs.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def due(self) -> bool:
-        """Whether the last state is older than the interval."""
+        """Tell whether the last state is older than the interval."""
         return time.monotonic() - self._written >= self.interval
 
     def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -130,7 +130,7 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any], str] | None:
-        """The last state and its digest; None where there is none, or none that fits, which is told."""
+        """Return the last state and its digest; None if there is none or, as is told, none that fits."""
         if not self.path.exists():
             return None
         try:

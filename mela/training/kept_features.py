@@ -23,20 +23,20 @@ from mela.training.checkpoint import digest_of, fingerprint
 
 
 class _Head(nn.Module):
-    """The linear map of a frozen network's features, which it gets in place of images."""
+    """Apply the linear map of a frozen network to its features, which it gets in place of images."""
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()
         self.head = head
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features (n, m, 1, 1) to features (n, m)."""
+        """Return features (n, m) of features (n, m, 1, 1)."""
         mapped: Tensor = self.head(features[:, :, 0, 0])
         return mapped
 
 
 class _OfFeatures(Watch):
-    """Tells another watch that what is counted are images on their way to features."""
+    """Tell another watch that the counted images are on their way to features."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -50,7 +50,7 @@ class _OfFeatures(Watch):
 
 @dataclass(frozen=True, kw_only=True)
 class KeptFeatures:
-    """What learns in a backbone whose network is frozen, and what it learns from in place of images.
+    """Hold what learns in a backbone whose network is frozen, and what it learns from in place of images.
 
     Attributes
     ----------

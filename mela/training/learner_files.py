@@ -34,7 +34,7 @@ def save_learner(path: Path, learner: AnyLearner, method: str, configuration: di
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """What a file holds: an embedding, alone or with what a method has learned beside it.
+    """Hold an embedding from a file, alone or with what a method has learned beside it.
 
     Attributes
     ----------

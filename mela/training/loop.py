@@ -29,7 +29,7 @@ PATIENCE = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """The learning rate is multiplied by `decay` after each epoch in `milestones` (counted from 1).
+    """Multiply the learning rate by `decay` after each epoch in `milestones` (counted from 1).
 
     With Adam in place of SGD `momentum` does not count, and weights decay as in AdamW. A pre-trained embedding,
     ``model.backbone``, may learn at a share of the learning rate, `embedding_rate`. `rate_name` is what errors call the
@@ -47,7 +47,7 @@ class Schedule:
     rate_name: str = ""
 
     def optimizer_of(self, model: nn.Module) -> torch.optim.Optimizer:
-        """For all that learns in a model."""
+        """Return the optimizer for the trainable parameters of a model."""
         learned, rate = self._groups(model), self.learning_rate
         if self.optimizer == "adam":
             return torch.optim.AdamW(learned, lr=rate, weight_decay=self.weight_decay)
@@ -70,7 +70,7 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class Epoch:
-    """One row of a training curve: means over the epoch's steps; accuracy in percent."""
+    """Hold one row of a training curve: means over the epoch's steps; accuracy in percent."""
 
     epoch: int
     loss: float
@@ -84,7 +84,7 @@ def tell_nobody(epoch: Epoch) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How to train, whatever it is that learns.
+    """Describe how to train, whatever is trained.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Training:
 
     @property
     def advice(self) -> str:
-        """What to do where it diverges, as errors say it."""
+        """What to do if the training diverges, as errors say it."""
         name = self.schedule.rate_name or f"{self.stage}.learning_rate"
         return f"lower {name} (now {self.schedule.learning_rate:g})"
 
@@ -130,7 +130,7 @@ Part = tuple[Tensor, Tensor]
 
 
 def curve_table(curve: Sequence[Epoch]) -> pd.DataFrame:
-    """A row for every epoch."""
+    """Return a table with a row for every epoch."""
     return pd.DataFrame(curve, columns=[column.name for column in fields(Epoch)])
 
 
@@ -248,12 +248,12 @@ def _skip(steps: Iterator[Iterable[Part]], count: int) -> None:
 
 
 def _dropout_seed(seed: int, rank: int) -> int:
-    """A seed of its own for each process; on a CPU only the lower half of its bits count."""
+    """Return a seed of its own for each process; on a CPU only the lower half of its bits count."""
     return seed if rank == 0 else int(np.random.SeedSequence([seed, rank]).generate_state(1)[0])
 
 
 def log_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
-    """A line for every finished epoch."""
+    """Return a function that logs a line for every finished epoch."""
 
     def show(epoch: Epoch) -> None:
         log.info(
@@ -288,7 +288,7 @@ def require_share(key: str, fewest: int, parts: int, team: Team, *, things: str)
 
 
 def shuffled_batches(count: int, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-    """Positions 0 to count - 1 in random order, in ceil(count / batch_size) batches whose sizes differ by one at most.
+    """Shuffle positions 0 to count - 1 into ceil(count / batch_size) batches whose sizes differ by one at most.
 
     Nothing is dropped and no batch is left with a single image, which BatchNorm could not take: an odd count in batches
     of two has one of three.
@@ -297,5 +297,5 @@ def shuffled_batches(count: int, batch_size: int, generator: torch.Generator) ->
 
 
 def batch_count(count: int, batch_size: int) -> int:
-    """How many batches `shuffled_batches` makes."""
+    """Return how many batches `shuffled_batches` makes."""
     return max(1, min(-(-count // batch_size), count // 2))

@@ -10,7 +10,7 @@ UNTRAINED = "nothing has been learned yet, so correct what computes it, or what 
 
 
 class Tally:
-    """Losses and accuracies of an epoch's steps; those that are not settled yet are still on the device.
+    """Sum losses and accuracies of an epoch's steps; those that are not settled yet are still on the device.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Tally:
 
     @property
     def waiting(self) -> int:
-        """How many steps are not settled."""
+        """Number of steps that are not settled."""
         return len(self._open)
 
     def settle(self, team: Team | None = None) -> None:
@@ -81,6 +81,6 @@ class Tally:
         self._open = []
 
     def mean(self) -> tuple[float, float]:
-        """Loss and accuracy over the settled steps."""
+        """Return the mean loss and accuracy over the settled steps."""
         loss, accuracy = (self.sums / self.steps).tolist()
         return loss, accuracy

@@ -105,7 +105,7 @@ def train_on_tasks(
 
 @dataclass(frozen=True, kw_only=True)
 class _Shapes:
-    """Tasks sorted by their shape.
+    """Hold tasks sorted by their shape.
 
     Attributes
     ----------
@@ -132,10 +132,10 @@ class _Shapes:
         return cls(all=groups, group=group, row=row, n_images=n_images)
 
     def sort(self, positions: Ints) -> Ints:
-        """Tasks of one shape side by side."""
+        """Sort positions such that tasks of one shape are adjacent."""
         return positions[np.argsort(self.group[positions], kind="stable")]
 
     def groups(self, positions: Ints) -> Iterator[TaskGroup]:
-        """The tasks at positions that are sorted."""
+        """Yield the tasks at sorted positions."""
         for number in np.unique(self.group[positions]):
             yield self.all[number][self.row[positions[self.group[positions] == number]]]

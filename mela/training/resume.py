@@ -16,7 +16,7 @@ from mela.training.checkpoint import Checkpoint
 
 @dataclass(kw_only=True)
 class Position:
-    """Where in a training.
+    """Hold a position in a training.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Position:
 
 @dataclass(kw_only=True)
 class Progress:
-    """A training whose state is kept in a checkpoint, if there is one.
+    """Keep the state of a training in a checkpoint, if there is one.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Progress:
         )
 
     def _agree(self, digest: str) -> bool:
-        """Whether all processes have found the same state; on machines that do not share the folder they may not."""
+        """Tell whether all processes have found the same state; without a shared folder they may not."""
         own = torch.tensor(int(digest[:10], 16), device=self._device)
         others_differ = self.team.total(own.clone()) != self.team.size * own
         return not self.team.total(others_differ.float())
@@ -129,7 +129,7 @@ class Progress:
 
 
 def _like(value: Tensor, parameter: Tensor) -> Tensor:
-    """A tensor of the optimizer as it was: in the memory format of its weights, or a number."""
+    """Return a tensor of the optimizer in the memory format of its weights; copy a number as it is."""
     if value.shape != parameter.shape:
         return value.clone()
     return torch.empty_like(parameter, requires_grad=False).copy_(value)
