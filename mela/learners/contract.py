@@ -10,7 +10,7 @@ from mela.errors import MelaError
 def require_tensor(
     maker: object, part: str, found: object, axes: str, shape: tuple[int, ...], *, learned: bool = False
 ) -> Tensor:
-    """What a method has made, if it is as it is to be.
+    """Return what a method has made if it is the expected tensor.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def require_tensor(
 
 
 def require_each(maker: object, found: object, n_images: int) -> Tensor:
-    """What `forward` has made, if it is one thing for each image.
+    """Return what `forward` has made if it has one row for each image.
 
     Raises
     ------
@@ -55,12 +55,12 @@ def require_each(maker: object, found: object, n_images: int) -> Tensor:
 
 
 def described(found: object) -> str:
-    """What something is, in an error."""
+    """Describe an object in an error."""
     return f"a tensor of {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
 
 
 def pair_of(maker: object, part: str, found: object, axes: str) -> tuple[Any, Any]:
-    """Two things that a method is to have made.
+    """Return the two things that a method is expected to make.
 
     Raises
     ------

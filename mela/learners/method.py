@@ -30,7 +30,7 @@ SETTINGS = ("optimizer", "learning_rate")
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """What a module of `mela.methods` says of itself, as ``METHOD``.
+    """Describe a method; each module of `mela.methods` defines one as ``METHOD``.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Method:
         _require_complete(self.learner, base)
 
     def build(self, backbone: Backbone, *counts: int) -> Any:
-        """A learner that is not trained yet.
+        """Return an untrained learner.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ def _require_complete(learner: type[Any], base: type) -> None:
 
 
 def file_of(error: Exception, otherwise: str) -> tuple[str, int | None]:
-    """The file of a method from which an error came, and the line; or what to say where it came from no such file."""
+    """Return the file and line of the method from which an error came, or `otherwise` if from no method's file."""
     if isinstance(error, SyntaxError) and error.filename:
         return _short(Path(error.filename)), error.lineno
     frames = traceback.extract_tb(error.__traceback__)
@@ -146,16 +146,16 @@ def file_of(error: Exception, otherwise: str) -> tuple[str, int | None]:
 
 
 def place_of(error: Exception, otherwise: str) -> str:
-    """Where an error came from, as it is told."""
+    """Return where an error came from, in words."""
     file, line = file_of(error, otherwise)
     return f"{file}, line {line}" if line else file
 
 
 def said(error: Exception) -> str:
-    """What an error is, and what it says."""
+    """Return the kind of an error and its message."""
     return f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else one_line(error)}"
 
 
 def _short(path: Path) -> str:
-    """A path as it stands in the repository, if it is one of a method."""
+    """Return a path relative to the repository if it is that of a method."""
     return "/".join(path.parts[-3:]) if path.match(METHODS) else str(path)
