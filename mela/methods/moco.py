@@ -20,7 +20,7 @@ INERTIA = 0.99
 
 
 class MoCo(ImageLearner):
-    """A view of an image is to be nearer to another view of it than to earlier images, in a queue.
+    """Bring a view of an image nearer to another view of it than to earlier images, in a queue.
 
     What the queue holds comes from a second network that follows the first one slowly, in evaluation mode, its
     BatchNorm statistics included (Cai et al., 2021): so views of one batch have no statistics in common that would give
@@ -39,14 +39,14 @@ class MoCo(ImageLearner):
         self.register_buffer("place", torch.zeros((), dtype=torch.int64))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (b, c, h, w) to projections (b, 128)."""
+        """Return the projections (b, 128) of images (b, c, h, w)."""
         projected: Tensor = self.projection(self.backbone(images))
         return projected
 
     def loss(
         self, run: Run, images: Tensor, augmentation: Augmentation, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Summed loss, and who was told apart; see `ImageLearner.loss`."""
+        """Return the summed loss, and which images were told apart; see `ImageLearner.loss`."""
         queries = F.normalize(run(random_view(images, augmentation, generator)), dim=1)
         with torch.no_grad():
             self._follow()

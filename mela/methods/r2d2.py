@@ -28,7 +28,7 @@ class R2D2(Learner):
         self.shift = nn.Parameter(torch.zeros(()))
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
+        """Return the logits (t, q, ways); see `Learner.logits`."""
         return self.scale * ridge_outputs(support, labels, query, ways, self.log_lambda.exp()) + self.shift
 
 
