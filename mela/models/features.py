@@ -23,7 +23,7 @@ def feature_batches(
     team: Team = ALONE,
     watch: Watch = SILENT,
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
-    """Ids (b,) and features (b, m) of the images with the given ids (n,), a batch at a time.
+    """Yield ids (b,) and features (b, m) of the images with the given ids (n,), a batch at a time.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def extract_features(
     *,
     watch: Watch = SILENT,
 ) -> npt.NDArray[np.float32]:
-    """Features (n, m) of `feature_batches` in one array."""
+    """Return the features (n, m) of `feature_batches` in one array."""
     features = np.empty((len(image_ids), backbone.dimensions), dtype=np.float32)
     done = 0
     for _, found in feature_batches(backbone, images, image_ids, change, watch=watch):

@@ -21,7 +21,7 @@ NOTHING = "mela.nothing/1"
 
 
 def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """The arguments of `build_backbone` but for the seed.
+    """Return the arguments of `build_backbone` but for the seed.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def is_trained(path: Path) -> bool:
 
 
 def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) -> Backbone:
-    """The backbone in evaluation mode, for images (N, h, w, c).
+    """Return the backbone in evaluation mode, for images (N, h, w, c).
 
     Raises
     ------
@@ -99,7 +99,7 @@ def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) 
 def read_model(
     path: Path, device: torch.device, images: npt.NDArray[np.uint8] | None = None
 ) -> tuple[Backbone, dict[str, Any]]:
-    """The backbone in evaluation mode, and its configuration: the arguments of `build_backbone` but for the seed.
+    """Return the backbone in evaluation mode, and the arguments of `build_backbone` but for the seed.
 
     Parameters
     ----------
@@ -126,14 +126,14 @@ def loaded(
     device: torch.device,
     images: npt.NDArray[np.uint8] | None,
 ) -> tuple[Backbone, dict[str, Any]]:
-    """What `read_model` gives, of a file of this kind that has been read."""
+    """Return what `read_model` does, given the header and tensors of such a file."""
     backbone, configuration = build_configured(path, header, images)
     load_tensors(path, backbone, tensors)
     return backbone.to(device).eval(), configuration
 
 
 def read_file(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The object in a trained file's header and the tensors, as `mela.io.tensors.read_trained`; it has to be there.
+    """Return the object in a trained file's header and the tensors; see `mela.io.tensors.read_trained`.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 def build_configured(
     path: Path, header: Mapping[str, Any], images: npt.NDArray[np.uint8] | None
 ) -> tuple[Backbone, dict[str, Any]]:
-    """An untrained backbone by the configuration in a file's header, and that configuration; see `read_model`."""
+    """Build an untrained backbone by the configuration in a file's header; return both; see `read_model`."""
     configuration = header.get("configuration", {})
     try:
         shape = (configuration["size"], configuration["size"], configuration["channels"])

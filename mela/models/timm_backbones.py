@@ -19,7 +19,7 @@ NONE, DOWNLOAD = "none", "timm"
 
 @dataclass(frozen=True, kw_only=True)
 class Manners:
-    """How a network takes its images, by its own configuration.
+    """Describe how a network takes its images, by its own configuration.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Manners:
 
 
 class Pretrained(nn.Module):
-    """A network of timm as the body of a backbone: images of any size to vectors.
+    """Wrap a network of timm as the body of a backbone: images of any size to vectors.
 
     Parameters
     ----------
@@ -65,14 +65,14 @@ class Pretrained(nn.Module):
             network.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "Pretrained":
-        """As any module, but a network that does not learn stays in evaluation mode."""
+        """Set the mode as any module does, but keep a network that does not learn in evaluation mode."""
         super().train(mode)
         if self.frozen:
             self.network.eval()
         return self
 
     def forward(self, images: Tensor) -> Tensor:
-        """Normalised images (n, 3, h, w) to features (n, m)."""
+        """Return the features (n, m) of normalised images (n, 3, h, w)."""
         if images.shape[-1] != self.side:
             smaller = images.shape[-1] > self.side
             images = F.interpolate(images, size=(self.side, self.side), mode=self.interpolation, antialias=smaller)
@@ -82,7 +82,7 @@ class Pretrained(nn.Module):
 
 @cache
 def manners(name: str) -> Manners:
-    """How the network `timm:<architecture>` takes its images.
+    """Return how the network `timm:<architecture>` takes its images.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def manners(name: str) -> Manners:
 
 
 def pretrained_body(name: str, side: int, interpolation: str, *, head: bool) -> tuple[Pretrained, int]:
-    """The network `timm:<architecture>`, with random weights, as a body, and the length m of its features.
+    """Return the network `timm:<architecture>` with random weights as a body, and the length m of its features.
 
     A network with positions of its own, such as a vision transformer, interpolates them where the side is not its own.
 
@@ -246,7 +246,7 @@ def _create(name: str, **arguments: Any) -> nn.Module:
 
 
 def _classifier(name: str) -> tuple[str, ...]:
-    """Beginnings of the names of a network's weights that its features do not need."""
+    """Return the prefixes of the names of a network's weights that its features do not need."""
     names = _timm().models.get_pretrained_cfg(name.removeprefix(PREFIX))
     found = getattr(names, "classifier", None) or ()
     return tuple(f"{one}." for one in ([found] if isinstance(found, str) else found))
