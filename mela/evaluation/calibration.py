@@ -27,7 +27,7 @@ BOUNDS = (1e-3, 1e3)
 
 
 class QueryLogits:
-    """The logits of all queries of some tasks, by setting such as ``5_shot``."""
+    """Hold the logits of all queries of some tasks, by setting such as ``5_shot``."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[tuple[int, Floats, Ints]]] = defaultdict(list)

@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with the half-width of its 95% confidence interval (Student's t)."""
+    """Hold a mean with the half-width of its 95% confidence interval (Student's t)."""
 
     mean: float
     ci95: float
@@ -23,7 +23,7 @@ class Interval:
 
     @classmethod
     def of(cls, values: npt.NDArray[np.float64]) -> "Interval":
-        """Of independent values (n,), n at least 2."""
+        """Return the interval of independent values (n,), n at least 2."""
         if len(values) < 2:
             raise ValueError(f"an interval needs at least 2 values, got {len(values)}")
         error = float(np.std(values, ddof=1)) / np.sqrt(len(values))

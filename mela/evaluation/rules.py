@@ -19,7 +19,7 @@ from mela.models.features import feature_batches
 def own_rule(
     learner: Learner, images: npt.NDArray[np.uint8], tasks: Episodes, shots: Sequence[int], *, block: int = 8
 ) -> pd.DataFrame:
-    """Accuracy of every task by the method's own rule, in evaluation mode.
+    """Return the accuracy of every task by the method's own rule, in evaluation mode.
 
     What the rule needs of an image is computed once.
 
@@ -77,7 +77,7 @@ def own_rule(
 def with_head(
     head: Head, lookup: Lookup, tasks: Episodes, shots: Sequence[int], *, copies: Lookup | None = None
 ) -> pd.DataFrame:
-    """Accuracy of every task with a head on features.
+    """Return the accuracy of every task with a head on features.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ NAME = "temperatures.json"
 
 
 class Temperatures(BaseModel):
-    """Of one model: `temperatures` by the number of shots, for a logistic head of inverse regularisation `C`."""
+    """Hold one model's temperatures by the number of shots, for a logistic head of inverse regularisation `C`."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
     C: float = Field(gt=0)
