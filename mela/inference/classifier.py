@@ -131,7 +131,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path | None = None, device: str = "auto", **parameters: Any) -> Self:
-        """A classifier whose model is read at once, so that what is wrong with the file is told here.
+        """Return a classifier whose model is read at once, so that errors in the file show here.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class (n,) of each image."""
+        """Return the most probable class (n,) of each image."""
         best = self._logits(X).argmax(axis=1)
         return self.classes_[best]
 
@@ -214,7 +214,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return probabilities
 
     def transform(self, X: Any) -> Features:
-        """Features (n, m) of images as the embedding gives them, not scaled; needs no fit."""
+        """Return the features (n, m) of images as the embedding gives them, not scaled; needs no fit."""
         embedding = self.embedding_ if hasattr(self, "embedding_") else self._read()
         return _joined(embedding.blocks(list_pictures(X, "images"), "images"))
 
@@ -223,7 +223,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate(list(self._logits_of_blocks(list_pictures(X, "query images"))))
 
     def _logits_of_blocks(self, pictures: Pictures) -> Iterator[Floats]:
-        """Logits (b, K) of images, a block of them at a time."""
+        """Yield the logits (b, K) of images, a block of them at a time."""
         embedding = self.embedding_
         if self.head_ != LOGISTIC:
             for seen in embedding.seen(pictures, "query images"):
@@ -239,7 +239,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             yield head.logits(l2_normalize(features)[None])[0].T
 
     def _by_rule(self, embedding: Embedding) -> bool:
-        """Whether the method's own rule is to classify."""
+        """Tell whether the method's own rule classifies."""
         if self.head == LOGISTIC or embedding.learner is None:
             return False
         if self.support_copies > 1:
@@ -273,7 +273,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return known.of(shots, self.C)
 
     def _copies(self, embedding: Embedding, pictures: Pictures) -> Iterator[Iterator[Features]]:
-        """Features of the images as they are, or of one augmented copy of each after the other."""
+        """Yield features of the images as they are, or of one augmented copy of each after the other."""
         if self.augmentation is None or self.support_copies == 1:
             yield embedding.blocks(pictures, "support images")
             return
@@ -285,7 +285,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             yield embedding.blocks(pictures, "support images", lambda batch: augmentation(batch, generator))
 
     def _read(self) -> Embedding:
-        """The embedding that the parameters ask for, read once."""
+        """Return the embedding that the parameters ask for, read once."""
         model = UseParams.model() if self.model is None else Path(self.model)
         asked = (str(model), self.device)
         there: tuple[tuple[str, str], Embedding] | None = getattr(self, "_there", None)
@@ -309,7 +309,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def __sklearn_tags__(self) -> Any:
-        """Images are no table of features."""
+        """Tell scikit-learn that images are no table of features."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True

@@ -20,7 +20,7 @@ CHANNELS = (1, 3, 4)
 
 
 def list_pictures(images: Any, name: str) -> Pictures:
-    """The images as something that has a length, checked as far as that goes without opening files.
+    """Return the images as something with a length, checked as far as possible without opening files.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def list_pictures(images: Any, name: str) -> Pictures:
 
 
 def packed_blocks(pictures: Pictures, name: str, *, size: int, channels: int) -> Iterator[Images]:
-    """Images (b, size, size, channels) in order, 16 MiB of them at a time.
+    """Yield images (b, size, size, channels) in order, 16 MiB of them at a time.
 
     Each goes the way of an image file through the stage ``images``: turned as its EXIF orientation says, transparency
     blended with black, converted to grey or RGB, cut to a centred square and resized.
@@ -120,7 +120,7 @@ def readable_blocks(
 
 
 def _fits(block: Images, size: int, channels: int) -> bool:
-    """Whether packing would change nothing."""
+    """Tell whether packing would change nothing."""
     return block.shape[1:] == (size, size, channels) or (channels == 1 and block.shape[1:] == (size, size))
 
 

@@ -24,7 +24,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The embedding that it was made of.
+    """Describe the embedding from which an export was made.
 
     Attributes
     ----------
