@@ -13,7 +13,7 @@ RERUN = "rerun the stage that makes it"
 
 
 def read_manifest(path: Path) -> pd.DataFrame:
-    """The tasks of one split.
+    """Read the tasks of one split.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def _refuse(path: Path, rows: pd.DataFrame, wrong: "pd.Series[bool]", expected: 
 
 
 def read_labels(path: Path) -> pd.DataFrame:
-    """One label for each image.
+    """Read one label for each image.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def read_labels(path: Path) -> pd.DataFrame:
 
 
 def read_truth(path: Path) -> pd.DataFrame:
-    """The true class of each image.
+    """Read the true class of each image.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def read_truth(path: Path) -> pd.DataFrame:
 
 
 def read_assignments(path: Path, manifest: pd.DataFrame) -> pd.DataFrame:
-    """The cluster of each task class of a manifest.
+    """Read the cluster of each task class of a manifest.
 
     Returns
     -------

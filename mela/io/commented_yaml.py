@@ -6,7 +6,7 @@ from ruamel.yaml.representer import RoundTripRepresenter
 
 
 class _Representer(RoundTripRepresenter):
-    """Writes None as ``null``. A class of its own, since representers are kept by class."""
+    """Write None as ``null``; this is a class of its own, since representers are kept by class."""
 
 
 def _null(representer: _Representer, value: None) -> ScalarNode:

@@ -13,7 +13,7 @@ Report = Callable[[str], object]
 
 
 class AboutFile(str):
-    """A problem of a single file, which can be put right by taking the file away.
+    """Report a problem of a single file, which can be solved by taking the file away.
 
     Attributes
     ----------

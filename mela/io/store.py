@@ -64,7 +64,7 @@ def read_table(path: Path, schema: pa.Schema) -> pd.DataFrame:
 
 @contextmanager
 def opened(path: Path) -> Iterator[pq.ParquetFile]:
-    """A parquet file that a stage wrote; what pyarrow cannot read in it within the block is an error of the file."""
+    """Open a parquet file that a stage wrote; what pyarrow cannot read within the block is an error of the file."""
     _require(path)
     try:
         # else whole row groups are read ahead
@@ -94,7 +94,7 @@ def require_values(path: Path, table: pa.Table | pa.RecordBatch, first: int) -> 
 
 
 def open_images(path: Path) -> npt.NDArray[np.uint8]:
-    """The packed images (N, H, W, C) uint8, memory-mapped."""
+    """Open the packed images (N, H, W, C) uint8, memory-mapped."""
     _require(path)
     try:
         images = np.lib.format.open_memmap(path, mode="r")

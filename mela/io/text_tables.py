@@ -28,14 +28,14 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 @dataclass(frozen=True, kw_only=True)
 class TextTable:
-    """Columns of text, and the line of the file on which each row starts (the header being line 1)."""
+    """Hold columns of text, and the line of the file on which each row starts (the header being line 1)."""
 
     columns: dict[str, list[str]]
     lines: list[int]
 
 
 def read_text(path: Path, key: str) -> str:
-    """The text of the UTF-8 file `path`, the value of the parameter `key`; a byte order mark is dropped."""
+    """Return the text of the UTF-8 file `path`, the value of the parameter `key`, without a byte order mark."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
