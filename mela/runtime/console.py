@@ -16,7 +16,7 @@ log = logging.getLogger("mela")
 
 
 class _Lines(logging.Handler):
-    """Prints, wherever standard output goes at that moment."""
+    """Print lines, wherever standard output goes at that moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print at once; an output that takes nothing is an error, as it is for `print`."""
@@ -63,7 +63,7 @@ def ending_in_one_line() -> Iterator[None]:
 
 
 def duration(seconds: float) -> str:
-    """In words: 0.84 s, 12.3 s, 2 min 05 s, 3 h 20 min."""
+    """Return a duration in words: 0.84 s, 12.3 s, 2 min 05 s, 3 h 20 min."""
     if round(seconds, 2) < 10:
         return f"{seconds:.2f} s"
     if round(seconds, 1) < 100:
@@ -75,7 +75,7 @@ def duration(seconds: float) -> str:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether somebody watches a stream on a terminal that can do more than print lines."""
+    """Tell whether somebody watches a stream on a terminal that can do more than print lines."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 

@@ -16,10 +16,10 @@ BETWEEN = 30.0
 
 
 class Watch:
-    """Is told how far a piece of work is; this one keeps it to itself."""
+    """Receive how far a piece of work is; this one shows nothing."""
 
     def begin(self, total: int, done: int = 0, *, of: str = "") -> None:
-        """Parts of work follow.
+        """Begin a piece of work in parts.
 
         Parameters
         ----------
@@ -31,14 +31,14 @@ class Watch:
         """
 
     def advance(self, count: int = 1) -> None:
-        """Some more are done."""
+        """Count some more parts as done."""
 
 
 SILENT = Watch()
 
 
 class _Bar(Watch):
-    """A bar with the rate and the time that is left."""
+    """Show a bar with the rate and the time that is left."""
 
     def __init__(self, progress: "Progress", things: str) -> None:
         self._progress = progress
@@ -56,7 +56,7 @@ class _Bar(Watch):
 
 
 class _Lines(Watch):
-    """A line when the last one is long ago."""
+    """Print a line when the last one is long ago."""
 
     def __init__(self, stage: str, things: str) -> None:
         self._stage = stage
@@ -109,13 +109,13 @@ def _bars(stage: str) -> "Progress":
     from rich.text import Text
 
     class Steady(Console):
-        """Leaves the cursor where it is seen: a process that is killed could not bring it back."""
+        """Leave the cursor visible: a process that is killed could not bring it back."""
 
         def show_cursor(self, show: bool = True) -> bool:
             return False
 
     class Rate(bars.ProgressColumn):
-        """Things a second."""
+        """Show things per second."""
 
         def render(self, task: bars.Task) -> Text:
             return Text(f"{task.speed:,.3g} a second" if task.speed else "")

@@ -16,7 +16,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def random_state(device: torch.device) -> Tensor:
-    """State (n,) of uint8 of torch's global generator for a device."""
+    """Return the state (n,) of uint8 of torch's global generator for a device."""
     return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 

@@ -18,7 +18,7 @@ FOLDER = Path("results/usage")
 
 @dataclass
 class Usage:
-    """Of a process.
+    """Hold the time and memory that a process took.
 
     Attributes
     ----------
@@ -36,13 +36,13 @@ class Usage:
 
 @dataclass
 class _Meter:
-    """When a piece of work began, and what it took before it was interrupted."""
+    """Hold when a piece of work began, and what it took before it was interrupted."""
 
     begun: float
     before: Usage = field(default_factory=Usage)
 
     def read(self) -> Usage:
-        """All so far."""
+        """Return the usage so far."""
         return Usage(seconds=self.before.seconds + time.time() - self.begun, memory=max(self.before.memory, _peak()))
 
 
@@ -69,7 +69,7 @@ def measured(started: float | None = None) -> Iterator[Usage]:
 
 
 def so_far() -> Usage:
-    """Of the `measured` block that this is in, and before it was interrupted; nothing outside of one."""
+    """Return the usage of the enclosing `measured` block, interrupted parts included; zero outside of one."""
     meter = _METER.get()
     return meter.read() if meter else Usage()
 
@@ -81,7 +81,7 @@ def went_before(usage: Usage) -> None:
 
 
 def _peak() -> int:
-    """The largest resident memory so far, in bytes."""
+    """Return the largest resident memory so far, in bytes."""
     if sys.platform == "win32":
         import psutil
 
@@ -109,7 +109,7 @@ def write_usage(path: Path, usage: Usage) -> None:
 
 
 def read_usage(path: Path) -> Usage:
-    """What `write_usage` wrote.
+    """Read what `write_usage` wrote.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def read_usage(path: Path) -> Usage:
 
 
 def kept(stages: Iterable[str], folder: Path = FOLDER) -> dict[str, Usage]:
-    """What these stages took, those that have run here.
+    """Return what these stages took, as far as they have run here.
 
     Raises
     ------
