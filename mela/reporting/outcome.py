@@ -13,7 +13,7 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run has found, as `mela.reporting.metrics.read_metrics` reads it.
+    """Hold what a run has found, as `mela.reporting.metrics.read_metrics` reads it.
 
     Attributes
     ----------
@@ -34,12 +34,12 @@ class Outcome:
 
     @property
     def true_classes(self) -> int | None:
-        """Number of true classes, where it is known."""
+        """Number of true classes, if it is known."""
         return next((found["true_classes"] for found in self.scores.values() if "true_classes" in found), None)
 
     @property
     def settings(self) -> list[str]:
-        """What was measured on two test tasks or more, such as ``5_shot``."""
+        """Settings that were measured on two test tasks or more, such as ``5_shot``."""
         return list(self.evaluation["tasks"])
 
 

@@ -25,7 +25,7 @@ TASK_CLASSES = ("task_classes_merged", "task_classes_not_merged", "task_classes_
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of words, with what it says when it has no rows."""
+    """Hold a table of words, and its text when it has no rows."""
 
     title: str
     columns: tuple[str, ...]
@@ -34,7 +34,7 @@ class Table:
 
 
 def accuracies(outcome: Outcome) -> Table:
-    """Accuracy of each embedding in each setting, and paired differences to the initial one and to true labels."""
+    """Return each embedding's accuracies by setting, and paired differences to the initial one and to true labels."""
     found, rows = outcome.evaluation, []
     for setting in outcome.settings:
         for name, known in found["accuracy"].items():
@@ -46,7 +46,7 @@ def accuracies(outcome: Outcome) -> Table:
 
 
 def labels(outcome: Outcome) -> Table:
-    """What is known of each kind of labels; without truth there is no accuracy and no adjusted Rand index."""
+    """Return what is known of each kind of labels; without truth there is no accuracy and no adjusted Rand index."""
     rows = []
     for name, scores in outcome.scores.items():
         found = outcome.labels.get(name, {})
@@ -78,7 +78,7 @@ def data_name(overview: Mapping[str, Any]) -> str | None:
 
 
 def headline(outcome: Outcome, used: str) -> str:
-    """The run in one sentence, by the labels in use."""
+    """Summarise the run in one sentence, by the labels in use."""
     true = outcome.true_classes
     classes = f"{outcome.labels[used]['clusters']} classes" + (f" (there are {true})" if true else "")
     found = f"{classes} were found in tasks that were labelled independently"
@@ -113,7 +113,7 @@ def tested_on(*, known: bool) -> str:
 
 
 def interval(values: Mapping[str, float] | None, sign: str = "") -> str:
-    """Mean and half width of its 95% interval; nothing for None."""
+    """Format a mean and the half-width of its 95% interval; nothing for None."""
     return "" if values is None else f"{values['mean']:{sign}.2f} ± {values['ci95']:.2f}"
 
 
@@ -133,7 +133,7 @@ def markdown(table: Table) -> str:
 
 
 def overview(outcome: Outcome) -> dict[str, Any]:
-    """Number and quality of the labels, and what they are worth in accuracy.
+    """Return the number and quality of the labels, and what they are worth in accuracy.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def require_report(kept: Content, outcome: Outcome, *, where: str) -> None:
 
 
 def accuracy_table(evaluation: Content) -> pd.DataFrame:
-    """Accuracies on test tasks as a table: ``name``, ``mean``, and ``low`` and ``high``, the 95% interval."""
+    """Return accuracies on test tasks as a table: ``name``, ``mean``, and ``low`` and ``high``, the 95% interval."""
     rows = []
     for setting in evaluation["tasks"]:
         for name, known in evaluation["accuracy"].items():
@@ -196,7 +196,7 @@ def accuracy_table(evaluation: Content) -> pd.DataFrame:
 
 
 def sweep_row(settings: LabelerParams, outcome: Outcome) -> pd.DataFrame:
-    """One row, which makes a point of a sweep: the parameters of Algorithm 2 beside what they lead to.
+    """Return one row, a point of a sweep: the parameters of Algorithm 2 beside their results.
 
     What is not known (labels that are off, no truth, no test tasks) is empty.
     """

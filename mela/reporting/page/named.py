@@ -14,7 +14,7 @@ DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """A label of a class, as people wrote it.
+    """Hold a label of a class, as people wrote it.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """The labels of a class, the most frequent first, and how many more there are."""
+    """Hold the labels of a class, the most frequent first, and how many more there are."""
 
     labels: list[Written]
     more: int

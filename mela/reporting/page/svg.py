@@ -23,7 +23,7 @@ COLOURS = {
 
 
 def inline(figure: Figure, name: str, description: str) -> Markup:
-    """A figure as an ``svg`` element in the page's colours and font, whose text stays text.
+    """Return a figure as an ``svg`` element in the page's colours and font, whose text stays text.
 
     Parameters
     ----------
