@@ -28,10 +28,10 @@ def _require_https(url: str) -> None:
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Follows a server to another address, if that is as safe."""
+    """Follow a server to another address if that is as safe."""
 
     def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
-        """The next request."""
+        """Return the next request."""
         _require_https(newurl)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -111,6 +111,6 @@ def _continue(url: str, part: Path) -> None:
 
 
 def checksum(path: Path) -> str:
-    """MD5 of a file, in hexadecimal digits: what publishers of data sets give."""
+    """Return the MD5 of a file in hexadecimal digits, which publishers of data sets give."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

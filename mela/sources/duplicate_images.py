@@ -21,7 +21,7 @@ def digest(image: Image.Image) -> bytes:
 
 
 class Recorder:
-    """A source's `load` that keeps the digest of every image that passes.
+    """Wrap a source's `load` and keep the digest of every image that passes.
 
     Attributes
     ----------

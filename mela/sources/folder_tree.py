@@ -23,7 +23,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Unused:
-    """A file, or a hidden folder, that is not used."""
+    """Hold a file, or a hidden folder, that is not used."""
 
     path: str
     reason: str

@@ -128,7 +128,7 @@ def glyphs(*, images_per_class: int, size: int = 28, seed: int) -> ImageSource:
 
 
 def _draw(character: str, faces: tuple[str, ...], size: int, generator: np.random.Generator) -> Image.Image:
-    """One distorted, noisy drawing of `character`."""
+    """Return one distorted, noisy drawing of `character`."""
     face = faces[generator.integers(len(faces))]
     growths = _GROWTH_BOLD if "Bol" in face else _GROWTH_REGULAR
     stencil = _stencil(face, character, growths[generator.integers(len(growths))])
@@ -168,7 +168,7 @@ def _inverse_affine(
     span: float,
     shift: tuple[float, float],
 ) -> tuple[tuple[float, ...], float]:
-    """The map from image to stencil coordinates, on the grid, and how many stencil pixels meet in an image pixel.
+    """Return the map from image to stencil coordinates, on the grid, and the stencil pixels per image pixel.
 
     The distorted glyph's longer extent is the fraction `span` of the image without its outermost pixels; `shift`, from
     0 to 1 along x and y, moves the glyph through the room that is left, so that nothing is ever cut off.
@@ -192,7 +192,7 @@ def _inverse_affine(
 
 @cache
 def _stencil(face: str, character: str, growth: int) -> Image.Image:
-    """The character large and undistorted, tightly boxed with a margin; strokes `growth` pixels wider on each side."""
+    """Draw the character large and undistorted, with a tight margin and strokes `growth` pixels wider on each side."""
     left, top, right, bottom = _font(face, _PROBE_EM).getbbox(character)
     font = _font(face, round(_PROBE_EM * _STENCIL_EXTENT / max(right - left, bottom - top)))
     left, top, right, bottom = (int(edge) for edge in font.getbbox(character))

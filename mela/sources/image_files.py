@@ -33,7 +33,7 @@ def require_folder(root: Path, key: str) -> None:
 
 
 def list_images(folder: Path) -> list[str]:
-    """Sorted names of the images that lie directly in `folder`; empty where there is no such folder.
+    """Return the sorted names of the images that lie directly in `folder`; empty if there is no such folder.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def load_by_source(open_source: Callable[[str], Image.Image], sources: Sequence[
 
 
 def open_below(root: Path, name: str) -> Image.Image:
-    """`open_image` for a path relative to `root`, which is also its name in messages."""
+    """Open the image `name` below `root` by `open_image`; messages call it `name`."""
     return open_image(root / name, name)
 
 
@@ -190,7 +190,7 @@ def open_image(path: Path, name: str) -> Image.Image:
 
 
 def still_image(image: Image.Image, name: str) -> Image.Image:
-    """What `open_image` makes of a file, for an image that Pillow has opened or made; raises the same errors."""
+    """Return what `open_image` does, for an image that Pillow has opened or made; raise the same errors."""
     with _told(name, name):
         return _ordinary(image, name)
 
@@ -213,7 +213,7 @@ def read_header(path: Path, name: str) -> tuple[tuple[int, int], str]:
 
 @contextmanager
 def _told(name: str, place: Path | str) -> Iterator[None]:
-    """Whatever a decoder raises becomes one line that names the image; what the machine is at fault of, its place."""
+    """Turn a decoder's errors into one line that names the image; errors of the machine name its place."""
     try:
         yield
     except MelaError:

@@ -41,7 +41,7 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
 
 
 def _table(data: DataParams, root: Path) -> Path | None:
-    """Where ``data.table`` is, whatever links it takes."""
+    """Return the path of ``data.table``, whose links must not leave the folder."""
     if not data.table:
         return None
     table = root / data.table

@@ -12,7 +12,7 @@ LARGE = 0.1
 
 
 def keyed_rank(*names: str, seed: int) -> str:
-    """A pseudo-random sort key for what `names` name; another seed gives an unrelated order.
+    """Return a pseudo-random sort key for what `names` name; another seed gives an unrelated order.
 
     An item's key does not depend on the other items, so that adding some leaves the order of the rest as it was.
     """

@@ -14,7 +14,7 @@ REST = "rest"
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSource:
-    """Images that can be read one at a time, and what is known of each.
+    """Hold images that can be read one at a time, and what is known of each.
 
     Attributes
     ----------

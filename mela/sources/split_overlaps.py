@@ -15,7 +15,7 @@ BLOCK = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Repeats:
-    """Pictures that are found in more than one split.
+    """Hold images that are found in more than one split.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ def between_splits(
     splits: Sequence[str],
     sources: Sequence[str],
 ) -> Repeats | None:
-    """What the splits have in common, pixel by pixel as packed; None if it is nothing.
+    """Find what the splits have in common, pixel by pixel as packed; None if it is nothing.
 
     Parameters
     ----------

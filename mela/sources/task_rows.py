@@ -114,14 +114,14 @@ def _blank(column: "pd.Series[str]") -> "pd.Series[bool]":
 
 
 def _each(rows: pd.DataFrame, wrong: "pd.Series[bool]", *keys: str) -> Iterator[dict[str, Any]]:
-    """The rows that are wrong; given keys, the first one of each kind."""
+    """Yield the wrong rows; given keys, the first one of each kind."""
     found = rows[wrong]
     for row in (found.drop_duplicates(list(keys)) if keys else found).itertuples(index=False):
         yield dict(zip(found.columns, row, strict=True))
 
 
 def _locate(root: Path, path: str, place: str) -> str:
-    """The real path of an image relative to `root`, itself a real path."""
+    """Return the real path of an image relative to `root`, itself a real path."""
     relative = PurePosixPath(path)
     if relative.suffix and not is_image_name(f"x{relative.suffix}"):
         raise _no_image(path, place)

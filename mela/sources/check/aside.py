@@ -19,11 +19,11 @@ LIST = "moved.csv"
 
 
 class UnmovableError(MelaError):
-    """A single file cannot be moved, and is as it was."""
+    """Report that a single file cannot be moved, and is as it was."""
 
 
 class Moved(NamedTuple):
-    """A file that was moved: its path in the data, its path in the other folder, why, and the folder of the data."""
+    """Hold a moved file: its path in the data, its path in the other folder, why, and the folder of the data."""
 
     path: str
     moved_to: str

@@ -22,7 +22,7 @@ OTHER = {"tasks": "classes", "classes": "tasks"}
 
 
 def describe(findings: Findings, *, every: bool = False) -> Iterator[str]:
-    """What is there, and the warnings, one line for each kind of them or for every one; errors are the caller's."""
+    """Yield what is there, and one line for each kind of warnings or for every one; errors are the caller's."""
     layout, pictures = findings.layout, findings.pictures
     yield f"{layout.root}: taken for {KIND[layout.kind]}, {layout.reason} (--as {OTHER[layout.kind]} overrules)"
     yield ""

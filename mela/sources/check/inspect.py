@@ -32,7 +32,7 @@ SHOTS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Tasks:
-    """Shapes of the tasks of a data set.
+    """Hold the shapes of the tasks of a data set.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Tasks:
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:
-    """Classes of a data set.
+    """Hold the classes of a data set.
 
     Attributes
     ----------
@@ -78,14 +78,14 @@ class Classes:
     splits_given: bool
 
     def sizes(self, split: str) -> dict[str, int]:
-        """Images of each class of a split."""
+        """Return how many images each class of a split has."""
         rows = self.table[self.table["split"] == split]
         return dict(zip(rows["class"], rows["images"].tolist(), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """All that was found.
+    """Hold all that was found.
 
     Attributes
     ----------
@@ -246,7 +246,7 @@ def _in_one_line(error: str) -> str:
 
 
 def _thin_splits(classes: Classes) -> list[str]:
-    """Why there are no validation or test tasks."""
+    """Return why there are no validation or test tasks."""
     return [
         f"{problem}, the fewest that tasks can have; no {split} tasks are drawn"
         for split in ("val", "test")

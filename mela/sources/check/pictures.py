@@ -20,7 +20,7 @@ Progress = Callable[[Sequence[str]], Iterable[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
-    """What was seen of some image files.
+    """Hold what was seen of some image files.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Pictures:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What was seen of one file: its size, mode and pixels, or the problem that kept it from being read."""
+    """Hold what was seen of one file: its size, mode and pixels, or the problem that kept it from being read."""
 
     size: tuple[int, int] | None = None
     mode: str | None = None
