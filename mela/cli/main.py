@@ -68,6 +68,6 @@ app.command(rich_help_panel=MODEL)(export)
 
 
 def main() -> None:
-    """Entry point: an error that the user can put right becomes one line and exit status 1."""
+    """Run the program; an error that the user can put right becomes one line and exit status 1."""
     with ending_in_one_line():
         app()
