@@ -21,7 +21,7 @@ def checkpoint(
     compute: Compute,
     seconds: float,
 ) -> Checkpoint:
-    """Where a training stage keeps its state: a file that no other parameters, inputs, code or machine share.
+    """Return where a training stage keeps its state: a file of these parameters, inputs, code and machine alone.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def guard() -> None:
 
 
 def work_begins() -> None:
-    """All is imported: from now on, an interruption is an exception."""
+    """Tell that all is imported: from now on, an interruption is an exception."""
     _work["begun"] = True
 
 

@@ -20,7 +20,7 @@ UNCHANGED = AugmentParams(crop_padding=0, flip=False, jitter=0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """The part of an embedding that is trained, and its data.
+    """Hold the part of an embedding that is trained, and its data.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from mela.runtime.console import log
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """Where a stage writes its labels: of images, their weights, of task classes, the labeler, figures, and tables."""
+    """Name where a stage writes its labels: of images, their weights, of task classes, labeler, figures, and tables."""
 
     labels: Path
     soft_labels: Path

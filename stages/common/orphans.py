@@ -14,7 +14,7 @@ INTERVAL = 0.5
 
 
 def who_wants_results(*, alone: bool) -> "list[Process]":
-    """The process that started this one and, if that is a shell of dvc, the ancestors up to dvc."""
+    """Return the process that started this one and, if that is a shell of dvc, the ancestors up to dvc."""
     import psutil
 
     ancestors = psutil.Process().parents()

@@ -35,7 +35,7 @@ def run(main: Callable[..., Any]) -> None:
 
 
 def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, and a line about time and memory, which are kept too."""
+    """Let a function tell and keep the time and memory that it took."""
 
     @functools.wraps(main)
     def telling(**arguments: Any) -> None:

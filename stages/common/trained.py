@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """Where an embedding, its losses and its curve are."""
+    """Name where an embedding, its losses and its curve are."""
 
     model: Path
     metrics: Path

@@ -24,7 +24,7 @@ def training_of(
     watch: Watch,
     name: str = "",
 ) -> Training:
-    """A training by the parameters of its block.
+    """Return a training by the parameters of its block.
 
     Parameters
     ----------
