@@ -56,7 +56,7 @@ def outdated(cells: Iterable[Stage]) -> Iterator[tuple[str, str, int]]:
 
 
 def has_changed(stage: Stage, locked: Mapping[str, HashInfo]) -> bool:
-    """Whether a stage has never run, or not with what there is now.
+    """Tell whether a stage has never run, or not with the present inputs.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def _differs(dep: Dependency) -> bool:
 
 
 def is_there(out: Output) -> bool:
-    """Whether what a cell makes is as the lock has it, if it is in Git; what is in DVC's cache is in no clone."""
+    """Tell whether a cell's output in Git is as the lock has it; those in DVC's cache, which no clone has, count."""
     return bool(out.use_cache or (out.exists and not out.status()))
 
 
@@ -111,7 +111,7 @@ def main(
 
 
 def _due_after_update(matrix: Matrix, params: Path) -> list[Stage]:
-    """The cells that are due, after code and settings are written as they are now."""
+    """Return the cells that are due after code hashes and settings are written for the current state."""
     repo = Repo(str(places.BENCHMARK))
     code.main(benchmark=True)
     for data in matrix.data:

@@ -20,7 +20,7 @@ the seeds that both have, and what chance in training makes of them.
 def at_a_glance(
     table: pd.DataFrame, shots: Sequence[int], systems: Sequence[str], old: Outdated = frozenset()
 ) -> list[str]:
-    """Lines of the table with what goes before it; none where no system is measured on several data sets.
+    """Return the lines of the table and its introduction; none if no system is measured on several data sets.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def at_a_glance(
 
 
 def _cell(row: Mapping[Any, Any] | None, best: float | None) -> str:
-    """Mean and interval, in bold where the mean is the best as it is shown."""
+    """Format a mean and its interval, in bold if the mean is the best as shown."""
     if row is None:
         return ""
     text = f"{row['mean']:.1f} ± {row['ci95']:.1f}"

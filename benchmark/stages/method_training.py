@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """What a training of a method has before there is a learner.
+    """Hold what a training of a method has before there is a learner.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Prepared:
 def own_schedule(
     settings: "MethodsParams | PretrainParams", learner: Learner | ImageLearner, embedding_rate: float = 1
 ) -> Schedule:
-    """Of a method that has a learning rate of its own, of which the embedding may learn at a share."""
+    """Return the schedule of a method with a learning rate of its own; the embedding may learn at a share of it."""
     return Schedule(
         **settings.schedule() | {"learning_rate": learner.learning_rate},
         optimizer=learner.optimizer,
@@ -74,7 +74,7 @@ def prepared(
     inputs: Mapping[str, str],
     rates: RatesParams = RatesParams(),  # noqa: B008
 ) -> Iterator[Prepared]:
-    """Whatever a training needs beside a learner, its data and its schedule.
+    """Prepare all that a training needs beside a learner, its data and its schedule.
 
     Parameters
     ----------
