@@ -34,7 +34,7 @@ SCHEDULE = {"learning_rate": 0.05, "momentum": 0.9, "weight_decay": 5e-4, "decay
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How the cells of a data set are made; studies/recipes.yaml says what each key is."""
+    """Describe how the cells of a data set are made; studies/recipes.yaml says what each key is."""
 
     preset: str
     shots: int
@@ -98,7 +98,7 @@ def true_classes(truth: pd.DataFrame, ids: Ints, samples: TaskSamples) -> Ints:
 
 
 class Cell(Lab):
-    """One data set and seed; the folder is called as the data set is."""
+    """Hold one data set and seed; the folder is called as the data set is."""
 
     @classmethod
     def of(cls, folder: Path, data: str, seed: int, compute: Compute | None = None) -> "Cell":
@@ -110,7 +110,7 @@ class Cell(Lab):
 
     @property
     def recipe(self) -> Recipe:
-        """How it is made."""
+        """Recipe of the data set."""
         return RECIPES[self.folder.name]
 
     @property
@@ -120,7 +120,7 @@ class Cell(Lab):
 
     @property
     def ids(self) -> Ints:
-        """Images that have features."""
+        """Ids of the images that have features."""
         path = self.own / "ids.npy"
         if not path.is_file():
             name = self.folder.name

@@ -101,7 +101,7 @@ def inferred(found: TaskLabeler, image_ids: Ints, classes: Ints, *, soft: bool) 
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """Images and tasks of one data set, and trainings on them.
+    """Hold images and tasks of one data set, and train on them.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ TEST_SEED = 77
 
 
 def concepts(truth: pd.DataFrame, superclasses: Mapping[str, str]) -> dict[str, list[str]]:
-    """The fine classes of each concept: every class by itself, and every superclass of two or more of them.
+    """Return the fine classes of each concept: every class by itself, and every superclass of two or more of them.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def draw_mixed_tasks(
     queries: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Tasks with replacement; task t depends on (seed, t) alone.
+    """Draw tasks with replacement; task t depends on (seed, t) alone.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def draw_mixed_tasks(
 
 
 def level_targets(tasks: pd.DataFrame) -> Targets:
-    """Shares of the true concepts that an image was given in its tasks."""
+    """Return the shares of the true concepts that an image was given in its tasks."""
     votes = tasks.groupby(["image_id", "concept"]).size()
     shares = (votes / votes.groupby("image_id").transform("sum")).rename("weight").reset_index()
     return soft_targets(shares.assign(label=pd.factorize(shares["concept"], sort=True)[0]), "true concepts")
@@ -98,7 +98,7 @@ def level_targets(tasks: pd.DataFrame) -> Targets:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything about one seed, made once and then found again."""
+    """Hold all about one seed, made once and then read again."""
 
     cell: Cell
     superclasses: Mapping[str, str]
@@ -135,7 +135,7 @@ class Experiment:
 
     @cached_property
     def targets(self) -> dict[str, Targets | None]:
-        """What pre-training learns, by the names of LABELS; prints what was inferred."""
+        """Targets of pre-training, by the names of LABELS; prints what was inferred."""
         image_ids = np.unique(self.tasks["image_id"])
         samples = manifest_samples(self.tasks, image_ids, self.cell.features(self.initial(), image_ids))
         found = MergeLabeler(random_state=self.cell.seed, soft=True).fit_tasks(samples)

@@ -65,7 +65,7 @@ KINDS = {"even": "even tasks: 5 ways, 5 shots", "uneven": "uneven tasks: 3 to 8 
 
 
 def uneven_tasks(classes: dict[str, Ints], n_tasks: int, queries: int, seed: int) -> pd.DataFrame:
-    """Tasks whose ways and shots differ, also within a task; a longer list begins with the shorter one."""
+    """Draw tasks whose ways and shots differ, also within a task; a longer list begins with the shorter one."""
     names, parts = sorted(classes), []
     for task in range(n_tasks):
         generator = np.random.default_rng(np.random.SeedSequence([seed, task]))
@@ -80,7 +80,7 @@ def uneven_tasks(classes: dict[str, Ints], n_tasks: int, queries: int, seed: int
 
 @dataclass(frozen=True, kw_only=True)
 class Point(Lab):
-    """All systems trained on so many tasks, with one seed: a point of each curve.
+    """Train all systems on so many tasks, with one seed: a point of each curve.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Point(Lab):
 
     @cached_property
     def tasks(self) -> Episodes:
-        """For training."""
+        """Training tasks."""
         return Episodes(self.drawn("train", self.number))
 
     def measure(self, system: str) -> pd.DataFrame:
@@ -195,7 +195,7 @@ def measure(
 
 
 def plot(rows: pd.DataFrame) -> Figure:
-    """A panel for each kind of tasks and setting, of one data set; every halving of the errors has the same room."""
+    """Draw a panel for each kind of tasks and setting of one data set; every halving of the errors has equal room."""
     kinds = {kind: words for kind, words in KINDS.items() if (rows["kind"] == kind).any()}
     figure = Figure(figsize=(9, 3.5 * len(kinds)), layout="constrained")
     panels = figure.subplots(len(kinds), len(SETTINGS), sharex=True, sharey="col", squeeze=False)

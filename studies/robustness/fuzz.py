@@ -68,7 +68,7 @@ def _checkpoint(path: Path) -> Checkpoint:
 
 
 def _read_checkpoint(path: Path) -> None:
-    """What was saved, or nothing."""
+    """Read what was saved, or nothing."""
     found = _checkpoint(path).load()
     assert found is None or (found[0]["x"].tolist() == [0, 1, 2, 3, 4] and found[1] == {"steps": 1}), "another state"
 
@@ -124,7 +124,7 @@ TARGETS: dict[str, Target] = {
 
 
 def damage(content: bytes, draw: random.Random) -> bytes:
-    """One to four changes: bytes that are flipped, set, cut out, doubled, or put in place of others."""
+    """Make one to four changes: bytes are flipped, set, cut out, doubled, or put in place of others."""
     changed = bytearray(content)
     for _ in range(draw.randint(1, 4)):
         start = draw.randrange(len(changed) + 1)
@@ -157,7 +157,7 @@ def read_damaged(name: str, seed: int, folder: Path) -> str | None:
 
 
 def attempt(work: Callable[[], Any]) -> str | None:
-    """What a piece of work does wrong."""
+    """Return the error of a piece of work; None if there is none, or if it is a MelaError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -218,7 +218,7 @@ def label_odd_tasks(seed: int) -> None:
 
 
 def batch(name: str, first: int, count: int) -> list[tuple[int, str]]:
-    """Finds of some seeds."""
+    """Return the errors found by some seeds."""
     with TemporaryDirectory() as folder:
 
         def find(seed: int) -> str | None:

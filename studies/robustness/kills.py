@@ -34,7 +34,7 @@ OF_DVC = {".dvc/tmp/rwlock": "Unable to read RWLock-file", "dvc.lock": "dvc.lock
 
 
 def clone(folder: Path, seconds: float) -> None:
-    """What is committed, without outputs, and with checkpoints `seconds` apart."""
+    """Clone what is committed, without outputs, and with checkpoints `seconds` apart."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
     change(folder / "params.yaml", {"runtime.checkpoint_seconds": seconds, "report.usage": False})
     forget(folder)
@@ -88,7 +88,7 @@ def _stage(process: psutil.Process) -> str:
 
 
 def running(folder: Path) -> list[psutil.Process]:
-    """Processes that work in a folder."""
+    """Return the processes that work in a folder."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -100,7 +100,7 @@ def running(folder: Path) -> list[psutil.Process]:
 
 
 def seconds_until_idle(folder: Path) -> float:
-    """How long processes go on in a folder after a kill."""
+    """Return how long processes go on in a folder after a kill."""
     start = time.perf_counter()
     while left := running(folder):
         if time.perf_counter() - start > LONGEST_END:
@@ -123,7 +123,7 @@ def mend(folder: Path, said: str) -> str:
 
 
 def taken(log: Path) -> str:
-    """What a log holds, which is empty then."""
+    """Return what a log holds, and remove the log."""
     text = log.read_text(encoding="utf-8")
     log.unlink()
     return text
@@ -136,7 +136,7 @@ def outputs(folder: Path) -> dict[str, str]:
 
 
 def different(whole: Path, killed: Path) -> list[str]:
-    """Outputs of the run that was not killed that are not the same in the other."""
+    """List outputs of the run that was not killed that are not the same in the other."""
     found = outputs(killed)
     return [path for path, md5 in outputs(whole).items() if found.get(path) != md5]
 
@@ -147,7 +147,7 @@ def main(
     seconds: Annotated[float, typer.Option(help="between two checkpoints")] = 2,
     seed: int = 0,
 ) -> None:
-    """Kill, compare, and tell."""
+    """Kill, compare, and report."""
     draw = random.Random(seed)
     done, stages, mended = Counter[str](), Counter[str](), Counter[str]()
     differ: list[str] = []

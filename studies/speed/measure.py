@@ -26,7 +26,7 @@ RESULTS = Path("studies/results/bench.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Seconds of several rounds: the median, and the lowest and highest."""
+    """Hold the seconds of several rounds: the median, and the lowest and highest."""
 
     median: float
     low: float
@@ -124,7 +124,7 @@ def write_rows(rows: list[dict[str, Any]], path: Path = RESULTS) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a function took.
+    """Hold what a function took.
 
     Attributes
     ----------

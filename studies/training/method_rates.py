@@ -29,7 +29,7 @@ REGULARIZERS = {"frn": "alpha", "r2d2": "log_lambda"}
 
 
 class Head(NamedTuple):
-    """The scale and the regularizer that a method starts from, as the table has them."""
+    """Hold the scale and the regularizer that a method starts from, as the table has them."""
 
     scale: str
     regularizer: str

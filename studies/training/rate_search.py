@@ -34,7 +34,7 @@ LADDER = tuple(float(f"{digit}e{power}") for power in range(-7, 1) for digit in 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What a table says of one method on one data set.
+    """Hold what a table says of one method on one data set.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ def main(
 
 
 def _told(method: str, choice: Choice) -> str:
-    """A choice in words."""
+    """Describe a choice in words."""
     own = find_method(method).learner.learning_rate
     tried = ", ".join(f"{one:.1f} / {five:.1f} at {rate:g}" for rate, (one, five) in choice.accuracies.items())
     if choice.rate is None:

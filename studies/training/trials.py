@@ -30,7 +30,7 @@ START_SEED = 0
 
 
 class Trial(Lab):
-    """A data set of the benchmark, whose tasks are drawn."""
+    """Hold a data set of the benchmark, whose tasks are drawn."""
 
     @classmethod
     def of(cls, data: str, seed: int = SEED) -> "Trial":

@@ -33,7 +33,7 @@ def svm_with_ridge(backbone: Backbone, ridge: float) -> MetaOptNetSVM:
 
 
 class JointANIL(ANIL):
-    """ANIL whose BatchNorm has the statistics of support set and queries together, in training and in testing.
+    """Run ANIL with BatchNorm statistics of support set and queries together, in training and in testing.
 
     So queries tell of each other, as with MAML's authors.
     """
