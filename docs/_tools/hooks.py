@@ -49,7 +49,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 def unbroken(line: str) -> str:
-    """Intervals stay on one line; in tables that would become wider than the page they begin another one."""
+    """Keep intervals on one line; in tables wider than the page, let them begin a new one."""
     line = COUNTS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), line)
     if line.count("|") > COLUMNS or (line.startswith("|") and len(line) > WIDTH):
         return INTERVAL.sub(" ±\N{NO-BREAK SPACE}", line)
@@ -57,7 +57,7 @@ def unbroken(line: str) -> str:
 
 
 def section(title: str) -> str:
-    """A section of the README with its heading."""
+    """Return a section of the README with its heading."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     found = re.search(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
     if found is None:
@@ -66,7 +66,7 @@ def section(title: str) -> str:
 
 
 def file_block(name: str) -> str:
-    """A file of the project as a block of code."""
+    """Return a file of the project as a block of code."""
     path = ROOT / name
     return f"```{path.suffix[1:]}\n{path.read_text(encoding='utf-8')}```"
 

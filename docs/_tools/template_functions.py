@@ -79,7 +79,7 @@ def bare(text: str) -> str:
 
 
 class Figures:
-    """Figures of the benchmark and of the studies; each public method is a function of the templates.
+    """Provide figures of the benchmark and of the studies; each public method is a function of the templates.
 
     Where a method takes `shots`, none means 1-shot and 5-shot, and the text has both.
     """
