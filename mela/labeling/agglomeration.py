@@ -22,7 +22,7 @@ def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
 
 
 def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) -> Merges:
-    """Merge greedily, the pair with the largest log odds for one class first, while these are not hopeless.
+    """Merge greedily, always the pair with the largest log odds for one class, until these are hopeless.
 
     Parameters
     ----------

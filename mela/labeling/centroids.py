@@ -82,7 +82,7 @@ class Centroids:
         return int(candidates[int(xp.argmin(distances))])
 
     def move(self, where: Array, points: Array, old_weights: Floats, new_weights: Floats) -> Array:
-        """Average centroids (indices, (k,)) of the given weights (k,) with points (k, m) of weights (k,).
+        """Average centroids (indices, (k,)) of given weights (k,) with points (k, m) of weights (k,).
 
         Returns the rows that changed, with their last column.
         """
@@ -122,7 +122,7 @@ def _half_norms(points: Array) -> Array:
 
 
 def extend(points: Array) -> Array:
-    """Return points with a last column of ones, as centroids are scored with."""
+    """Append a column of ones to points, as centroids are scored with."""
     xp = array_namespace(points)
     ones = xp.ones((points.shape[0], 1), dtype=points.dtype, device=device(points))
     return xp.concat([points, ones], axis=1)

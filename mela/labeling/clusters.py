@@ -36,7 +36,7 @@ class Clusters:
     meetings: npt.NDArray[np.float32]
 
     def absorb(self, u: int, v: int) -> None:
-        """Add cluster v to cluster u; row v is no longer of use."""
+        """Add cluster v to cluster u; row v is no longer valid."""
         self.weights[u] += self.weights[v]
         self.sums[u] += self.sums[v]
         self.counts[u] += self.counts[v]

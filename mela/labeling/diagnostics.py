@@ -19,7 +19,7 @@ THIN = 0.9
 
 
 def label_metrics(labeler: "TaskLabeler") -> dict[str, Any]:
-    """Return what is known about the labels without any truth; shares are in percent."""
+    """Return what is known about the labels without truth; shares are in percent."""
     quality = labeler.pair_quality_
     metrics: dict[str, Any] = {
         "tasks_clustered": 100 * float((labeler.class_labels_[labeler.task_classes_.starts[:-1]] >= 0).mean()),
@@ -79,7 +79,7 @@ def assignments_table(flat: "ImageLabels", labeler: "TaskLabeler") -> pd.DataFra
 
 
 def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDArray[np.int64]) -> pd.DataFrame:
-    """Return each label's images, task classes, and how certain it is of its images in percent.
+    """Return each label's number of images and task classes, and its certainty of its images in percent.
 
     A label of one task class has nothing to be compared with, so its certainty is missing.
 
@@ -101,7 +101,7 @@ def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDAr
 
 
 def merged_counts(clusters: npt.NDArray[np.int64]) -> dict[str, int]:
-    """Count the task classes that share their cluster with others, those that are alone, and those without a cluster.
+    """Count the task classes that share their cluster, those that are alone, and those without a cluster.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def _of_training(labeler: TaskLabeler, train: TaskSamples, assignments: pd.DataF
 
 
 def _of_the_same_people(rows: pd.DataFrame, samples: TaskSamples, names: pd.DataFrame) -> dict[int, list[int]]:
-    """Return the clusters that a person's other labels have, by the number of the task whose labels are left.
+    """Return, by the number of each task that is left, the clusters of its author's other labels.
 
     A label that no task is learned from lies in a task of its own, but the person who wrote it told it from the others.
     """

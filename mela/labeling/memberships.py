@@ -148,7 +148,7 @@ class Memberships:
         return posterior
 
     def log_odds_or_none(self, points: Floats, weights: Floats) -> Floats:
-        r"""Return the log odds of the clusters, and in the last column of none of them: float64 (n, k + 1).
+        r"""Return the log odds of the clusters and, in the last column, of none of them: float64 (n, k + 1).
 
         The points are task classes that the clusters were not made of. A class that no cluster stands for has the
         prior's mean 0 and variance b, so that the task class is expected at :math:`\mathcal N(0, 1 / w + b)`. One more

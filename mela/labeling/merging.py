@@ -142,7 +142,7 @@ def meeting_rate(classes: ClassMeans) -> float:
 
 
 def left_out(points: Floats, sizes: Ints, clusters: Ints) -> Ints:
-    """Return the cluster (n,) whose center is nearest to each task class once it is taken out of its own cluster.
+    """Return the cluster (n,) with the center nearest to each task class, centers computed without that class.
 
     A cluster of one has no center then, and its task class goes to another.
 

@@ -83,7 +83,7 @@ class Evidence:
 
 
 def refine(evidence: Evidence, clusters: Ints) -> tuple[Ints, float]:
-    """Let task classes change sides and clusters merge, in turns, as long as the partition gets more probable.
+    """Reassign task classes and merge clusters, in turns, as long as the partition gets more probable.
 
     What was merged early is stuck where it is; moving the classes of each task to their most probable clusters
     corrects that (iterated conditional modes; Besag, "On the Statistical Analysis of Dirty Pictures", 1986). All are

@@ -155,7 +155,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return samples.spread(found)
 
     def transform(self, X: Any) -> Floats:
-        """Return how far each sample is from each cluster (n_samples, n_clusters); `predict` takes the nearest."""
+        """Return each sample's distance to each cluster (n_samples, n_clusters); `predict` takes the nearest."""
         check_is_fitted(self)
         return euclidean_distances(self._project(self._features(X)), self._project(self.cluster_centers_))
 

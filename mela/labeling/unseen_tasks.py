@@ -73,7 +73,7 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
 
 
 def _predicted(labeler: TaskLabeler, samples: TaskSamples, classes: ClassMeans, forbidden: Sequence[Ints]) -> Ints:
-    """Return the clusters of task classes by `predict`, -1 for tasks that it cannot answer and clusters not allowed."""
+    """Return the clusters of task classes by `predict`; -1 marks unanswerable tasks and clusters not allowed."""
     clusters = np.full(len(classes.sizes), NONE, dtype=np.int64)
     answered = np.repeat(classes.ways <= len(labeler.cluster_centers_), classes.ways)
     used = answered[samples.classes]
@@ -88,7 +88,7 @@ def _predicted(labeler: TaskLabeler, samples: TaskSamples, classes: ClassMeans, 
 
 
 def place_labels(labeler: TaskLabeler, X: Any, y: Any, groups: Any) -> pd.DataFrame:
-    """Place the labels of tasks that are given by their samples, as `predict` of a labeler takes them.
+    """Place the labels of tasks given by their samples, as for `predict` of a labeler.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def _blocks(classes: ClassMeans) -> Iterator[tuple[range, slice]]:
 
 
 def _place_task(odds: Floats) -> tuple[Ints, Floats]:
-    """Return the most probable clusters of a task's labels, whose log odds (ways, k + 1) are given, and how certain."""
+    """Return the most probable clusters of a task's labels and their certainty, given log odds (ways, k + 1)."""
     ways, k = len(odds), odds.shape[1] - 1
     # none of the clusters may be taken by several labels, so each has a column of its own for it
     none = np.full((ways, ways), -np.inf)

@@ -21,7 +21,7 @@ COLUMNS = ("task_id", "image_id", "local_label")
 
 
 def read_features(path: Path) -> tuple[pd.Index, Features]:
-    """Read features, whoever wrote them.
+    """Read features from a file of any origin.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def given_features(path: Path, image_ids: npt.NDArray[np.int64], n_images: int) 
 def features_that_are_given(
     path: Path, image_ids: npt.NDArray[np.int64], n_images: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Return those of the ids that have features, and their features; errors are those of `given_features`."""
+    """Return the ids that have features, and these; errors are those of `given_features`."""
     if not path.is_file():
         raise MelaError(f"extract.features: expected the file {path}, found none; put it there, or correct the name")
     known, features = read_features(path)
