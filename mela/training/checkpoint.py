@@ -115,7 +115,7 @@ class Checkpoint:
         return time.monotonic() - self._written >= self.interval
 
     def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Write a state in place of the one before it, whole or not at all.
+        """Replace the last state, completely or not at all.
 
         Parameters
         ----------
@@ -148,5 +148,5 @@ class Checkpoint:
         return tensors, facts, digest
 
     def remove(self) -> None:
-        """Delete the state, of a training that is complete."""
+        """Delete the state of a complete training."""
         self.path.unlink(missing_ok=True)

@@ -68,7 +68,7 @@ class KeptFeatures:
     path: Path
 
     def remove(self) -> None:
-        """Delete the file, once training is complete."""
+        """Delete the file after the training."""
         self.path.unlink(missing_ok=True)
 
 
@@ -145,7 +145,7 @@ def keep_features(
 
 
 def _write(path: Path, shape: tuple[int, ...], batches: Iterable[tuple[Ints, Features]], team: Team) -> None:
-    """Write the features of all batches, in the first process; the others only have their part in the work."""
+    """Write the features of all batches in the first process; the others only compute their share."""
     if not team.leads:
         for _ in batches:
             pass
@@ -162,7 +162,7 @@ def _write(path: Path, shape: tuple[int, ...], batches: Iterable[tuple[Ints, Fea
 
 
 def _without_head(backbone: Backbone) -> Backbone:
-    """Return the backbone up to the features that its head gets, in the same place in memory."""
+    """Return the backbone without its head, sharing its memory."""
     body = cast(Pretrained, backbone.body)
     frozen = Pretrained(body.network, body.side, body.interpolation, None)
     frozen.frozen = True
@@ -172,7 +172,7 @@ def _without_head(backbone: Backbone) -> Backbone:
 
 
 def _is_whole(path: Path, shape: tuple[int, ...]) -> bool:
-    """Return whether a file holds features of this shape."""
+    """Tell whether a file holds features of this shape."""
     try:
         found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):

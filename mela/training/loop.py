@@ -79,7 +79,7 @@ class Epoch:
 
 
 def tell_nobody(epoch: Epoch) -> None:
-    """Say nothing of a finished epoch."""
+    """Ignore a finished epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +232,7 @@ def fit(
 
 
 def _require_finite(model: nn.Module, training: Training) -> None:
-    """Raise DivergedError unless all that was learned is finite; nobody has looked at a loss after the last step."""
+    """Raise DivergedError unless all weights are finite; no loss was checked after the last step."""
     for name, value in model.state_dict().items():
         if value.is_floating_point() and not value.isfinite().all():
             raise DivergedError(
@@ -242,7 +242,7 @@ def _require_finite(model: nn.Module, training: Training) -> None:
 
 
 def _skip(steps: Iterator[Iterable[Part]], count: int) -> None:
-    """Leave out steps that are done, none of whose parts is computed."""
+    """Skip steps that are done, without computing their parts."""
     for _ in range(count):
         next(steps)
 
@@ -265,7 +265,7 @@ def log_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
 
 
 def require_share(key: str, fewest: int, parts: int, team: Team, *, things: str) -> None:
-    """Raise MelaError unless every part of every step has one thing or more for each process.
+    """Raise MelaError unless every part of every step has at least one thing for each process.
 
     Parameters
     ----------

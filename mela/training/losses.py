@@ -60,7 +60,7 @@ class Tally:
         return len(self._open)
 
     def settle(self, team: Team | None = None) -> None:
-        """Count the steps that are open, with the team or with the given one.
+        """Add up the open steps over the team, or over the given one.
 
         Raises
         ------

@@ -65,11 +65,11 @@ class Progress:
         return next(self.model.parameters()).device
 
     def begin_epoch(self) -> None:
-        """Remember from where the order of the epoch is drawn."""
+        """Remember the state from which the order of the epoch is drawn."""
         self._epoch_began = self.generator.get_state()
 
     def keep(self, curve: list[dict[str, Any]], steps: int, sums: Tensor) -> None:
-        """Write a checkpoint of this position if it is time to; the first process decides, and writes."""
+        """Write a checkpoint of this position if one is due; the first process decides, and writes."""
         if self.checkpoint is None:
             return
         due = self.team.total(torch.tensor(float(self.team.leads and self.checkpoint.due()), device=self._device))
