@@ -192,7 +192,7 @@ class Student(Protocol):
     """Require what a method has that also learns from another model."""
 
     def learn_from(self, teacher: LabelLearner) -> None:
-        """Take a teacher, which stays as it is and is no part of what is learned."""
+        """Take a teacher, which does not change and is not trained."""
 
 
 class ImageLearner(nn.Module):

@@ -56,7 +56,7 @@ class Method:
     learner: type[Any]
 
     def __post_init__(self) -> None:
-        """Check what it says, and the class that learns."""
+        """Check the description and the learner's class."""
         for key in ("title", "source"):
             text = getattr(self, key)
             if not isinstance(text, str) or not text.strip() or set(text) & set("|\n"):
@@ -103,7 +103,7 @@ class Method:
 
 
 def _require_complete(learner: type[Any], base: type) -> None:
-    """Raise MelaError unless a class has what its base leaves open, and of what sets its training what there is."""
+    """Raise MelaError unless a class defines what its base leaves open, with valid training settings."""
     for part in OPEN[base]:
         if getattr(learner, part) is getattr(base, part):
             raise MelaError(f"{learner.__name__}: expected {part} of its own, got none; write it, see {base.__name__}")

@@ -148,5 +148,5 @@ class RidgeLearner(Learner):
         return ridge_outputs(support, labels, query, ways, self.regularizer, normalize=self.normalize)
 
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
-        """See `mela.learners.ridge.ridge_query_losses`."""
+        """Return `mela.learners.ridge.ridge_query_losses`."""
         return ridge_query_losses(features, labels, ways, n_support, self.regularizer, normalize=self.normalize)
