@@ -23,7 +23,7 @@ class DistillLearner(LabelLearner):
     _teacher: tuple[LabelLearner, ...] = ()
 
     def learn_from(self, teacher: LabelLearner) -> None:
-        """Take a teacher, which stays as it is and is no part of what is learned."""
+        """Take a teacher, which does not change and is not trained."""
         # in a tuple, where torch does not take it for a part of this module
         self._teacher = (teacher.eval().requires_grad_(requires_grad=False),)
 

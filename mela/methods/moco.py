@@ -67,7 +67,7 @@ class MoCo(ImageLearner):
                 value.copy_(leaders[name])
 
     def _keep(self, keys: Tensor) -> None:
-        """Put keys (b, 128) in the place of the oldest."""
+        """Replace the oldest keys of the queue by keys (b, 128)."""
         size = len(self.queue)
         places = (self.place + torch.arange(len(keys), device=keys.device)) % size
         # a copy, since the loss still needs what is there
