@@ -75,7 +75,7 @@ def save_nothing(path: Path) -> None:
 
 
 def is_trained(path: Path) -> bool:
-    """Return whether a file holds an embedding, and does not say that none was trained.
+    """Tell whether a file holds an embedding, and does not say that none was trained.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def build_configured(
 
 
 def load_tensors(path: Path, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Put a file's tensors into a module, of which every one must fit.
+    """Load a file's tensors into a module; every one must fit.
 
     Raises
     ------

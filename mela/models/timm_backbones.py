@@ -127,7 +127,7 @@ def pretrained_body(name: str, side: int, interpolation: str, *, head: bool) -> 
 
 
 def _tried(network: nn.Module, side: int) -> Tensor:
-    """Return the features of an image without content."""
+    """Return the features of a blank image."""
     was = network.training
     with torch.no_grad():
         features: Tensor = network.eval()(torch.zeros(1, 3, side, side))
@@ -136,7 +136,7 @@ def _tried(network: nn.Module, side: int) -> Tensor:
 
 
 def _with_moving_positions(name: str, side: int, error: Exception) -> tuple[nn.Module, Tensor]:
-    """Return a network that interpolates its positions for images of another side than its own, and features of it."""
+    """Return a network that interpolates its positions for images of another side, and its features."""
     try:
         network = _create(name, dynamic_img_size=True)
         return network, _tried(network, side)
@@ -150,7 +150,7 @@ def _with_moving_positions(name: str, side: int, error: Exception) -> tuple[nn.M
 
 
 def start_from(body: nn.Module, name: str, weights: str, folder: Path) -> None:
-    """Give the body of a backbone the weights with which its training starts.
+    """Load the weights with which training starts into the body of a backbone.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def _timm() -> ModuleType:
 
 
 def _broken(error: Exception) -> MelaError:
-    """Return what is told where timm is installed, but something that it needs is missing or does not fit."""
+    """Return the message if timm is installed, but something that it needs is missing or does not fit."""
     return MelaError(
         f"model.backbone: timm is installed, but it cannot be imported: {one_line(error)}; install versions of timm, "
         "torchvision and torch that fit each other, which are those of requirements.txt"
