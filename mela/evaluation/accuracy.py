@@ -38,7 +38,7 @@ def settings(tasks: FlatTasks, shots: Sequence[int]) -> dict[str, int | None]:
 
 
 def require_unseen(tasks: Episodes, training: Episodes, name: str) -> None:
-    """Raise MelaError if a task has an image of a training task, whose accuracy would say nothing about new classes.
+    """Raise MelaError if a task has an image of a training task, which would say nothing about new classes.
 
     Parameters
     ----------

@@ -33,17 +33,17 @@ class QueryLogits:
         self._parts: dict[str, list[tuple[int, Floats, Ints]]] = defaultdict(list)
 
     def keep(self, setting: str, group: TaskGroup, logits: Floats) -> None:
-        """Keep the logits (t, K, q) of some tasks; several threads may do so at once."""
+        """Keep the logits (t, K, q) of some tasks; several threads may call this at once."""
         self._parts[setting].append((int(group.positions[0]), logits, group.query_labels))
 
     def of(self, setting: str) -> list[Part]:
-        """Return what there is for a setting, in the order of the tasks."""
+        """Return the logits of a setting, in the order of the tasks."""
         parts = sorted(self._parts.get(setting, []), key=lambda part: part[0])
         return [(logits, labels) for _, logits, labels in parts]
 
 
 def negative_log_likelihood(parts: list[Part], temperature: float) -> float:
-    """Return the sum over queries of the negative logarithm of the true class's probability, with one query more."""
+    """Return the sum of the queries' negative log-probabilities of their true class, with one query more."""
     total, anything, count = 0.0, 0.0, 0
     for logits, labels in parts:
         logs = log_softmax(logits / temperature, axis=1)

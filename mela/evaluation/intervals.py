@@ -18,7 +18,7 @@ class Interval:
         return f"{self:.2f}"
 
     def __format__(self, form: str) -> str:
-        """Write both numbers in a format such as ``.1f``; the sign that ``+z.1f`` asks for is that of the mean."""
+        """Format both numbers, such as by ``.1f``; the sign that ``+z.1f`` asks for is that of the mean."""
         return f"{self.mean:{form}} ± {self.ci95:{form.lstrip('+z')}}" if form else str(self)
 
     @classmethod

@@ -11,7 +11,7 @@ from mela.data.array_types import Ints
 def score_labels(
     labels: pd.DataFrame, assignments: pd.DataFrame | None, manifest: pd.DataFrame, truth: pd.DataFrame
 ) -> dict[str, Any]:
-    """Return the number of clusters and, where there is truth, how many classes there are and how well both match.
+    """Return the number of clusters and, given truth, the number of classes and how well both match.
 
     Parameters
     ----------

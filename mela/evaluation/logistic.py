@@ -189,7 +189,7 @@ class _Problem:
         return weights * _dot(vector.a, vector.a_gram) + bias * _dot(vector.bias, vector.bias)
 
     def newton_step(self, point: _Point, gradient: _Vector, running: Flags) -> _Vector:
-        """Minimise the quadratic model by conjugate gradients, the better the closer the solution is.
+        """Minimise the quadratic model by conjugate gradients, more exactly near the solution.
 
         They are preconditioned by the curvature of the penalty for W, and of equal probabilities for b. Wherever they
         are stopped, the step is one of descent. This is where the time goes, so arrays are changed in place.
@@ -232,7 +232,7 @@ class _Problem:
         return _Vector(a=step, a_gram=step @ self.gram, bias=step_bias)
 
     def search(self, point: _Point, gradient: _Vector, step: _Vector, running: Flags) -> _Point:
-        """Go along the step, in each task half as far until the loss falls enough."""
+        """Halve each task's step until its loss falls enough."""
         slope, slack = step.dot(gradient), ROUNDING * np.abs(point.loss)
         length = running.astype(np.float64)
         while True:

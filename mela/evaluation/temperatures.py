@@ -26,7 +26,7 @@ class Temperatures(BaseModel):
         return bool(self.temperatures) and self.C == C
 
     def of(self, shots: float, C: float) -> float:
-        """Return the temperature for about as many shots, by their ratio, and 1 for a head of another C."""
+        """Return the temperature for the nearest number of shots, by ratio, and 1 for a head of another C."""
         if not self.knows(C):
             return 1.0
         nearest = min(self.temperatures, key=lambda known: (abs(np.log(known / shots)), known))
@@ -40,7 +40,7 @@ def sha256(model: Path) -> str:
 
 
 def write_temperatures(path: Path, models: Mapping[Path, Mapping[str, Mapping[str, Any]]], *, C: float) -> None:
-    """Write the temperatures of models that lie beside that file.
+    """Write the temperatures of models that lie beside the file.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def write_temperatures(path: Path, models: Mapping[Path, Mapping[str, Mapping[st
 
 
 def read_temperatures(model: Path) -> Temperatures | None:
-    """Return the temperatures of a model, or None where nobody has calibrated this very file.
+    """Return the temperatures of a model, or None if nobody has calibrated this very file.
 
     Raises
     ------
