@@ -208,7 +208,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[best]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return probabilities (n, K) of `classes_`, calibrated where the model has been; rows sum to 1."""
+        """Return the probabilities (n, K) of `classes_`, calibrated if the model is; rows sum to 1."""
         logits = self._logits(X) / (self.temperature_ if self.head_ == LOGISTIC else 1.0)
         probabilities: Floats = softmax(logits, axis=1)
         return probabilities
@@ -266,7 +266,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return heads
 
     def _temperature(self, embedding: Embedding, shots: float) -> float | None:
-        """Return the temperature for heads that are fitted as those of ``evaluate`` were; None where none was."""
+        """Return the temperature for heads fitted as those of ``evaluate`` were; None if there is none."""
         known = embedding.temperatures
         if known is None or not known.knows(self.C) or self.support_copies > 1:
             return None

@@ -49,7 +49,7 @@ class Export:
 
 
 def export(kind: Format, file: str, backbone: Backbone, configuration: Mapping[str, Any]) -> Export:
-    """Make a file and check that it computes what the embedding does.
+    """Export the embedding to a file, and check that it computes the same.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def packed_blocks(pictures: Pictures, name: str, *, size: int, channels: int) ->
 def readable_blocks(
     paths: Sequence[Path], *, size: int, channels: int, leave_out: Callable[[Path, str], object]
 ) -> Iterator[tuple[Ints, Images]]:
-    """Read image files like `packed_blocks`, and go on after those that cannot be read.
+    """Read image files as `packed_blocks` does, but skip those that cannot be read.
 
     Parameters
     ----------

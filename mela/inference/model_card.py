@@ -101,6 +101,6 @@ def _largest_classes(listing: pd.DataFrame) -> tuple[dict[int, Names], bool]:
 
 
 def _as_text(name: str) -> str:
-    """Return a name that markdown does not take for anything else."""
+    """Escape a name so that markdown shows it as it is."""
     entities = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
     return re.sub(r"[!-/:-@\[-`{-~]", lambda found: entities.get(found[0], f"\\{found[0]}"), name)
