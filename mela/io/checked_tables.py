@@ -121,7 +121,7 @@ def read_assignments(path: Path, manifest: pd.DataFrame) -> pd.DataFrame:
 
 
 def require_known(path: Path, labels: pd.DataFrame, known: pd.DataFrame) -> None:
-    """Raise MelaError unless there are labels, of images that are known only.
+    """Raise MelaError unless there are labels, and all of their images are known.
 
     Parameters
     ----------

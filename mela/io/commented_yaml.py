@@ -17,7 +17,7 @@ _Representer.add_representer(type(None), _null)
 
 
 def commented_yaml() -> YAML:
-    """Return what loads and dumps such files: comments stay, lines are not wrapped, and None is ``null``."""
+    """Return a YAML loader and dumper that keeps comments, wraps no lines, and writes None as ``null``."""
     yaml = YAML()
     yaml.Representer = _Representer
     yaml.width = 4096

@@ -42,7 +42,7 @@ def names_of_labels(tasks: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
 
 
 def no_names() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return no names of labels and images: where tasks are drawn nobody wrote any, and the paths hold the class."""
+    """Return empty tables of names, for drawn tasks, in which nobody wrote any and the paths hold the class."""
     return pd.DataFrame(columns=TASK_NAMES.names), pd.DataFrame(columns=IMAGE_NAMES.names)
 
 

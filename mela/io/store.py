@@ -85,7 +85,7 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def require_values(path: Path, table: pa.Table | pa.RecordBatch, first: int) -> None:
-    """Raise MelaError where a value is missing; `first` is the number of the table's first row in the file."""
+    """Raise MelaError if a value is missing; `first` is the number of the table's first row in the file."""
     for name in table.column_names:
         column = table.column(name)
         if column.null_count:
@@ -114,7 +114,7 @@ def open_images(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def write_json(path: Path, content: Mapping[str, Any] | list[Any]) -> None:
-    """Write metrics; NaN and infinity are refused, since they are no JSON and hide a failure."""
+    """Write metrics; refuse NaN and infinity, since they are no JSON and hide a failure."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
