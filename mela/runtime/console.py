@@ -19,12 +19,12 @@ class _Lines(logging.Handler):
     """Print lines, wherever standard output goes at that moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print at once; an output that takes nothing is an error, as it is for `print`."""
+        """Print at once; fail, as `print` does, if the output takes nothing."""
         print(self.format(record), flush=True)
 
 
 def speak(output: str | None = None) -> None:
-    """Say what happens from now on.
+    """Log progress from now on.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def speak(output: str | None = None) -> None:
 
 @contextmanager
 def ending_in_one_line() -> Iterator[None]:
-    """Say what happens within the block; an error that the user can put right becomes one line and exit status 1."""
+    """Log the progress of the block; end with one line and status 1 on errors that the user can put right."""
     print_anything()
     try:
         speak()

@@ -44,7 +44,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def keep_freed_memory() -> None:
-    """Keep memory that this process has freed, to be used again; only glibc needs to be told, others stay as they are.
+    """Keep freed memory for reuse; only glibc needs to be told, others stay as they are.
 
     By default glibc gives large blocks back to the system, and each layer of a network that is computed on a CPU gets
     its feature maps page by page anew, which takes longer than most layers do.

@@ -83,7 +83,7 @@ class _Lines(Watch):
 
 @contextmanager
 def watched(stage: str, things: str, *, shown: bool = True) -> Iterator[Watch]:
-    """Show how far the work in the block is: on a terminal a bar on standard error, elsewhere lines of the log.
+    """Show the progress of the block: a bar on a terminal's standard error, elsewhere lines of the log.
 
     Parameters
     ----------

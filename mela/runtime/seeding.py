@@ -9,7 +9,7 @@ from torch import Tensor
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed torch's global generators within the block, on all devices, and give them back as they were."""
+    """Seed torch's global generators on all devices within the block, and restore them afterwards."""
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(seed)
         yield
@@ -21,7 +21,7 @@ def random_state(device: torch.device) -> Tensor:
 
 
 def set_random_state(device: torch.device, state: Tensor) -> None:
-    """Bring torch's global generator for a device into a state that `random_state` gave."""
+    """Set torch's global generator for a device to a state from `random_state`."""
     # PyTorch 2.11 reads a row of several states from where the first one begins
     state = state.clone()
     if device.type == "cuda":

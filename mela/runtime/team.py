@@ -82,7 +82,7 @@ def joined(device: torch.device) -> Iterator[Team]:
 
 
 def start(processes: int) -> None:
-    """Start this program, a module, again as several processes by torchrun; if one fails, end with its exit status.
+    """Start this program again as several processes by torchrun; if one fails, end with its exit status.
 
     Raises
     ------

@@ -51,7 +51,7 @@ _METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 @contextmanager
 def measured(started: float | None = None) -> Iterator[Usage]:
-    """Fill in the usage when the block ends, with that before an interruption after which the block has gone on.
+    """Fill in the usage when the block ends, including that before an interruption.
 
     Parameters
     ----------
@@ -99,12 +99,12 @@ def _peak() -> int:
 
 
 def keep(stage: str, usage: Usage, folder: Path = FOLDER) -> None:
-    """Remember what a stage took when it last ran; no output of a stage, since it is never the same twice."""
+    """Keep what a stage took when it last ran; it is no output of the stage, since it never repeats exactly."""
     write_usage(folder / f"{stage}.json", usage)
 
 
 def write_usage(path: Path, usage: Usage) -> None:
-    """Write a file that `read_usage` reads."""
+    """Write a usage for `read_usage`."""
     write_json(path, {"seconds": usage.seconds, "memory_bytes": usage.memory})
 
 
