@@ -114,7 +114,7 @@ def curves_figure(embed: pd.DataFrame, pretrain: pd.DataFrame) -> Figure:
 
 
 def save_figures(folder: Path, figures: Mapping[str, Figure]) -> None:
-    """Write figures, which nothing has drawn yet (they would keep its layout), by their names as PNG.
+    """Save figures by their names as PNG; they must not be drawn yet, since they would keep that layout.
 
     Others that are there, of a run in which accuracies were measured, go.
     """

@@ -44,7 +44,7 @@ class Outcome:
 
 
 def require_used(outcome: Outcome, used: str) -> None:
-    """Raise MelaError unless the labels in use were inferred, and trained on where that was measured."""
+    """Raise MelaError unless the labels in use were inferred, and trained on if that was measured."""
     if used not in outcome.labels or (outcome.settings and used not in outcome.evaluation["accuracy"]):
         known = outcome.labels.keys() & outcome.evaluation["accuracy"].keys()
         raise MelaError(

@@ -72,7 +72,7 @@ def remarks(outcome: Outcome) -> list[str]:
 
 
 def data_name(overview: Mapping[str, Any]) -> str | None:
-    """Return which data a run was about, from the content of ``results/metrics.json``; None where it does not say."""
+    """Return a run's data set from the content of ``results/metrics.json``; None if it does not say."""
     name = overview.get("data")
     return name if isinstance(name, str) else None
 
@@ -118,14 +118,14 @@ def interval(values: Mapping[str, float] | None, sign: str = "") -> str:
 
 
 def share(percent: float, error: float | None) -> str | None:
-    """Return a share and its standard error; None where the 95% interval is about as wide as all that it could be."""
+    """Format a share and its standard error; None if its 95% interval is about as wide as the whole range."""
     if error is None:
         return f"{percent:.1f}%"
     return f"{percent:.1f}% ± {error:.1f} (standard error)" if 4 * error < 100 else None
 
 
 def markdown(table: Table) -> str:
-    """Return a table in markdown, or what it says when it has no rows."""
+    """Return a table in markdown, or its text when it has no rows."""
     if not table.rows:
         return f"{table.empty}\n"
     lines = [table.columns, ("---",) * len(table.columns), *table.rows]
@@ -165,7 +165,7 @@ def overview(outcome: Outcome) -> dict[str, Any]:
 
 
 def require_report(kept: Content, outcome: Outcome, *, where: str) -> None:
-    """Raise MelaError if stages have run again since the report, which leaves results of several runs side by side.
+    """Raise MelaError if stages have run since the report, so that results of several runs are mixed.
 
     Parameters
     ----------

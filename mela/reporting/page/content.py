@@ -170,7 +170,7 @@ def _description(name: str, run: Run) -> str:
 
 
 def by_doubt(clusters: pd.DataFrame) -> pd.DataFrame:
-    """Sort the least certain classes first, and among equals those whose number of task classes is far from the median.
+    """Sort by rising certainty, and equals by falling distance of their number of task classes from the median.
 
     Classes of a single task class, which have no certainty, come last.
     Two classes in one cluster have the tasks of both, and fragments of one class share its tasks. Equal is what reads
@@ -214,7 +214,7 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
 
 
 def published_rows(outcome: Outcome, data: str) -> list[tuple[str, str, str]]:
-    """Return setting, system and accuracy of what was published for a data set, in the settings that were measured."""
+    """Return setting, system and accuracy of published results for a data set, in the measured settings."""
     settings = [f"{shots}_shot" for shots in PUBLISHED_SHOTS]
     return [
         (setting.replace("_", "-"), called, f"{SYSTEMS[system][data][number]:.1f}")

@@ -67,7 +67,7 @@ def names_of_classes(listing: pd.DataFrame) -> dict[int, Names]:
 
 
 def readable(text: str, letters: int | None = LETTERS) -> str:
-    """Return a name as it is shown: shortened, with escapes for line breaks and other characters that control text."""
+    """Shorten a name, and escape line breaks and other control characters."""
     visible = "".join(
         letter.encode("unicode_escape").decode()
         if letter in DIRECTIONS or unicodedata.category(letter) in ("Cc", "Zl", "Zp", "Cs")
@@ -78,7 +78,7 @@ def readable(text: str, letters: int | None = LETTERS) -> str:
 
 
 def held_out_counts(listing: pd.DataFrame) -> tuple[int, int] | None:
-    """Return how many labels of held-out tasks were assigned to a class and to none; None without such labels."""
+    """Count the held-out tasks' labels assigned to a class and to none; None without such labels."""
     assigned = listing[listing["assigned"]]
     known = int(assigned["clustered"].sum())
     return (known, len(assigned) - known) if len(assigned) else None
