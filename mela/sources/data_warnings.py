@@ -11,7 +11,7 @@ from mela.sources.task_rows import labels_that_are_rest
 
 
 def remarks(source: ImageSource, root: str, table: str | None) -> Iterator[str]:
-    """Yield what is not used, what has moved and what no task is made of, and remember the splits for the next run.
+    """Yield what is not used, what has moved and what no task is made of; remember the splits for the next run.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ OPENER = build_opener(_Redirects)
 
 
 def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = time.sleep) -> None:
-    """Download a file unless it is there; it takes its place once its checksum is right.
+    """Download a file unless it exists; it takes its place once its checksum is right.
 
     What has come is kept aside, as ``.NAME.part``, and goes on from there at the next attempt, of which there are five
     with pauses that double, or at the next call.
@@ -85,7 +85,7 @@ def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = tim
 
 
 def _continue(url: str, part: Path) -> None:
-    """Fetch what is not there yet; raises OSError if the connection ends before the file does."""
+    """Fetch the rest of a file; raise OSError if the connection ends before the file does."""
     begun = part.stat().st_size if part.exists() else 0
     request = Request(url, headers={"Range": f"bytes={begun}-"} if begun else {})  # noqa: S310
     try:

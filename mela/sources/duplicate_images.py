@@ -41,7 +41,7 @@ class Recorder:
 
 
 def recorded(source: ImageSource) -> ImageSource:
-    """Return the same source with a `Recorder` of its images; a benchmark, which has no labels of people, as it is."""
+    """Return a source with a `Recorder` of its images; return a benchmark, without labels of people, as it is."""
     return source if source.tasks is None else replace(source, load=Recorder(source.load))
 
 
@@ -78,7 +78,7 @@ def contradictions(rows: pd.DataFrame, digests: Mapping[str, bytes]) -> Iterator
 
 
 def copies_told(copies: Sequence[Sequence[str]], split_of: Mapping[str, str]) -> list[str]:
-    """Return a line if images are there several times, and another one if that is so in several splits.
+    """Return a line if images occur several times, and another one if they do in several splits.
 
     Parameters
     ----------

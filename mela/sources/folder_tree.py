@@ -30,7 +30,7 @@ class Unused:
 
 
 def check_files(root: Path, *, report: Report = refuse) -> None:
-    """Report what nobody can read below a folder, be it hidden or not.
+    """Report what nobody can read below a folder, hidden or not.
 
     DVC reads every file of ``data.root``: it fails at a link that leads nowhere, at a socket, at a name that is not
     UTF-8 and at a file ``.dvcignore``, and waits at a named pipe for ever. So each of them is a problem although it is

@@ -146,12 +146,12 @@ def name_problem(root: Path, path: str) -> str | None:
 
 
 def permission_problem(root: Path, path: str, error: OSError) -> str:
-    """Return what is told of a file or a folder that may not be read."""
+    """Return the message for a file or a folder that may not be read."""
     return told(type(error)(error.errno, error.strerror, str(root / path))) or str(error)
 
 
 def load_by_source(open_source: Callable[[str], Image.Image], sources: Sequence[str], index: int) -> Image.Image:
-    """Open the image that `sources` names at `index`; with its first two arguments bound, an ``ImageSource.load``."""
+    """Open the image that `sources` names at `index`; bind the first two arguments for ``ImageSource.load``."""
     return open_source(sources[index])
 
 
@@ -161,7 +161,7 @@ def open_below(root: Path, name: str) -> Image.Image:
 
 
 def open_image(path: Path, name: str) -> Image.Image:
-    """Decode a still image of ordinary size, turned the way its EXIF orientation asks for.
+    """Decode a still image of ordinary size, and turn it by its EXIF orientation.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def still_image(image: Image.Image, name: str) -> Image.Image:
 
 
 def read_header(path: Path, name: str) -> tuple[tuple[int, int], str]:
-    """Read what comes before the pixels; raises like `open_image` for whatever that much tells.
+    """Read what comes before the pixels; raise the errors of `open_image` that show there.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def _ordinary(image: Image.Image, name: str) -> Image.Image:
 
 
 def _require_ordinary(image: Image.Image, name: str) -> None:
-    """Raise MelaError for what makes an image unfit though Pillow can open it."""
+    """Raise MelaError for images that Pillow can open, but that are unfit."""
     limit = Image.MAX_IMAGE_PIXELS
     if limit is not None and image.width * image.height > limit:
         fault = f"expected at most {limit} pixels, got {image.width} x {image.height}; make it smaller"

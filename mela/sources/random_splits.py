@@ -76,7 +76,7 @@ def _place(item: str, seed: int) -> float:
 
 
 def _bounded(count: int, items: int, share: float, *, least: int, whole: int) -> int:
-    """Return how many of some items are beyond a border: `count`, within what `split_by_fractions` allows.
+    """Bound the number of items beyond a border, `count`, to what `split_by_fractions` allows.
 
     One item more, on whichever side, makes the result larger by 0 or by 1, since that is so for `count` and for both
     bounds; this is why at most one other item crosses the border. The share is that of the items beyond the border
@@ -88,5 +88,5 @@ def _bounded(count: int, items: int, share: float, *, least: int, whole: int) ->
 
 
 def _up(value: float) -> int:
-    """Round up, but not for the last digit's sake."""
+    """Round up, but not for errors in the last digit."""
     return math.ceil(value - 1e-9)

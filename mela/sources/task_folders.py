@@ -147,12 +147,12 @@ def _number_tasks(rows: pd.DataFrame, taken: Collection[int] = ()) -> pd.DataFra
 
 
 def task_number(name: str, attempt: int = 0) -> int:
-    """Return the number of a task, which follows from its name alone: 52 bits, so that it is exact in any software."""
+    """Return the number of a task, which follows from its name alone: 52 bits, exact in any software."""
     return int(hashlib.sha256("\0".join(("task", name, *["again"] * attempt)).encode()).hexdigest()[:13], 16)
 
 
 def task_numbers(names: Iterable[str], taken: Collection[int] = ()) -> dict[str, int]:
-    """Return a number for each name, all different and none of those that are taken.
+    """Return a number for each name, all different and none that is taken.
 
     Where two names have the same number, as one in 100 million pairs of 10,000 tasks each would, the later one takes
     its next number.
@@ -177,7 +177,7 @@ def natural_key(text: str) -> tuple[list[tuple[int, str]], str]:
 
 
 def _draw_splits(rows: pd.DataFrame, fractions: Sequence[float], *, seed: int) -> "pd.Series[str]":
-    """Split of each row's task, pinned or drawn; tasks that a chain of shared images connects share it."""
+    """Return each row's split, pinned or drawn; tasks connected by shared images have the same."""
     group = _groups(rows)
     split_of = split_by_fractions(Counter(group), fractions, seed=seed)
     found = group.map(split_of)

@@ -40,7 +40,7 @@ def describe(findings: Findings, *, every: bool = False) -> Iterator[str]:
 
 
 def in_lines(name: str, problems: Sequence[str], *, every: bool) -> Iterator[str]:
-    """Yield a line for each kind of problem, or for every one, and how many there are where kinds stand for more."""
+    """Yield a line for each kind of problem, or for every one, and how many a kind stands for."""
     shown = problems if every else list(lines(problems))
     yield from (f"{name}: {line}" for line in shown)
     if len(shown) < len(problems):

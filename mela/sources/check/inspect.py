@@ -123,7 +123,7 @@ def inspect(
     progress: Progress = lambda names: names,
     known: dict[str, Look] | None = None,
 ) -> Findings:
-    """Look through a data set.
+    """Inspect a data set.
 
     Parameters
     ----------
