@@ -91,7 +91,7 @@ MACHINE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, 
 
 
 def raise_if_machine(error: Exception, path: object) -> None:
-    """Raise an error again that came while `path` was read if the machine is at fault, and not the file."""
+    """Raise an error of reading `path` again if the machine is at fault, and not the file."""
     if out_of_memory(error):
         raise MemoryError(f"{path}: {one_line(error)}") from None
     if isinstance(error, OSError) and error.errno in MACHINE:
@@ -99,7 +99,7 @@ def raise_if_machine(error: Exception, path: object) -> None:
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Tell whether memory, of the machine or of a GPU, was too small; errors that name files are none of these."""
+    """Tell whether an error is due to too little memory, of the machine or of a GPU; errors that name files are not."""
     if isinstance(error, MelaError):
         return False
     if isinstance(error, OSError) and error.errno is not None:
@@ -127,7 +127,7 @@ def line_of(error: Exception) -> str | None:
 
 
 def print_anything() -> None:
-    """Let what is printed have letters that the terminal's encoding lacks, as escapes."""
+    """Print characters that the terminal's encoding lacks as escapes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -53,7 +53,7 @@ class Block(BaseModel):
 
     @classmethod
     def of(cls, content: object) -> Self:
-        """Check the content of this block; None stands for an empty one, and mistakes raise ValidationError."""
+        """Check the content of this block; None stands for an empty one; mistakes raise ValidationError."""
         return cls.model_validate(content if content is not None else {}, strict=True)
 
     def content(self) -> Any:
@@ -108,7 +108,7 @@ def _parsed(text: str) -> object:
 
 
 def first_problem(block: str, error: ValidationError, others: int = 0) -> str:
-    """Say in one line what is wrong with a block, or with a whole file without blocks where its name is empty.
+    """Describe in one line what is wrong with a block, or with a whole file if its name is empty.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def missing_block(block: str, document: Mapping[str, object]) -> str:
 
 
 def _require_below(key: str, name: str, folder: str) -> None:
-    """Raise ValueError unless a name leads to something below a folder."""
+    """Raise ValueError unless a name leads below a folder."""
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise ValueError(f"{key}: expected a path below {folder}, got {name!r}")
 
@@ -452,7 +452,7 @@ class RatesParams(Block):
         return dict(self.__pydantic_extra__)
 
     def only(self, method: str) -> Self:
-        """Return the block with the rate of one method alone, which is what a training of it depends on."""
+        """Return the block with the rate of one method alone, on which its training depends."""
         return type(self).model_validate({method: self.by_name.get(method)})
 
 
