@@ -53,7 +53,7 @@ def learned_part(
     *,
     epochs: int,
 ) -> Learned:
-    """Return all of a backbone, or its head alone where the network is frozen and its features are to be kept.
+    """Return all of a backbone, or its head alone if the network is frozen and its features are to be kept.
 
     Parameters
     ----------

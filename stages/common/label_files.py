@@ -26,7 +26,7 @@ class Files:
 
 
 def write_nothing(stage: str, out: Files, steps: pa.Schema) -> None:
-    """Write the same files without content, where the labels are off; `steps` has the columns of that table."""
+    """Write the same files without content, if the labels are off; `steps` has the columns of that table."""
     from mela.labeling.labeler_files import DESCRIPTION
 
     tables = {out.labels: schemas.LABELS, out.soft_labels: schemas.SOFT_LABELS, out.assignments: schemas.ASSIGNMENTS}

@@ -31,7 +31,7 @@ def who_wants_results(*, alone: bool) -> "list[Process]":
 
 
 def watch(processes: "list[Process]") -> None:
-    """End this process once one of these is gone: nobody takes its results."""
+    """End this process once one of the given ones is gone: nobody takes its results."""
     import psutil
 
     with suppress(psutil.NoSuchProcess):

@@ -59,7 +59,7 @@ def trained(labels: str) -> Trained:
 
 
 def not_trained(compared: bool, targets: "Targets") -> str | None:
-    """Say why nothing is trained on labels that are not compared or not there; None where they are."""
+    """Return why nothing is trained on labels that are off or missing; None if they are there."""
     if not compared:
         return "not trained, since `compare` has it off"
     return None if len(targets.image_ids) else "not trained, since there are no such labels"

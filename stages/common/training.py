@@ -49,7 +49,7 @@ def training_of(
 
 
 def less_memory(settings: "EmbedParams | PretrainParams", part: str) -> str:
-    """Say which parameters of a training lower the memory that it needs; `part` names the size of a step."""
+    """Return which parameters of a training lower its memory; `part` names the size of a step."""
     size, accumulate, block = getattr(settings, part), settings.accumulate, settings.block
     parts = ""
     if size > accumulate:
