@@ -33,7 +33,7 @@ NOT_JUDGED = ("code", "settings")
 
 
 def due(repo: Repo) -> list[Stage]:
-    """Return the benchmark's cells that are due; all that the stages of code and settings make has to be up to date."""
+    """Return the benchmark's cells that are due; outputs of the stages of code and settings must be up to date."""
     graph = repo.index.graph
     locked = {out.fs_path: out.hash_info for stage in repo.index.stages for out in stage.outs}
 
@@ -46,7 +46,7 @@ def due(repo: Repo) -> list[Stage]:
 
 
 def outdated(cells: Iterable[Stage]) -> Iterator[tuple[str, str, int]]:
-    """Yield data set, system and seed of those cells that have accuracies, which then are of something earlier."""
+    """Yield data set, system and seed of the due cells that have accuracies, which are then of an earlier state."""
     for cell in cells:
         for out in cell.outs:
             path = Path(out.fs_path)
@@ -74,7 +74,7 @@ def has_changed(stage: Stage, locked: Mapping[str, HashInfo]) -> bool:
 
 
 def _differs(dep: Dependency) -> bool:
-    """Return whether a file is not as the lock has it; DVC would parse parameters again for each stage."""
+    """Tell whether a file is not as the lock has it; DVC would parse parameters again for each stage."""
     if not isinstance(dep, ParamsDependency):
         return bool(dep.status())
     locked = dep.hash_info.value

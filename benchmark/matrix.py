@@ -189,13 +189,13 @@ class Matrix(BaseModel):
 
     @property
     def left_out(self) -> list[tuple[str, str]]:
-        """Pairs of `comparisons` that have a system which the lists do not make."""
+        """Pairs of `comparisons` with a system that the lists do not make."""
         known = set(self.systems)
         return [pair for pairs in self.comparisons.values() for pair in pairs if not set(pair) <= known]
 
 
 def _require_method(key: str, name: str, sees: Sees) -> None:
-    """Raise ValueError unless there is such a method, for what it is to learn from."""
+    """Raise ValueError unless there is such a method, for what it has to learn from."""
     if name in method_names() and (name in NO_METHODS or not NAME.fullmatch(name)):
         raise ValueError(
             f"{key}: expected a name of lower case letters, digits and _, and none of {', '.join(NO_METHODS)}, from "
@@ -212,7 +212,7 @@ def _require_method(key: str, name: str, sees: Sees) -> None:
 
 
 def _require_rated(source: Path, name: str) -> None:
-    """Raise MelaError unless a method for which a data set names a learning rate learns from tasks."""
+    """Raise MelaError unless a method with a learning rate in a data set's file learns from tasks."""
     if (sees := find_method(name).sees) != "tasks":
         raise MelaError(
             f"{source}: rates.{name}: expected methods that see tasks, {', '.join(methods_that_see('tasks'))}, got one "
@@ -226,7 +226,7 @@ def _learns_from_another(name: str) -> bool:
 
 
 def main(lists: Path = PARAMS, results: Path = places.RESULTS) -> None:
-    """Check what is to run, and tell how much of it is measured."""
+    """Check what has to run, and tell how much of it is measured."""
     matrix = Matrix.read(lists)
     cells = [
         results / data / f"seed{seed}" / f"{system}.parquet"

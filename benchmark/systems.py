@@ -76,7 +76,7 @@ def published_figures(system: str, data: str) -> tuple[float, float] | None:
 
 
 def require(system: str) -> None:
-    """Raise MelaError unless there is such a system, whether or not lists make it."""
+    """Raise MelaError unless there is such a system, in the lists or not."""
     first, *methods = system.split("-")
     if system == "initial":
         return

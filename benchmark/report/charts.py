@@ -100,7 +100,7 @@ def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[s
 
 
 def scale(panel: Axes, axis: Literal["x", "y"]) -> None:
-    """Give every halving of the errors the same room on an axis of accuracies in percent, before anything is drawn."""
+    """Give every halving of the errors equal room on an axis of accuracies in percent, before anything is drawn."""
     getattr(panel, f"set_{axis}scale")("function", functions=(_scaled, _unscaled))
 
 
@@ -113,7 +113,7 @@ def mark(panel: Axes, axis: Literal["x", "y"]) -> None:
 
 
 def ticks(low: float, high: float) -> list[int]:
-    """Round accuracies between two, those at the top first, as far as there is room."""
+    """Return round accuracies between two, those at the top first, as far as there is room."""
     start, end = _scaled([low, high])
     kept: list[int] = []
     for known in TICKS:

@@ -23,7 +23,7 @@ NONE = "-"
 
 
 def inferred_labels(results: Path, data: Sequence[str], inferred: Sequence[str]) -> list[str]:
-    """Return the lines of the table and what stands above it, or no line where nothing is scored.
+    """Return the lines of the table and its introduction; none if nothing is scored.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def main(
 
 
 def differences(accuracies: Results, first: str, second: str) -> dict[str, Measured]:
-    """Return by how much a system is ahead of another one, in each setting, over the seeds that both are measured with.
+    """Return by how much a system is ahead of another one, in each setting, over the seeds of both.
 
     Parameters
     ----------

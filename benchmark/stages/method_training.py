@@ -46,7 +46,7 @@ class Prepared:
     checkpoint: Checkpoint
 
     def save(self, out: Path, learner: AnyLearner, configuration: dict[str, Any], epochs: Sequence[Epoch]) -> None:
-        """Write what was learned and its curve into a folder, and let the checkpoint go."""
+        """Write what was learned and its curve into a folder, and remove the checkpoint."""
         with together():
             save_learner(out / places.MODEL, learner, self.method, configuration)
             store.write_csv(out / places.CURVE, curve_table(epochs))
