@@ -128,7 +128,7 @@ class Cell(Lab):
         return np.load(path)
 
     def tasks(self, name: str) -> pd.DataFrame:
-        """Return the manifest of a way of drawing tasks, of val or of test; it is drawn when it is first asked for."""
+        """Return the manifest of val, test, or a way of drawing tasks; it is drawn when first asked for."""
         draws: dict[str, dict[str, Any]] = {
             "once": {"train": None, "replacement": False},
             **{name: {"train": self.recipe.tasks} for name in ("repl", *ZIPF)},
@@ -164,7 +164,7 @@ class Cell(Lab):
         return load_model(self.own / f"{strength}.safetensors", torch.device("cpu"), self.images)
 
     def make(self, root: Path) -> "Cell":
-        """Pack the images, draw tasks, train the embedding and write its features, where that is not done."""
+        """Pack the images, draw tasks, train the embedding and write its features, unless that is done."""
         if (self.own / "done").exists():
             return self
         self.pack(self.block(DataParams, root=str(root), **self.recipe.data), self.recipe.shots)
@@ -186,7 +186,7 @@ class Cell(Lab):
         return self
 
     def train_strong(self, backbone: Backbone, tasks: Episodes) -> Backbone:
-        """Train an embedding with the recipe's steps, in place; with fewer tasks in an epoch it has more of these."""
+        """Train an embedding in place with the recipe's steps; with fewer tasks in an epoch it has more of these."""
         recipe = self.recipe
         epochs = max(1, round(recipe.epochs * recipe.steps / min(recipe.steps, len(tasks))))
         milestones = rescaled(recipe.milestones, recipe.epochs, epochs)
@@ -199,7 +199,7 @@ class Cell(Lab):
         return self.embed(backbone, tasks, self.block(EmbedParams, **SCHEDULE, **changes))
 
     def finished(self, targets: Targets, epochs: int | None = None) -> Backbone:
-        """Return an embedding pre-trained with the preset's schedule, or one of so many epochs."""
+        """Return an embedding pre-trained with the preset's schedule, or for so many epochs."""
         settings = self.block(PretrainParams)
         return self.pretrained(targets, lengthened(settings, epochs) if epochs else settings)
 

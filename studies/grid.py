@@ -49,7 +49,7 @@ NAMES = sorted([*FILES, *(f"{folder}.{name}" for folder, names in OTHERS.items()
 
 
 def text(value: Any) -> str:
-    """Return a value as tables have it: numbers with six digits, and nothing where there is no number."""
+    """Return a value as tables have it: numbers with six digits, and nothing if there is no number."""
     if value is None or value != value:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -65,7 +65,7 @@ def complete(
     again: bool = False,
     **options: Any,
 ) -> None:
-    """Measure the cells that a table lacks; each has its rows as soon as it is measured.
+    """Measure the cells that a table lacks; write the rows of each as soon as it is measured.
 
     Training that diverges leaves a row without measurements; any other error ends the run.
 
@@ -191,7 +191,7 @@ def _name(key: str, values: Any) -> str:
 
 
 def _option(name: str, value: Any, words: str = "") -> Parameter:
-    """Return an option by what it is by default; whole numbers beside others stand for numbers of any kind."""
+    """Return an option by its default; whole numbers beside others stand for numbers of any kind."""
     if isinstance(value, str) and "/" in value:
         value = Path(value)
     kind: Any = type(value)

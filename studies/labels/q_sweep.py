@@ -61,7 +61,7 @@ def sweep(samples: TaskSamples, truth: pd.Series | None, settings: dict[str, Any
 
 
 def by_q(table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of the grid with columns mode and q; merging, which has no q, stands beside the others at each.
+    """Return rows of the grid with columns mode and q; merging, which has no q, is repeated at each.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def by_q(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(rows: pd.DataFrame, axes: list[Axes], true_classes: float | None) -> None:
-    """Draw panels over q: means over the seeds, and bands from smallest to largest; what failed has no point."""
+    """Draw panels over q: means over the seeds, and bands from smallest to largest; failures have no point."""
     shown = [column for column in PANELS if column in rows]
     for panel, column in zip(axes, shown, strict=True):
         for mode, color in COLORS.items():

@@ -138,13 +138,13 @@ class Point(Lab):
         return self.accuracies(self.pretrained(targets, lengthened(pretraining, epochs)), test)
 
     def initial(self) -> Backbone:
-        """Return the initial embedding; read where it is known."""
+        """Return the initial embedding, read if it is known."""
         path = self.folder / f"{self.kind}-{self.number}-seed{self.seed}.safetensors"
         settings = self.stretched(self.block(EmbedParams))
         return self.kept(path, self.tasks, lambda backbone: self.embed(backbone, self.tasks, settings))
 
     def inferred_labels(self) -> Targets:
-        """Return labels by merging; how many and how good they are is kept."""
+        """Return labels by merging, and keep how many and how good they are."""
         rows, ids = self.drawn("train", self.number), self.tasks.image_ids()
         samples = manifest_samples(rows, ids, self.features(self.initial(), ids))
         found = MergeLabeler(random_state=self.seed).fit_tasks(samples)

@@ -146,7 +146,7 @@ def damage(content: bytes, draw: random.Random) -> bytes:
 
 
 def read_damaged(name: str, seed: int, folder: Path) -> str | None:
-    """Read a damaged file; what is found, if anything."""
+    """Read a damaged file; return what is found, if anything."""
     write, read = TARGETS[name]
     path = folder / name
     good = folder / f"good.{name}"
@@ -170,7 +170,7 @@ def attempt(work: Callable[[], Any]) -> str | None:
 
 
 def label_odd_tasks(seed: int) -> None:
-    """Fit a labeler to features of a kind that nobody expects, and check what it promises."""
+    """Fit a labeler to features of an unusual kind, and check its promises."""
     draw = np.random.default_rng(seed)
     n_tasks, m = int(draw.integers(1, 40)), int(draw.integers(1, 12))
     X, y, groups = [], [], []
@@ -235,7 +235,7 @@ def main(
     count: Annotated[int, typer.Option(help="of a batch")] = 500,
     child: Annotated[str, typer.Option(hidden=True)] = "",
 ) -> None:
-    """Damage files, until the time is over."""
+    """Damage files until the time is over."""
     if child:
         import resource
 

@@ -64,7 +64,7 @@ def begin(folder: Path, log: Path) -> subprocess.Popen[bytes]:
 
 
 def kill(dvc: subprocess.Popen[bytes], how: str) -> bool:
-    """Kill in one of WAYS; False where there is no stage to kill."""
+    """Kill in one of WAYS; return False if there is no stage to kill."""
     target, name = how.split()
     number = signal.Signals[name]
     if target == "dvc":
@@ -111,7 +111,7 @@ def seconds_until_idle(folder: Path) -> float:
 
 
 def mend(folder: Path, said: str) -> str:
-    """Delete a file of DVC's own if it said that it cannot read it, as users have to; the file.
+    """Delete the file of DVC's own that it could not read, as users have to, and return its name.
 
     DVC writes them in place, and cannot start where it was killed in that moment.
     """
@@ -130,7 +130,7 @@ def taken(log: Path) -> str:
 
 
 def outputs(folder: Path) -> dict[str, str]:
-    """Hash of every output, as dvc.lock has it."""
+    """Return the hash of every output, as dvc.lock has it."""
     lock = YAML(typ="safe").load((folder / "dvc.lock").read_text(encoding="utf-8"))
     return {out["path"]: out["md5"] for stage in lock["stages"].values() for out in stage["outs"]}
 

@@ -36,7 +36,7 @@ def backbone(network: str, size: int) -> Backbone:
 
 
 def row(network: str, size: int, images: int, epochs: int, n: int) -> dict[str, Any]:
-    """Return seconds of a training with features that are kept, and without."""
+    """Return the seconds of a training with features that are kept, and without."""
     rng = np.random.default_rng(0)
     packed = rng.integers(256, size=(images, size, size, 3)).astype(np.uint8)
     targets = Targets(image_ids=np.arange(images), labels=np.arange(images) % LABELS)
@@ -71,5 +71,5 @@ def main(
     epochs: Annotated[int, typer.Option()] = 15,
     n: Annotated[int, typer.Option(help="rounds")] = 3,
 ) -> None:
-    """Add to studies/results/bench.json."""
+    """Add the results to studies/results/bench.json."""
     write_rows([row(network, size, images, epochs, n)])

@@ -87,7 +87,7 @@ def main(
     root: Annotated[Path | None, typer.Option(help="folder of CIFAR-100; without it the preset is not run")] = None,
     n: Annotated[int, typer.Option(help="rounds")] = 3,
 ) -> None:
-    """Add to studies/results/bench.json."""
+    """Add the results to studies/results/bench.json."""
     if not torch.cuda.is_available():
         print("speed.gpu: no GPU on this machine, nothing measured", file=sys.stderr)
         raise typer.Exit(1)

@@ -46,7 +46,7 @@ def seconds_of(function: Callable[[], Any]) -> float:
 
 
 def in_turn(runs: Sequence[Callable[[], float]], n: int) -> list[Timing]:
-    """Return the seconds that each run tells over `n` rounds in which all take turns, after one that is not counted."""
+    """Return the seconds that each run reports over `n` rounds in turn, after one that is not counted."""
     rounds = [[run() for run in runs] for _ in range(n + 1)][1:]
     return [Timing.of([*taken]) for taken in zip(*rounds, strict=True)]
 

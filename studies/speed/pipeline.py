@@ -118,7 +118,7 @@ def run_experiment(work: Path, changes: Sequence[str], affected: set[str]) -> Ro
 
 
 def _watch(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> list[Line]:
-    """Run a command, and tell what it prints and when."""
+    """Run a command, and return what it prints and when."""
     start, lines = time.perf_counter(), []
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -158,6 +158,6 @@ def start_row(n: int) -> dict[str, Any]:
 
 
 def main(n: Annotated[int, typer.Option(min=3, help="rounds")] = 3) -> None:
-    """Add to studies/results/bench.json."""
+    """Add the results to studies/results/bench.json."""
     rows = [start_row(n), *(experiment_row(changes, affected, n) for changes, affected in EXPERIMENTS.items())]
     write_rows(rows)

@@ -210,7 +210,7 @@ def main(
     steps: Annotated[list[str], typer.Option(help="which")] = list(STEPS),  # noqa: B006
     folder: Annotated[Path, typer.Option(help="for images, features and times: some 8 GB")] = Path("build/scale"),
 ) -> None:
-    """Measure what is not measured yet and add all of it to studies/results/bench.json."""
+    """Measure what is missing and add all of it to studies/results/bench.json."""
     if set(steps) & {"label_merged", "label_pruned"}:
         once("write", folder / f"images-{LABEL_IMAGES}", LABEL_IMAGES)
     for step in steps:

@@ -163,6 +163,6 @@ def _per_second(timing: Timing, images: int) -> Timing:
 
 
 def main(n: Annotated[int, typer.Option(help="rounds")] = 5) -> None:
-    """Add to studies/results/bench.json."""
+    """Add the results to studies/results/bench.json."""
     for name, setting in SETTINGS.items():
         write_rows([row_of(name, setting, n)])

@@ -37,7 +37,7 @@ class Head(NamedTuple):
 
 @cache
 def own_head(name: str) -> Head:
-    """Return what a method has where a trial says nothing else: FRN's scale is gamma, its regularizer exp(alpha)."""
+    """Return a method's own head, unless a trial says otherwise: FRN's scale is gamma, its regularizer exp(alpha)."""
     backbone = build_backbone(**plain("conv4", size=28, channels=1, width=1), seed=0)
     learner = untrained(name, backbone).requires_grad_(requires_grad=False)
     scale = getattr(learner, SCALES.get(name, "scale"), None)
@@ -46,13 +46,13 @@ def own_head(name: str) -> Head:
 
 
 def untrained(name: str, backbone: Backbone) -> Learner:
-    """Return a learner that is not trained yet, of a method or of a variant of one."""
+    """Return an untrained learner, of a method or of a variant of one."""
     make = VARIANTS.get(name) or find_method(name).build
     return make(backbone)
 
 
 def with_own_head(cell: dict[str, Any]) -> dict[str, Any]:
-    """Return a cell of the grid with the method's own scale and regularizer where nothing else is asked for.
+    """Return a cell of the grid with the method's own scale and regularizer unless others are asked for.
 
     A method that has none is not tried with any, and `LOGISTIC` trains nothing.
     """

@@ -27,7 +27,7 @@ def trained(cell: Cell, embedding: str) -> Backbone:
 
 
 def means(cell: Cell, embedding: str, name: str) -> pd.Series:
-    """Return the mean accuracy over the test tasks by setting; the tasks' accuracies are read where they are known."""
+    """Return the mean accuracy over the test tasks by setting; read the tasks' accuracies if they are known."""
     path = cell.own / f"precision-{embedding}-{name}.parquet"
     return wide(cached(path, lambda: cell.tested(trained(cell, embedding), cell.tasks("test")))).mean()
 

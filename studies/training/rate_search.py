@@ -82,7 +82,7 @@ def choose(accuracies: Mapping[float, tuple[float, float]]) -> Choice:
 
 
 def measured(table: pd.DataFrame, data: str, method: str) -> dict[float, tuple[float, float]]:
-    """Return the accuracies of a method that was trained from nothing by Adam with its own head, by rate."""
+    """Return the accuracies of a method trained from scratch by Adam with its own head, by rate."""
     own = {"data": data, "method": method, "start": NOTHING, "longer": 1, "optimizer": "adam"}
     own |= own_head(method)._asdict()
     rows = table[(table[[*own]] == pd.Series(own)).all(axis=1)]
@@ -105,12 +105,12 @@ def read_table(path: Path = TABLE) -> pd.DataFrame:
 
 
 def entry(method: str, choice: Choice) -> float | None:
-    """Return what the block `rates` has of a method: null where the choice is its own rate, or is not made yet."""
+    """Return a method's entry in the block `rates`: null if the choice is its own rate, or not made yet."""
     return None if choice.rate == find_method(method).learner.learning_rate else choice.rate
 
 
 def with_rates(text: str, entries: Mapping[str, float | None]) -> str:
-    """Return the text of a data set's parameters with these entries in its block `rates`, and all else as it is.
+    """Return the text of a data set's parameters with these entries in `rates`, and all else unchanged.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def main(
     run: Annotated[bool, typer.Option("--run", help="measure the rows that the table lacks, which trains")] = False,
     write: Annotated[bool, typer.Option("--write", help="put the rates into benchmark/data")] = False,
 ) -> None:
-    """Say for each data set which rates are best, which rows the table lacks, and where the parameters differ."""
+    """Print for each data set the best rates, the rows that the table lacks, and differing parameters."""
     matrix, differing = Matrix.read(), []
     for name in data or matrix.data:
         path = places.preset(name)
