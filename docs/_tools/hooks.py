@@ -25,20 +25,20 @@ MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Show formulas."""
+    """Enable formulas."""
     config.markdown_extensions.append(Mathematics())
     return config
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages that lie in the root."""
+    """Add the pages in the root."""
     for name, page in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / name)))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put in sections of the README and files, let links lead to pages, draw diagrams, keep intervals whole."""
+    """Insert sections of the README and files, relink pages, draw diagrams, and keep intervals whole."""
     there = Path(page.file.src_uri).parent
     here = Path() if page.file.src_uri in PAGES.values() else "docs" / there
     markdown = relinked(markdown, here, there)
