@@ -1,4 +1,4 @@
-"""Merging of clusters, pair by pair: the most probable pair first, or all that belong together at once."""
+"""Merge clusters pair by pair, the most probable pair first, or all that belong together at once."""
 
 import numpy as np
 from scipy.linalg import solve_triangular

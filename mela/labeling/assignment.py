@@ -1,4 +1,4 @@
-"""Task classes get clusters such that the classes of one task have different ones."""
+"""Assign task classes to clusters such that the classes of one task have different ones."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Centroids that move in passes over the tasks (`mela.labeling.pruning.run_pass`), scored by matrix products.
+"""Move centroids in passes over the tasks (`mela.labeling.pruning.run_pass`), scored by matrix products.
 
 The definition is a plain loop: tasks in order, each class to its nearest centroid, matched centroids moved at once.
 Here the scores of a block of tasks come from one matrix product, and after each match only the columns of the centroids

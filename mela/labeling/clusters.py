@@ -1,4 +1,4 @@
-"""Clusters of task classes that merge, and what it says about two of them whether they have met in tasks."""
+"""Merge clusters of task classes, and weigh how often two of them have met in tasks."""
 
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What there is to tell about inferred global labels: figures, tables, and what to watch out for."""
+"""Describe inferred global labels by metrics, tables, and remarks."""
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Each image gets one label, or shares of several, from the clusters of its task classes."""
+"""Give each image one label, or shares of several, from the clusters of its task classes."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""All labels of all people in one table: as they were written, and which class each was found to be."""
+"""List all labels of all people as they were written, with the class that each was found to be."""
 
 from collections.abc import Mapping
 

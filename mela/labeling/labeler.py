@@ -1,4 +1,4 @@
-"""LearnLabeler: Algorithm 2 of the paper as a scikit-learn estimator."""
+"""Define LearnLabeler: Algorithm 2 of the paper as a scikit-learn estimator."""
 
 from numbers import Real
 from typing import Any

@@ -1,4 +1,4 @@
-"""The labeler that a block of parameters asks for."""
+"""Build the labeler that a block of parameters asks for."""
 
 import inspect
 from typing import Any

@@ -1,4 +1,4 @@
-"""A fitted labeler on disk: arrays as safetensors and a JSON file that says what they are, no pickle."""
+"""Store a fitted labeler as safetensors arrays and a JSON file that describes them, without pickle."""
 
 import hashlib
 from dataclasses import fields

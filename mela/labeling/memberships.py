@@ -1,4 +1,4 @@
-"""How much each task class belongs to each cluster: the posterior of its class, given where all others went."""
+"""Model how much each task class belongs to each cluster: its posterior, given the clusters of all others."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

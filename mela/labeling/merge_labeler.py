@@ -1,4 +1,4 @@
-"""MergeLabeler: task classes are merged where they are probably one class, as a scikit-learn estimator."""
+"""Define MergeLabeler: a scikit-learn estimator that merges task classes that are probably one class."""
 
 from typing import Any
 

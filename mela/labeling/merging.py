@@ -1,4 +1,4 @@
-r"""Which task classes are the same class: the most probable partition, without a number of clusters and without q.
+r"""Find the most probable partition of task classes, without a number of clusters and without q.
 
 The model. The mean :math:`x` of a task class lies around the mean of its global class with the covariance of its
 samples divided by their number; the samples say what that is, since those of one task class are known to belong

@@ -1,4 +1,4 @@
-r"""How good clusters of task classes are, judged without any ground truth.
+r"""Judge clusters of task classes without any ground truth.
 
 Two classes of one task are different classes, whatever they are: pairs within tasks are known to be wrong where they
 share a cluster. Let a be the share of such pairs that do, and b that of all pairs of task classes. If tasks draw their

@@ -1,4 +1,4 @@
-"""How probable a partition of task classes is, and steps that make it more probable."""
+"""Compute how probable a partition of task classes is, and improve it step by step."""
 
 from dataclasses import dataclass
 from functools import cached_property

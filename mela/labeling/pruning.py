@@ -1,4 +1,4 @@
-"""Clusters of task classes by Algorithm 2: passes under the local constraints, between which rare clusters go."""
+"""Cluster task classes by Algorithm 2: passes under the local constraints, with rare clusters pruned between them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-r"""What is expected of the number of classes and their sizes before anything is seen: a mixture of finite mixtures.
+r"""Define the prior of the number of classes and their sizes: a mixture of finite mixtures.
 
 Any number of classes K is as probable as any other, their frequencies have a symmetric Dirichlet distribution with
 parameter :math:`\gamma`, and each of n task classes is drawn by them. A partition into G classes of

@@ -1,4 +1,4 @@
-"""How task classes scatter, and the directions in which they differ by more than that."""
+"""Estimate how task classes scatter, and the directions in which they differ by more than that."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Samples of independently labelled tasks, grouped by task and local label, and the mean of each group."""
+"""Group samples of independently labelled tasks by task and local label, and average each group."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What labelers of tasks share: from given tasks to clusters of their classes, and the labels of new tasks."""
+"""Define what labelers of tasks share: clusters of given tasks' classes, and labels of new tasks."""
 
 from abc import ABC, abstractmethod
 from numbers import Integral

@@ -1,4 +1,4 @@
-"""Tasks that the labeler was not fitted to: to which of its classes their labels belong, or to none of these."""
+"""Assign the labels of new tasks to the classes of a fitted labeler, or to none of these."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Features and tasks that users provide for a labeler: read, checked, and matched by image."""
+"""Read and check users' features and tasks for a labeler, and match them by image."""
 
 import re
 from collections.abc import Callable, Sequence
