@@ -1,4 +1,4 @@
-"""The state of an interrupted training on disk, so that the next run goes on where it stopped."""
+"""Keep the state of an interrupted training on disk, so that the next run goes on where it stopped."""
 
 import hashlib
 import json

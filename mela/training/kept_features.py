@@ -1,4 +1,4 @@
-"""Features of a frozen network, computed once and kept on disk while a linear map of them learns."""
+"""Keep features of a frozen network on disk while a linear map of them learns."""
 
 import hashlib
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What a method has learned, on disk: safetensors, with the method and the backbone's configuration in the header."""
+"""Store what a method has learned as safetensors, with the method and the backbone's configuration in the header."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Gradient descent with step decays: the loop that all trainings share.
+"""Define the loop that all trainings share: gradient descent with step decays.
 
 The loop is the project's own, since a training that was cut off goes on within an epoch and ends with the same bits,
 for which all that is drawn at random has to be known in one place.

@@ -1,4 +1,4 @@
-"""Losses of an epoch, looked at a few steps at a time."""
+"""Sum the losses of an epoch, and check them a few steps at a time."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Trainings on a flat data set: images with global labels, or images alone."""
+"""Train on a flat data set: images with global labels, or images alone."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Meta-learning from tasks: the loop that the initial embedding and all methods on local labels share (Eq. 4)."""
+"""Meta-learn from tasks: the loop of the initial embedding and of all methods on local labels (Eq. 4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Both sides of Proposition 1: the loss on tasks, and the global loss that bounds it."""
+"""Compute both sides of Proposition 1: the loss on tasks, and the global loss that bounds it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

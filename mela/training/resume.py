@@ -1,4 +1,4 @@
-"""How far a training is, and all that the rest of it depends on: kept now and then, and put back."""
+"""Keep a training's progress, and all that the rest of it depends on, and restore it."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any

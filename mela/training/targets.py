@@ -1,4 +1,4 @@
-"""What pre-training learns of each image: one global label, or shares of several."""
+"""Define the targets of pre-training for each image: one global label, or shares of several."""
 
 from dataclasses import dataclass
 from pathlib import Path
