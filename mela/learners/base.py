@@ -1,4 +1,4 @@
-"""The classes that methods derive from: what learns from tasks, from labels, or from images alone."""
+"""Define the classes that methods derive from, which learn from tasks, from labels, or from images alone."""
 
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 

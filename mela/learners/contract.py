@@ -1,4 +1,4 @@
-"""What methods make, held to the shape that it is to have: any other may train, and test, as something else."""
+"""Check the shape of what methods make: another one may train, and test, as something else."""
 
 from typing import Any
 

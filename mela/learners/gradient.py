@@ -1,4 +1,4 @@
-"""Learners that adapt to a task by steps of gradient descent."""
+"""Adapt learners to a task by steps of gradient descent."""
 
 from collections.abc import Callable
 from typing import ClassVar, Literal

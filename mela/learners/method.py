@@ -1,4 +1,4 @@
-"""What a method says of itself, and the checks that it fits what it learns from."""
+"""Describe a method, and check that it fits what it learns from."""
 
 import math
 import traceback

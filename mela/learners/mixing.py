@@ -1,4 +1,4 @@
-"""Manifold mixup: images that are mixed somewhere on their way through the network (Verma et al., 2019)."""
+"""Mix images somewhere on their way through the network: manifold mixup (Verma et al., 2019)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Ridge regression in closed form, and the learner that meta-learns an embedding with it (Eq. 4-5)."""
+"""Solve ridge regression in closed form, and meta-learn an embedding with it (Eq. 4-5)."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Rotations to recognise beside the classes (Gidaris, Singh and Komodakis, 2018; as S2M2 uses them)."""
+"""Recognise rotations beside the classes (Gidaris, Singh and Komodakis, 2018; as S2M2 uses them)."""
 
 from typing import Any
 

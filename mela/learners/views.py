@@ -1,4 +1,4 @@
-"""Random views of images, by which methods without labels learn what does not matter."""
+"""Draw random views of images, by which methods without labels learn what does not matter."""
 
 import math
 from dataclasses import replace
