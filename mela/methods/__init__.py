@@ -1,4 +1,4 @@
-"""Few-shot methods, one in each module, and the registry that finds them by name."""
+"""Provide few-shot methods, one in each module, and the registry that finds them by name."""
 
 import pkgutil
 from contextlib import suppress
