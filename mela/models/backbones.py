@@ -1,4 +1,4 @@
-"""Embeddings psi: images to vectors."""
+"""Define the embeddings psi, which map images to vectors."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Features of many images, in evaluation mode."""
+"""Extract features of many images, in evaluation mode."""
 
 from collections.abc import Callable, Iterator
 

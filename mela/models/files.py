@@ -1,4 +1,4 @@
-"""Embeddings on disk: safetensors, with the backbone's configuration in the header."""
+"""Store embeddings as safetensors, with the backbone's configuration in the header."""
 
 from collections.abc import Mapping
 from pathlib import Path

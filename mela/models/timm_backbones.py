@@ -1,4 +1,4 @@
-"""Backbones of the package timm, with weights that somebody else has trained."""
+"""Use backbones of the package timm, with weights that somebody else has trained."""
 
 import difflib
 from dataclasses import dataclass
