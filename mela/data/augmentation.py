@@ -1,4 +1,4 @@
-"""Random changes of a batch of images, drawn for each image on its own.
+"""Augment a batch of images by random changes, drawn for each image on its own.
 
 Batched counterparts of torchvision's RandomCrop (zero padding), ColorJitter (brightness, contrast and saturation, in a
 random order) and RandomHorizontalFlip. What is drawn is apart from what is done with it, so that a part of a batch can

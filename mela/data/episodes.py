@@ -1,4 +1,4 @@
-"""Tasks of a manifest as arrays, whatever their ways and shots."""
+"""Represent the tasks of a manifest as arrays, whatever their ways and shots."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Packed uint8 images as batches of tensors."""
+"""Load packed uint8 images as batches of tensors."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Drawing tasks from classes, once, so that every method meets the same ones.
+"""Draw tasks from classes, once, so that every method meets the same ones.
 
 A task is *ways* classes with *shots* support and *queries* query images each. Local labels number the classes in the
 order in which they were drawn, so they say nothing about the global class.
