@@ -1,4 +1,4 @@
-"""Meta-test: accuracy of a logistic head on the features of frozen tasks (Eq. 8)."""
+"""Meta-test: measure a logistic head on the features of frozen tasks (Eq. 8)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-r"""Probabilities that mean what they say: one temperature for the logits of the head, fitted on validation tasks.
+r"""Calibrate probabilities by one temperature for the logits of the head, fitted on validation tasks.
 
 Logistic regression on a few features of length 1 is too modest: C = 1 keeps its logits small. Guo et al. ("On
 Calibration of Modern Neural Networks", 2017) divide all logits by one number T, the temperature, that minimises

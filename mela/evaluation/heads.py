@@ -1,4 +1,4 @@
-"""Test-time heads: what is fitted on the support set of a task, on top of an embedding."""
+"""Define test-time heads, which are fitted to the support set of a task on top of an embedding."""
 
 import warnings
 from collections.abc import Callable, Mapping

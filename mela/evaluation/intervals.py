@@ -1,4 +1,4 @@
-"""How sure a mean accuracy is."""
+"""Compute the confidence interval of a mean accuracy."""
 
 from dataclasses import dataclass
 

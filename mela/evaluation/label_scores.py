@@ -1,4 +1,4 @@
-"""How well inferred labels match the truth."""
+"""Score how well inferred labels match the truth."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-r"""The meta-test head (Eq. 8) for many tasks at once: multinomial logistic regression in the span of the support set.
+r"""Fit the meta-test head (Eq. 8) of many tasks at once: logistic regression in the span of the support set.
 
 For one task with support features :math:`x_i \in \mathbb R^m`, :math:`i = 1 \ldots n`, labels :math:`y_i` among K and
 sample weights :math:`s_i`, the head minimises

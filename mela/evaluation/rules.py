@@ -1,4 +1,4 @@
-"""Meta-test of any method on frozen tasks: by its own rule, and by every head on its embedding."""
+"""Meta-test any method on frozen tasks: by its own rule, and by every head on its embedding."""
 
 from collections.abc import Sequence
 

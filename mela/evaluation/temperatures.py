@@ -1,4 +1,4 @@
-"""The temperatures of models on disk: a file beside them that knows each model by its SHA-256."""
+"""Store the temperatures of models in a file beside them that knows each model by its SHA-256."""
 
 import hashlib
 from collections.abc import Mapping
