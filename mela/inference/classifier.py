@@ -1,4 +1,4 @@
-"""A trained model as a scikit-learn classifier of images that has seen a few of each class."""
+"""Define a scikit-learn classifier of images by a trained model that has seen a few of each class."""
 
 from collections.abc import Iterator
 from pathlib import Path

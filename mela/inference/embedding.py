@@ -1,4 +1,4 @@
-"""A trained model, and what it makes of pictures."""
+"""Embed images by a trained model."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A trained embedding as a program of its own, for ONNX Runtime and for PyTorch without this library."""
+"""Export a trained embedding as a program, for ONNX Runtime and for PyTorch without this library."""
 
 import io
 import logging

@@ -1,4 +1,4 @@
-"""Images as users hold them, brought to the size and the channels of a model as the stage ``images`` would."""
+"""Bring users' images to the size and the channels of a model as the stage ``images`` would."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What one has to know of a model that leaves this project, as a page of markdown beside it."""
+"""Write what users have to know of an exported model, as a page of markdown beside it."""
 
 import hashlib
 import platform

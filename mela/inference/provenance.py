@@ -1,4 +1,4 @@
-"""Where a model comes from: what it was trained on, and what was measured of it."""
+"""Find where a model comes from: what it was trained on, and what was measured of it."""
 
 import hashlib
 from collections.abc import Mapping
