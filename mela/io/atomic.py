@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, alone or several at once.
+"""Write files that appear whole or not at all, alone or several at once.
 
 The module is the project's own, since packages for atomic writes replace one file at a time, and several outputs of a
 stage belong together.

@@ -1,4 +1,4 @@
-"""Tables of stages whose rows make sense together."""
+"""Read tables of stages, and check that their rows make sense together."""
 
 from pathlib import Path
 

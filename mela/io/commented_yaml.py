@@ -1,4 +1,4 @@
-"""YAML that people write and read, whose comments are kept when it is changed."""
+"""Change YAML files that people edit, and keep their comments."""
 
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import ScalarNode

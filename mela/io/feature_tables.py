@@ -1,4 +1,4 @@
-"""Tables of features, which are written and read in blocks since they may be larger than memory."""
+"""Write and read tables of features in blocks, since they may be larger than memory."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

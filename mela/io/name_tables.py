@@ -1,4 +1,4 @@
-"""What people called their tasks, labels and images, beside the numbers that all stages compute with."""
+"""Keep what people called their tasks, labels and images, beside the numbers that all stages compute with."""
 
 import pandas as pd
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Files that stages hand to each other: written whole or not at all, and checked when read.
+"""Write the files that stages exchange whole or not at all, and check them when read.
 
 Every parquet file carries its schema and, under the metadata key ``mela``, which stage made it from which parameters.
 """

@@ -1,4 +1,4 @@
-"""Safetensors files with a JSON object in the header."""
+"""Store tensors as Safetensors files with a JSON object in the header."""
 
 import json
 from collections.abc import Mapping

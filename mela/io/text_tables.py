@@ -1,4 +1,4 @@
-"""CSV files of users: read in any usual form, and written so that a spreadsheet runs none of it as a formula.
+"""Read users' CSV files in any usual form, and write them so that a spreadsheet runs no cell as a formula.
 
 The module csv reads them, because pandas fills short rows without a word and does not tell the line of a row. The names
 of the columns decide on the separator, where csv.Sniffer would guess it from how often characters occur.
