@@ -1,4 +1,4 @@
-"""How a model runs: its number format, and its copies in several processes."""
+"""Define how a model runs: its number format, and its copies in several processes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

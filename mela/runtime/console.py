@@ -1,4 +1,4 @@
-"""What programs say while they work, and how much of it: the logger ``mela``, on standard output."""
+"""Control what programs say while they work, and how much: the logger ``mela``, on standard output."""
 
 import logging
 import os

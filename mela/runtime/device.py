@@ -1,4 +1,4 @@
-"""The device to compute on, and the number format."""
+"""Choose the device to compute on, and the number format."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""How far a piece of work is: a bar on a terminal, a line now and then elsewhere."""
+"""Show how far a piece of work is: a bar on a terminal, a line now and then elsewhere."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""Torch's global random state, for what knows no other source: initial weights and dropout."""
+"""Seed torch's global random state, for what knows no other source: initial weights and dropout."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The processes that train together: how they are started, joined, and share their work."""
+"""Start and join the processes that train together, and share their work."""
 
 import gc
 import logging

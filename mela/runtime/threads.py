@@ -1,4 +1,4 @@
-"""Many small problems side by side."""
+"""Solve many small problems side by side."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What a piece of work took: seconds and memory."""
+"""Measure the seconds and the memory of a piece of work."""
 
 import re
 import sys
