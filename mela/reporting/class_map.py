@@ -1,4 +1,4 @@
-"""Classes in two dimensions."""
+"""Place some classes in two dimensions."""
 
 import numpy as np
 import numpy.typing as npt

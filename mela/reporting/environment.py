@@ -1,4 +1,4 @@
-"""Where and with what a result was made."""
+"""Record where and with what a result was made."""
 
 import os
 import platform

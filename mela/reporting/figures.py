@@ -1,4 +1,4 @@
-"""Pictures of a run. Each function takes tables and returns a matplotlib figure."""
+"""Draw figures of a run: each function takes tables and returns a matplotlib figure."""
 
 from collections.abc import Mapping
 from pathlib import Path

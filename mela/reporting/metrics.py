@@ -1,4 +1,4 @@
-"""What the metrics files of a run hold."""
+"""Define what the metrics files of a run hold."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a run has found: the metrics of its stages together."""
+"""Collect what a run has found: the metrics of its stages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

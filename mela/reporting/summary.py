@@ -1,4 +1,4 @@
-"""The run in tables: what was measured of each embedding, and what is known of the labels behind it."""
+"""Summarise the run in tables: what was measured of each embedding, and what is known of its labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

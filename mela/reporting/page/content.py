@@ -1,4 +1,4 @@
-"""What the page says, from the tables that stages wrote."""
+"""Collect what the page says from the tables that stages wrote."""
 
 from collections.abc import Mapping
 from colorsys import hls_to_rgb

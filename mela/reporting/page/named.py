@@ -1,4 +1,4 @@
-"""What people called the classes that were found, as the page shows it."""
+"""Collect what people called the classes that were found, as the page shows it."""
 
 import unicodedata
 from dataclasses import dataclass

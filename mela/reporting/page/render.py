@@ -1,4 +1,4 @@
-"""The page itself: one file that needs nothing else."""
+"""Render the page: one self-contained file."""
 
 from importlib import resources
 from typing import Any

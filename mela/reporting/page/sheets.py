@@ -1,4 +1,4 @@
-"""Contact sheets: images of one class side by side."""
+"""Make contact sheets: images of one class side by side."""
 
 import base64
 import io

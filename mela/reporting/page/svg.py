@@ -1,4 +1,4 @@
-"""Figures as parts of a page."""
+"""Embed figures in a page."""
 
 import html
 import io
