@@ -1,4 +1,4 @@
-"""Published benchmarks, each with the split of the paper that made it one.
+"""Open published benchmarks, each with the split of the paper that made it one.
 
 Omniglot (Lake et al., 2015; split of Vinyals et al., 2016), CIFAR-FS (Bertinetto et al., 2019) and FC100 (Oreshkin et
 al., 2018).

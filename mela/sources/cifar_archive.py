@@ -1,4 +1,4 @@
-"""CIFAR-100 as it is published: pickles of arrays in a tar file, read without running what a pickle may ask for."""
+"""Read CIFAR-100 as published: pickles of arrays in a tar file, without running what a pickle may ask for."""
 
 import io
 import pickle

@@ -1,4 +1,4 @@
-"""What the stage images has to say about the user's own data."""
+"""Report what the stage images has to say about the user's own data."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Files from the network: checked before they are used, and fetched on where a connection broke.
+"""Download files: check them before use, and resume after a broken connection.
 
 The project has its own download: pooch and torchvision start again from the first byte where a connection broke, and
 both follow a server from https to an address without it.

@@ -1,4 +1,4 @@
-"""Image files that show the same pixels: what the data check says of them, and where labels contradict each other."""
+"""Find image files with the same pixels, for the data check and to refuse contradicting labels."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence

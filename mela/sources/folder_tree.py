@@ -1,4 +1,4 @@
-"""All files below a folder: what keeps it from being used at all, and which files are not used and why."""
+"""Check all files below a folder: what prevents its use, and which files are not used and why."""
 
 import errno
 import os

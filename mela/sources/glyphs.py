@@ -1,4 +1,4 @@
-"""Characters of the fonts that matplotlib ships, drawn with distortion: a data set that needs no download.
+"""Draw characters of matplotlib's fonts with distortion: a data set that needs no download.
 
 An image is a function of (seed, character, drawing, size) alone, and the same bytes on every machine with the same
 Pillow, matplotlib and NumPy: random draws are integers, and the affine map is rounded to a grid on which Pillow's

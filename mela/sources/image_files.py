@@ -1,4 +1,4 @@
-"""Image files: which ones lie below a folder, and how one is decoded."""
+"""Find the image files below a folder, and decode them."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence

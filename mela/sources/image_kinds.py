@@ -1,4 +1,4 @@
-"""Which files are images: their suffix says so, or their content where they have no suffix."""
+"""Tell which files are images, by their suffix, or by their content if they have none."""
 
 import shlex
 import warnings

@@ -1,4 +1,4 @@
-"""The data source that the parameters name."""
+"""Open the data source that the parameters name."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""All images in one array on disk, decoded once."""
+"""Pack all images into one array on disk, decoded once."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Splits of tasks: those that the user pins by a table, and what has moved since the last run."""
+"""Read the splits of tasks that the user pins by a table, and find what has moved since the last run."""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Seeded choices that depend on names alone, neither on the order of files nor on the version of a library."""
+"""Choose by seed and names alone, whatever the order of files and the version of a library."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""What every data source hands over, whatever it reads."""
+"""Define what every data source provides, whatever it reads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

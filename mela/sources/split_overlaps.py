@@ -1,4 +1,4 @@
-"""Images that lie in several splits under different names."""
+"""Find images that lie in several splits under different names."""
 
 import hashlib
 from collections.abc import Sequence

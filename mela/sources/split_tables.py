@@ -1,4 +1,4 @@
-"""The table that gives each class its split."""
+"""Read the table that gives each class its split."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""Data that comes as tasks: each with labels of its own, and no class that holds beyond it."""
+"""Read data that comes as tasks, each with labels of its own, and no class beyond it."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""One row per (task, image), as text: read from a table or from folders, and checked."""
+"""Read one row per (task, image) as text, from a table or from folders, and check the rows."""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath

@@ -1,4 +1,4 @@
-"""Files that cannot be read are moved out of the data, and can be put back."""
+"""Move files that cannot be read out of the data, and put them back."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What was found in a user's data, in lines of text."""
+"""Describe in lines of text what was found in a user's data."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence

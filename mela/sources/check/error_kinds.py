@@ -1,4 +1,4 @@
-"""Many errors of one kind become one line: the first of them, how many there are, and what the next are about."""
+"""Join many errors of one kind into one line: the first, their number, and what the next are about."""
 
 import re
 from collections.abc import Iterable, Iterator

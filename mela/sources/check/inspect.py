@@ -1,4 +1,4 @@
-"""What a user's data holds, and everything that is wrong with it: the findings of ``mela data check``.
+"""Find what a user's data holds, and everything that is wrong with it, for ``mela data check``.
 
 Whatever is an error here ends the stages images or manifest, and the other way round, since the rules are those of the
 readers that these stages use; here they report each problem in place of ending with the first.

@@ -1,4 +1,4 @@
-"""What kind of data lies at a path, judged by its folders and tables before anything else is read."""
+"""Tell what kind of data lies at a path by its folders and tables, before anything else is read."""
 
 from collections import Counter
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""What the image files of a data set are like: sizes, kinds of pixels, repeats, and which cannot be read."""
+"""Inspect the image files of a data set: sizes, kinds of pixels, repeats, and which cannot be read."""
 
 import warnings
 from collections import Counter

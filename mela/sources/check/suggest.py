@@ -1,4 +1,4 @@
-"""Parameters that suit a user's data: a preset with other values where what was found asks for them."""
+"""Suggest parameters for a user's data: a preset with other values where the findings ask for them."""
 
 import io
 import math
