@@ -1,4 +1,4 @@
-"""``mela data``: what a user's data holds, what is wrong with it, and which parameters suit it."""
+"""Define ``mela data``: what a user's data holds, what is wrong with it, and which parameters suit it."""
 
 import shlex
 import sys

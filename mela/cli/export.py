@@ -1,4 +1,4 @@
-"""Make a trained embedding a program of its own."""
+"""Define ``mela export``: make a trained embedding a program of its own."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""The command line beside the pipeline."""
+"""Define the command line beside the pipeline."""
 
 from importlib.metadata import version
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Classify images by a few examples of each class."""
+"""Define ``mela predict``: classify images by a few examples of each class."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Run the pipeline's stages one after the other, for those who want neither Git nor DVC."""
+"""Define ``mela run``: run the pipeline's stages one after the other, without Git and DVC."""
 
 import json
 import os
