@@ -1,4 +1,4 @@
-"""The one kind of error that users are meant to see, and what they are told of the others that they can put right."""
+"""Define the errors that users see, and what they are told of others that they can put right."""
 
 import errno
 import io

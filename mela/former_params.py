@@ -1,4 +1,4 @@
-"""Params files of former versions, as they are written today."""
+"""Convert params files of former versions to today's form."""
 
 import io
 import re

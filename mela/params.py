@@ -1,4 +1,4 @@
-"""The hyperparameters of a run: one typed block per concern, read from ``params.yaml``.
+"""Define the hyperparameters of a run: one typed block per concern, read from ``params.yaml``.
 
 A stage reads the blocks that ``dvc.yaml`` lists for it and no other, so that changing a value reruns exactly the stages
 that depend on it. At its start it checks all blocks, so that no mistake waits for the stage that meets it.

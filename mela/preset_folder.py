@@ -1,4 +1,4 @@
-"""Where presets are (in a clone in the project's root, in a wheel inside the package), and where they can be run."""
+"""Find presets (in a clone's root, or inside the package in a wheel), and say where they can be run."""
 
 from pathlib import Path
 
