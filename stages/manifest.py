@@ -1,4 +1,4 @@
-"""Freeze the tasks of all splits: draw them from benchmark classes, or take those that the data came as."""
+"""Freeze the tasks of all splits: draw them from benchmark classes, or take those that came with the data."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Stages depend on files of hashes, one for each script and one for each method, which are written here."""
+"""Write the files of hashes on which stages depend, one for each script and one for each method."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Modules are read here as the statements at their top: definitions, imports, and what runs at every import."""
+"""Read modules as their top-level statements: definitions, imports, and what runs at every import."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Scripts are followed here to all definitions that they reach, through any number of others."""
+"""Follow scripts to all definitions that they reach, directly or through others."""
 
 from collections.abc import Callable, Mapping
 from functools import cache

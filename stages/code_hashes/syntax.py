@@ -1,4 +1,4 @@
-"""Definitions are hashed here: their syntax trees without docstrings, and with the full names of what they use."""
+"""Hash definitions: their syntax trees without docstrings, with the full names of what they use."""
 
 import ast
 import hashlib

@@ -1,4 +1,4 @@
-"""Where the training stages keep their state while they run."""
+"""Say where the training stages keep their state while they run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How the process of a stage ends before its work is done."""
+"""Say how the process of a stage ends before its work is done."""
 
 import os
 import signal

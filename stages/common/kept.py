@@ -1,4 +1,4 @@
-"""What learns of an embedding and from what: all of it from images, or a head from features that are kept."""
+"""Choose what is trained of an embedding: all of it from images, or a head from kept features."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The files of stages that infer labels, which are empty where the labels are off."""
+"""Name the files of stages that infer labels, which are empty if the labels are off."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What both stages that infer labels write: labels of images and of task classes, and what there is to tell of them."""
+"""Write what both stages that infer labels find: labels of images and of task classes, and diagnostics."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How the process of a stage ends whose results nobody wants any more."""
+"""End the process of a stage whose results nobody wants any more."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""How a stage starts whose work several processes share: `runtime.processes` or as many as torchrun started."""
+"""Start a stage whose work several processes share: `runtime.processes` or as many as torchrun started."""
 
 import functools
 import os

@@ -1,4 +1,4 @@
-"""How a stage script starts and how it fails."""
+"""Start a stage script, and report its failure."""
 
 import functools
 import gc

@@ -1,4 +1,4 @@
-"""The files of an embedding that was pre-trained on one kind of labels, or was not."""
+"""Name the files of an embedding that was pre-trained on one kind of labels, or was not."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How training stages train, from their parameters."""
+"""Build the trainings of stages from their parameters."""
 
 from typing import TYPE_CHECKING
 
