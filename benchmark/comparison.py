@@ -1,4 +1,4 @@
-"""Accuracies of systems over seeds and test tasks, with intervals, and paired differences of two systems."""
+"""Compare accuracies of systems over seeds and test tasks, with intervals and paired differences."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the benchmark runs: data sets, seeds, labels and methods, and the systems that they make."""
+"""Define what the benchmark runs: data sets, seeds, labels and methods, and the systems that they make."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Results of earlier code, data or parameters, which the tables mark until they are measured again."""
+"""List results of earlier code, data or parameters, which the tables mark until they are measured again."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where the benchmark's stages find each other's files, relative to the root of the repository."""
+"""Say where the benchmark's stages find each other's files, relative to the root of the repository."""
 
 from pathlib import Path
 

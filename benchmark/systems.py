@@ -1,4 +1,4 @@
-"""Names of systems: ``initial``, a method on tasks, or ``<labels>-<method>`` and what follows it, step by step."""
+"""Name systems: ``initial``, a method on tasks, or ``<labels>-<method>`` and the steps that follow."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""A chart of all systems of a data set, the best on top."""
+"""Draw a chart of all systems of a data set, the best on top."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

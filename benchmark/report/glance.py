@@ -1,4 +1,4 @@
-"""The data sets beside each other: one table of the systems that are measured on several of them."""
+"""Compare the data sets in one table of the systems that are measured on several of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

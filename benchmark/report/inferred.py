@@ -1,4 +1,4 @@
-"""How well the labels of the benchmark agree with the truth."""
+"""Show how well the labels of the benchmark agree with the truth."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Paired differences: a table of the pairs that parameters ask for, and of any two systems on the command line."""
+"""Show paired differences: a table of the pairs in the parameters, and any two systems on the command line."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tables and charts of all systems that are measured: results/systems.csv and docs/results/systems.md."""
+"""Write tables and charts of all measured systems: results/systems.csv and docs/results/systems.md."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Meta-test of one system: by its own rule, and by every head on its embedding."""
+"""Meta-test one system: by its own rule, and by every head on its embedding."""
 
 from pathlib import Path
 from typing import Annotated

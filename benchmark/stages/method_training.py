@@ -1,4 +1,4 @@
-"""What all trainings of methods have in common, whatever they learn from."""
+"""Share what all trainings of methods need, whatever they learn from."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
