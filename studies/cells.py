@@ -1,4 +1,4 @@
-"""Tasks and features to compare labelers on: one embedding per data set and seed, early and late in its training.
+"""Make tasks and features to compare labelers on: one embedding per data set and seed, early and late in training.
 
 A cell is made once and then found again, so that a run that was cut off goes on where it stopped.
 """

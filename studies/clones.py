@@ -1,4 +1,4 @@
-"""Clones of the project: the environment of their commands, and changes of their parameters."""
+"""Make clones of the project: the environment of their commands, and changes of their parameters."""
 
 import os
 import sys

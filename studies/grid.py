@@ -1,4 +1,4 @@
-"""Studies that are grids: one row of a table, or several, for each cell of a product of keys.
+"""Run studies that are grids: one row of a table, or several, for each cell of a product of keys.
 
 Such a study is a YAML file, and ``python -m studies labels.grid`` runs studies/labels/grid.yaml:
 

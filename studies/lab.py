@@ -1,4 +1,4 @@
-"""What studies train with: images and tasks of one data set, its parameters, and trainings by these parameters."""
+"""Provide what studies train with: images and tasks of one data set, its parameters, and trainings by these."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

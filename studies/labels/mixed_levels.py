@@ -1,4 +1,4 @@
-"""Tasks whose local labels mix fine classes and superclasses of CIFAR-100: one label per image is then ill-defined.
+"""Study tasks that mix fine classes and superclasses of CIFAR-100, where one label per image is ill-defined.
 
 A task takes its classes one after another, a fine class or a superclass with equal chances, so that no two share an
 image: "maple" may meet "trout" or "fish", but not "trees". So one image is "maple" in some tasks and "trees" in others.

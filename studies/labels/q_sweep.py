@@ -1,4 +1,4 @@
-"""What q does to clusters, accuracy and tasks clustered: pruning, guarded or not, beside merging.
+"""Show what q does to clusters, accuracy and tasks clustered: pruning, guarded or not, beside merging.
 
 ``python -m studies labels.q_sweep --q 3.5 --q 4.5 ...`` after ``dvc repro extract`` (or a whole run) sweeps q on the
 data of the last run and writes q_sweep.csv and q_sweep.png into studies/results. Where the data has no true classes the

@@ -1,4 +1,4 @@
-"""How good inferred labels are: by labeler, by the samples per task class, and pass by pass of pruning."""
+"""Measure how good inferred labels are: by labeler, by samples per task class, and pass by pass of pruning."""
 
 import time
 from dataclasses import replace

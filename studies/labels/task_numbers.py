@@ -1,4 +1,4 @@
-"""When inferring labels pays: accuracy against the number of training tasks, for even and for uneven tasks.
+"""Show when inferring labels pays: accuracy against the number of training tasks, even and uneven ones.
 
 Even tasks have 5 ways and 5 shots, uneven ones 3 to 8 ways and 1 to 10 shots of each class; the test tasks are the
 same 5-way tasks for all. Training has the same number of steps whatever the number of tasks.

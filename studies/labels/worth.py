@@ -1,4 +1,4 @@
-"""What labels are worth in few-shot accuracy: the measure of ``python -m studies labels.worth``."""
+"""Measure what labels are worth in few-shot accuracy, for ``python -m studies labels.worth``."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Damaged files for every reader and odd features for the labeler, at random, for as long as one likes.
+"""Give every reader damaged files, and the labeler odd features, at random for any length of time.
 
 A reader gives what a file holds or says in one line (`MelaError`) what is wrong with it; anything else is a find:
 another exception, a warning, a crash, or more memory than the child process is given. Each batch runs in a process of

@@ -1,4 +1,4 @@
-"""Kills at random moments of the real pipeline under real DVC, and whether it ends with the bytes of one without kills.
+"""Kill the real pipeline under real DVC at random moments, and compare the result with a run without kills.
 
 Two clones of what is committed: in one ``dvc repro`` runs through, in the other it is killed again and again, is
 started anew each time, and begins from nothing when it was quicker than the kills. What is killed is drawn too: dvc

@@ -1,4 +1,4 @@
-"""How much time it saves to keep the features of a frozen network while a head on it learns.
+"""Measure how much time kept features of a frozen network save while a head on it learns.
 
 ``python -m studies speed.frozen`` adds a row to studies/results/bench.json: pre-training and Proposition 1 with
 features that are kept, and with the network run on the images of each batch. Both take turns, and the images are noise.

@@ -1,4 +1,4 @@
-"""Everything that needs a GPU, in one go of under ten minutes.
+"""Measure everything that needs a GPU, in one run of under ten minutes.
 
 ``python -m studies speed.gpu --root FOLDER_OF_CIFAR100`` runs it.
 Training of ResNet-12 at 32 pixels against the reference way, its share of the rate at which the GPU multiplies large

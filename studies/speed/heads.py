@@ -1,4 +1,4 @@
-"""The meta-test of all tasks at once against scikit-learn's loop, on the features of the last run.
+"""Compare the meta-test of all tasks at once with scikit-learn's loop, on the features of the last run.
 
 ``python -m studies speed.heads`` after ``dvc repro evaluate`` (or a whole run); with ``--cell cifar_fs/0`` on a cell of
 ``python -m studies labels.grid``, with its 1,000 test tasks and strong embedding. Time is that of everything after the

@@ -1,4 +1,4 @@
-"""One pass of LearnLabeler against the matrix product inside it and the plain loop, and its growth with the tasks."""
+"""Compare one pass of LearnLabeler with its matrix product and the plain loop, and measure its growth with tasks."""
 
 from typing import Any
 

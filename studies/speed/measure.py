@@ -1,4 +1,4 @@
-"""Times taken side by side, memory, and where both were measured."""
+"""Measure times side by side, memory, and where both were measured."""
 
 import ctypes
 import gc

@@ -1,4 +1,4 @@
-"""What an experiment costs beside its training: ``dvc exp run`` with another q on glyphs, and how fast stages start.
+"""Measure what an experiment costs beside its training: ``dvc exp run`` with another q, and the start of stages.
 
 A round is a clone of what is committed, with the outputs that dvc.lock names, so that everything up to ``extract`` is
 known, and nothing of what follows: the clone has no run cache. Python's bytecode is cached as it is for a user who has

@@ -1,4 +1,4 @@
-"""Time and memory of the steps of the pipeline as images and tasks grow: studies/results/bench.json, rows ``scale_*``.
+"""Measure time and memory of the pipeline's steps as images and tasks grow: rows ``scale_*`` of bench.json.
 
 ``python -m studies speed.scale``, with OMP_NUM_THREADS=1 for one thread. Images and features are made on the fly; tasks
 have 5 classes of 5 + 15 images. Each step runs in a process of its own. `reference` is the time of the previous size in

@@ -1,4 +1,4 @@
-"""Training steps against the reference way: images per second of an epoch, everything from bytes to updated weights.
+"""Compare training steps with the reference way: images per second of an epoch, from bytes to updated weights.
 
 The reference way is that of RFS and most of its peers: images become PIL images and go through torchvision's transforms
 one by one, in the workers of a DataLoader, and the network is computed in float32, with its channels before rows and

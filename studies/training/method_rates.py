@@ -1,4 +1,4 @@
-"""Learning rate, logit scale and regularizer of methods: the measure of ``python -m studies training.method_rates``."""
+"""Try learning rate, logit scale and regularizer of methods, for ``python -m studies training.method_rates``."""
 
 import math
 from functools import cache

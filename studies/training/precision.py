@@ -1,4 +1,4 @@
-"""Training in bfloat16 against float32: the measure of ``python -m studies training.precision``."""
+"""Compare training in bfloat16 and float32, for ``python -m studies training.precision``."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Each method's best learning rate on each data set, by validation tasks and within the same grid for all methods.
+"""Find each method's best learning rate on each data set by validation tasks, in the same grid for all methods.
 
 ``python -m studies training.rate_search`` reads studies/results/method_rates.csv and says which rate is best and which
 rows are missing. With ``--run`` it measures these, one training after the other, and goes on where it stopped. With

@@ -1,4 +1,4 @@
-"""Trainings that are compared on validation tasks: the initial embedding, and methods on labels.
+"""Compare trainings on validation tasks: the initial embedding, and methods on labels.
 
 One seed, which no other table has. No test task is read.
 """

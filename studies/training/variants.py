@@ -1,4 +1,4 @@
-"""Methods with one thing changed: the variants of ``python -m studies training.variants``, and their measure."""
+"""Define methods with one thing changed, for ``python -m studies training.variants``, and their measure."""
 
 from collections.abc import Callable
 from functools import partial
