@@ -1,4 +1,4 @@
-"""The README's diagram of the pipeline as SVG, which needs no script and no network to be shown."""
+"""Draw the README's diagram of the pipeline as SVG, which needs no script and no network."""
 
 import re
 from xml.sax.saxutils import escape

@@ -1,4 +1,4 @@
-"""What the site needs beside its pages: pages and sections from the project's root, and links that hold there too."""
+"""Add to the site pages and sections from the project's root, with links that work there too."""
 
 import os
 import re

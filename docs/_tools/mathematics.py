@@ -1,4 +1,4 @@
-"""Formulas of docstrings, ``:math:`...` `` and ``.. math::``, as MathML, which browsers show without any script."""
+"""Convert docstrings' formulas, ``:math:`...` `` and ``.. math::``, to MathML, which browsers show without scripts."""
 
 import re
 import textwrap

@@ -1,4 +1,4 @@
-"""What templates of pages call: figures of the results, which fail where these contradict the words around them."""
+"""Give templates of pages the figures of the results, and fail if these contradict the words around them."""
 
 import json
 import re
