@@ -88,7 +88,7 @@ def read_results(folder: Path, data: str) -> Results:
     Parameters
     ----------
     folder : Path
-        With files ``<data>/seed<n>/<system>.parquet``.
+        Folder with files ``<data>/seed<n>/<system>.parquet``.
     data : str
     """
     return by_setting(_of_systems(folder / data, ".parquet", store.read_table, schemas.RESULTS))
@@ -118,7 +118,7 @@ def read_heads(folder: Path, data: str) -> pd.DataFrame:
     Parameters
     ----------
     folder : Path
-        With files ``<data>/seed<n>/<system>-heads.csv``.
+        Folder with files ``<data>/seed<n>/<system>-heads.csv``.
     data : str
     """
     return _of_systems(folder / data, "-heads.csv", store.read_csv, schemas.HEADS)
@@ -144,7 +144,7 @@ def summarize_heads(accuracies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Parameters
     ----------
     accuracies : mapping of str to DataFrame
-        Of each head, columns setting and accuracy.
+        For each head, columns setting and accuracy.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def summarize_systems(
     Parameters
     ----------
     results : mapping of (system, setting) to DataFrame
-        Of `read_results`.
+        Result of `read_results`.
     systems, settings : sequence of str
     reference : str
         The system that the differences are from, over the seeds that both have.

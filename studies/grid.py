@@ -130,7 +130,7 @@ def program(name: str) -> Callable[..., None]:
     Parameters
     ----------
     name : str
-        Of the YAML file, such as labels.grid.
+        Name of the YAML file, such as labels.grid.
     """
     study = read_yaml(FILES[name])
     keys = {key: _found(values) if isinstance(values, str) else values for key, values in study["keys"].items()}

@@ -108,9 +108,9 @@ class Lab:
     params : Path
         The parameters.
     folder : Path
-        Where images.npy is, with truth.parquet (image_id, split, class) beside it.
+        Folder of images.npy, with truth.parquet (image_id, split, class) beside it.
     seed : int
-        Of all trainings.
+        Seed of all trainings.
     compute : Compute
     """
 

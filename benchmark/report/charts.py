@@ -51,7 +51,7 @@ def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> F
     Parameters
     ----------
     table : DataFrame
-        Of `benchmark.comparison.summarize_systems`.
+        Result of `benchmark.comparison.summarize_systems`.
     settings : mapping of str to str
         What is drawn, a panel each, and how it is called; systems are in the order of the first, those that are not
         measured there at the bottom.

@@ -27,11 +27,11 @@ def at_a_glance(
     table : DataFrame
         Columns data, system, setting, mean, ci95 and seeds.
     shots : sequence of int
-        Whose settings are shown.
+        Numbers of shots to show.
     systems : sequence of str
-        In the order of the rows.
+        Systems in the order of the rows.
     old : set of (data, system)
-        Whose figures are marked as outdated.
+        Results to mark as outdated.
     """
     counts = table.groupby("system")["data"].nunique()
     shown = [system for system in systems if counts.get(system, 0) >= LEAST]

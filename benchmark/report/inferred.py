@@ -28,7 +28,7 @@ def inferred_labels(results: Path, data: Sequence[str], inferred: Sequence[str])
     Parameters
     ----------
     results : Path
-        With files ``<data>/seed<n>/labels-<name>.json``, made by the stage `score_inferred`.
+        Folder with files ``<data>/seed<n>/labels-<name>.json``, made by the stage `score_inferred`.
     data : sequence of str
     inferred : sequence of str
         Names of labels, in the order of the rows.

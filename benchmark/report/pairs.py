@@ -95,7 +95,7 @@ def differences(accuracies: Results, first: str, second: str) -> dict[str, Measu
     Parameters
     ----------
     accuracies : mapping of (system, setting) to DataFrame
-        Of `benchmark.comparison.read_results`.
+        Result of `benchmark.comparison.read_results`.
     first, second : str
         Systems.
     """
@@ -120,15 +120,15 @@ def two_by_two(
     Parameters
     ----------
     accuracies : mapping of str to mapping
-        Of each data set, as `read_results` has them.
+        Result of `read_results` for each data set.
     questions : mapping of str to sequence of (first, second)
         What pairs of systems answer.
     shots : sequence of int
-        Whose settings are shown.
+        Numbers of shots to show.
     systems : iterable of str
         Those that there are; pairs of others are left out.
     old : set of (data, system)
-        Whose figures are marked as outdated.
+        Results to mark as outdated.
     """
     known = set(systems)
     beside = any(has_published(name, shots) for name in accuracies)

@@ -84,13 +84,13 @@ class Part:
     data : str
         Its name.
     accuracies : mapping of (system, setting) to DataFrame
-        Of `benchmark.comparison.read_results`.
+        Result of `benchmark.comparison.read_results`.
     table : DataFrame
-        Of `benchmark.comparison.summarize_systems`, with the data set in front.
+        Result of `benchmark.comparison.summarize_systems`, with the data set in front.
     lines : list of str
     figure : Figure
     picture : Path
-        Where the lines look for the figure.
+        File of the figure, as the lines name it.
     """
 
     data: str

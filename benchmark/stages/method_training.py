@@ -83,11 +83,11 @@ def prepared(
     method : str
     settings : MethodsParams or PretrainParams
     params : Path
-        Of the other blocks.
+        File of the other blocks.
     inputs : mapping of str to str
         All other files that it depends on, and their SHA-256.
     rates : RatesParams
-        That of this method, where the data set names one.
+        Rate of this method, if the data set names one.
     """
     model, augment, runtime = ModelParams.read(params), AugmentParams.read(params), RuntimeParams.read(params)
     stage = f"{kind}: {method}"

@@ -80,7 +80,7 @@ def relinked(markdown: str, folder: Path, page_folder: Path) -> str:
     folder : Path
         The file's, below the root of the project.
     page_folder : Path
-        That of the page that shows the text, below the site's.
+        Folder of the page that shows the text, below the site's.
     """
     slug = slugify(case="lower")
     pages = sorted(DOCS.rglob("*.md"))

@@ -29,9 +29,9 @@ class Changes:
     corners : int64 (2, n), optional
         First row and column of what is cut out of the padded image.
     factors : float32 (3, n), optional
-        Of brightness, contrast and saturation.
+        Factors of brightness, contrast and saturation.
     order : int64 (n, 3), optional
-        In which these three follow each other.
+        Order of these three.
     flipped : bool (n,), optional
         Left to right.
     """

@@ -85,7 +85,7 @@ class TaskGroup:
     Attributes
     ----------
     positions : int64 (t,)
-        Of the tasks among all.
+        Positions among all tasks.
     ways : int
     support, query : int64 (t, n), (t, q)
         Image ids.
@@ -122,7 +122,7 @@ class FlatTasks:
     Attributes
     ----------
     position : int64 (r,)
-        Of the task among all, rising.
+        Position of the task among all, rising.
     image_ids, labels : int64 (r,)
     is_support : bool (r,)
     """

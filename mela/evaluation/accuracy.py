@@ -74,7 +74,7 @@ def evaluate_tasks(
         int64 image ids of any shape to float32 (..., 1, m) features, as the head shall see them (scaled to length 1,
         say).
     tasks : Episodes
-        With support and query images of every class.
+        Tasks with support and query images of every class.
     shots : sequence of int
         A task counts for k-shot when each of its classes has at least k support images.
     C : float
@@ -128,7 +128,7 @@ def task_accuracies(tasks: Episodes, names: Mapping[str, int | None], rules: Map
     ----------
     tasks : Episodes
     names : mapping of str to int or None
-        Of settings, and their shots; None takes all support images of a class.
+        Names of settings, and their shots; None takes all support images of a class.
     rules : mapping of str to callable
         Predicted labels (t, q) of tasks of one shape, who are also told the setting; each under the end that the names
         of its settings have.
@@ -256,9 +256,9 @@ def evaluate_model(
     copies : int
         Augmented copies of each support image; above 1, the settings that use them are reported as well.
     augmentation : Augmentation
-        Of the copies.
+        Changes of the copies.
     seed : int
-        Of the augmentation.
+        Seed of the augmentation.
     watch : Watch
         Counts images.
     keep : callable, optional

@@ -128,7 +128,7 @@ def fit_head(support: Features, labels: Ints, *, C: float, max_iter: int) -> "Lo
     C : float
         Inverse regularisation as scikit-learn has it: the penalty is ``|W|^2 / (2 C)`` on the summed cross-entropy.
     max_iter : int
-        Of lbfgs.
+        Iterations of lbfgs at most.
 
     Raises
     ------

@@ -29,7 +29,7 @@ def own_rule(
     images : uint8 (N, h, w, c)
     tasks : Episodes
     shots : sequence of int
-        Of each class, the first so many support images count.
+        Numbers of shots; each class's first support images count.
     block : int
         Tasks at a time.
 

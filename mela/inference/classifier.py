@@ -55,9 +55,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     support_copies : int, default=1
         Above 1, this many augmented copies take the place of each support image, as in RFS; for the logistic head.
     augmentation : Augmentation, optional
-        Of the copies; needed where there are any.
+        Changes of the copies; needed if there are any.
     random_state : int, RandomState or None, default=0
-        Of the augmentation.
+        Seed of the augmentation.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     targets_ : int64 (n,)
         Rows of `classes_` of the support images, where the method's rule classifies.
     embedding_ : Embedding
-        As it was read when the head was fitted.
+        Embedding with which the head was fitted.
 
     Notes
     -----

@@ -36,13 +36,13 @@ class Embedding:
     ----------
     backbone : Backbone
     size, channels : int
-        Of the images that it takes; the side in pixels.
+        Side in pixels and channels of the images that it takes.
     method : str or None
         What has learned it, if that is in the file.
     learner : Learner or None
         The method around the same backbone, if it has a rule of its own.
     temperatures : Temperatures or None
-        Of the logistic head, where the model has been calibrated.
+        Temperatures of the logistic head, if calibrated.
     """
 
     backbone: Backbone
@@ -90,7 +90,7 @@ class Embedding:
         Parameters
         ----------
         support, queries : float32 (n, ...), (q, ...)
-            Of `seen`.
+            Results of `seen`.
         targets : int64 (n,)
             0 to ways - 1.
         ways : int

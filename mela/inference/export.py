@@ -39,7 +39,7 @@ class Export:
     kind : {"onnx", "torch"}
     content : bytes
     difference : float
-        From the embedding, see `largest_difference`.
+        Largest difference from the embedding; see `largest_difference`.
     """
 
     file: str
@@ -105,7 +105,7 @@ def to_torch(backbone: Backbone, channels: int, size: int) -> bytes:
     backbone : Backbone
         On the CPU; its memory format is changed.
     channels, size : int
-        Of the images (side in pixels).
+        Channels and side in pixels of the images.
     """
     file = io.BytesIO()
     torch.export.save(_program(backbone, channels, size), file)

@@ -67,7 +67,7 @@ def packed_blocks(pictures: Pictures, name: str, *, size: int, channels: int) ->
     name : str
         What errors call them; files are called by their path.
     size, channels : int
-        Of the model.
+        Side in pixels and channels of the model's images.
 
     Raises
     ------
@@ -95,14 +95,14 @@ def readable_blocks(
     ----------
     paths : sequence of Path
     size, channels : int
-        Of the model.
+        Side in pixels and channels of the model's images.
     leave_out : callable
         Told each file that cannot be read, and why.
 
     Yields
     ------
     positions : int64 (b,)
-        Of the files in `paths`.
+        Positions of the files in `paths`.
     images : uint8 (b, size, size, channels)
     """
     rows = max(1, BLOCK_BYTES // (size * size * channels))

@@ -37,7 +37,7 @@ class Source:
     method : str or None
         What has learned it beside a rule of its own, which is left out.
     temperatures : Temperatures or None
-        Of the logistic head, where a file beside the model knows them.
+        Temperatures of the logistic head, if a file beside the model has them.
     """
 
     file: str

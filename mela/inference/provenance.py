@@ -30,7 +30,7 @@ class Provenance:
     Attributes
     ----------
     embedding : str
-        Which of them it is: ``initial``, or the labels that it learned.
+        Name of the embedding: ``initial``, or the labels that it learned.
     data, tasks, head : mapping
         The blocks ``data``, ``tasks`` and ``evaluate`` of the parameters.
     evaluation : mapping

@@ -126,9 +126,9 @@ def require_known(path: Path, labels: pd.DataFrame, known: pd.DataFrame) -> None
     Parameters
     ----------
     path : Path
-        Of the labels, named in the error.
+        File of the labels, named in the error.
     labels, known : DataFrame
-        With a column image_id.
+        Tables with a column image_id.
     """
     if labels.empty:
         raise MelaError(f"{path}: expected labels of one image or more, got none; {RERUN}")

@@ -22,7 +22,7 @@ def names_of_labels(tasks: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     tasks : DataFrame
-        As `mela.sources.source.ImageSource.tasks` has them.
+        Tasks as `mela.sources.source.ImageSource.tasks` has them.
     given : DataFrame
         The tasks that the stage ``images`` has numbered.
 

@@ -87,7 +87,7 @@ def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDAr
     ----------
     flat : ImageLabels
     weights : csr_array (n_labelled, n_clusters)
-        Of `mela.labeling.image_labels.image_weights`; their means over a label's own images are its certainty.
+        Result of `mela.labeling.image_labels.image_weights`; their means over a label's own images are its certainty.
     clusters : int64 (n_classes,)
         Label of each task class that counts.
     """
@@ -106,7 +106,7 @@ def merged_counts(clusters: npt.NDArray[np.int64]) -> dict[str, int]:
     Parameters
     ----------
     clusters : int64 (n_classes,)
-        Of every task class, -1 where it has none.
+        Cluster of every task class, -1 if it has none.
     """
     used = clusters[clusters >= 0]
     alone = int((np.bincount(used) == 1).sum())

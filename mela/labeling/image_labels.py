@@ -18,7 +18,7 @@ class ImageLabels:
     image_ids : int64 (n_labelled,)
         Images that occur in a clustered task, in rising order.
     labels : int64 (n_labelled,)
-        From 0 to the number of labels less 1.
+        Labels from 0 to the number of labels less 1.
     order : int64 (n_clusters,)
         The clusters renumbered: label v is cluster ``order[v]``; clusters that label no image come last.
     """

@@ -43,7 +43,7 @@ def listing(
         What people wrote, with columns as `mela.io.name_tables.TASK_NAMES`; perhaps no rows.
     image_ids : int64 (n,)
     features : float32 (n, m)
-        Of images of the manifests. A task is not assigned where one of its images has none.
+        Features of images of the manifests. A task is not assigned if one of its images has none.
 
     Returns
     -------

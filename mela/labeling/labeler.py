@@ -42,7 +42,7 @@ class LearnLabeler(TaskLabeler):
     collisions, soft
         See `mela.labeling.task_labeler.TaskLabeler`, which has the other attributes too.
     random_state : int, RandomState or None, default=0
-        Of the first clusters and the order of the visits.
+        Seed of the first clusters and the order of the visits.
 
     Attributes
     ----------

@@ -66,7 +66,7 @@ class Memberships:
         weights : float64 (n,)
             Samples of each task class over the average number.
         clusters : int64 (n,)
-            From 0 to n_clusters - 1; -1 is left out.
+            Clusters from 0 to n_clusters - 1; -1 is left out.
         n_clusters : int
         between : float64 (d,)
         gamma : float
@@ -87,7 +87,7 @@ class Memberships:
         points : float64 (n, d)
         weights : float64 (n,)
         clusters : int64 (n,)
-            Where the task classes went; -1 for the tasks that were not clustered.
+            Clusters of the task classes; -1 for the tasks that were not clustered.
         starts : int64 (n_tasks + 1,)
             Bounds of the tasks.
         members : bool

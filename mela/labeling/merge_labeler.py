@@ -30,7 +30,7 @@ class MergeLabeler(TaskLabeler):
     collisions, soft
         See `mela.labeling.task_labeler.TaskLabeler`, which has the other attributes too.
     random_state : int, RandomState or None, default=0
-        Of the fragments that merging more than 5,000 task classes starts from; with fewer nothing is random.
+        Seed of the fragments that merging more than 5,000 task classes starts from; with fewer nothing is random.
 
     Attributes
     ----------

@@ -86,9 +86,9 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
     ----------
     samples : TaskSamples
     classes : ClassMeans
-        Of these samples.
+        Task classes of these samples.
     seed : int
-        Of the fragments to start from, where there are more than 5,000 task classes; with fewer nothing is random.
+        Seed of the first fragments, if there are more than 5,000 task classes; with fewer nothing is random.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def left_out(points: Floats, sizes: Ints, clusters: Ints) -> Ints:
     sizes : int64 (n,)
         Their samples.
     clusters : int64 (n,)
-        From 0; -1 for task classes that have none. A number that nobody has is no cluster.
+        Clusters from 0; -1 for task classes without one. An unused number is no cluster.
     """
     weights, sums = weighted_sums(clusters, points, sizes)
     centers = sums / np.maximum(weights, 1)[:, None]

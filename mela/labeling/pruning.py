@@ -114,7 +114,7 @@ def prune_clusters(
         best one's by more than two standard errors, which looks at no truth; False is Algorithm 2 to the letter.
     max_passes : int
     seed : int
-        Of the initial tasks and the order of the visits.
+        Seed of the initial tasks and the order of the visits.
 
     Raises
     ------

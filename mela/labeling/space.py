@@ -112,7 +112,7 @@ def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
     freedom : float64 (n,)
         Samples less one.
     dimensions : int
-        Of the space.
+        Dimensions of the space.
 
     Raises
     ------

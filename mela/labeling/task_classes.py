@@ -28,7 +28,7 @@ class TaskSamples:
     classes : int64 (n_samples,)
         Task class of each sample, rising from 0.
     order : int64 (n_samples,)
-        Where each sample stands in the caller's order.
+        Position of each sample in the caller's order.
     task_ids, local_labels : (n_classes,)
         Names of the task and of the local label of each task class; a task's classes are adjacent.
     """

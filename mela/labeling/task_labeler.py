@@ -52,7 +52,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     n_single_tasks_ : int
         Tasks of one class. They say nothing about which classes differ, but are labelled like the others.
     task_classes_ : mela.labeling.task_classes.TaskSamples
-        Which samples, tasks and local labels the task classes stand for.
+        Samples, tasks and local labels of the task classes.
     class_clusters_, class_labels_ : int64 (n_task_classes,)
         Nearest cluster of each task class, and the same with -1 where the task was not clustered.
     space_ : mela.labeling.space.Space or None

@@ -48,7 +48,7 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
     labeler : LearnLabeler or MergeLabeler
         Fitted with ``soft=True``, or read by `mela.labeling.labeler_files.load_labeler`.
     samples : TaskSamples
-        Of tasks of any number of ways and shots.
+        Samples of tasks of any number of ways and shots.
     taken : mapping of int to iterable of int, optional
         Clusters that labels of a task must not get, by the number of the task: those of other labels of that person.
     """

@@ -230,7 +230,7 @@ def match(rows: pd.DataFrame, image_ids: pd.Index, features: Features, *, where:
     Parameters
     ----------
     rows : DataFrame
-        As `read_tasks` gives them.
+        Result of `read_tasks`.
     image_ids : Index (n,)
     features : float (n, m)
     where : str
@@ -268,7 +268,7 @@ def given_features(path: Path, image_ids: npt.NDArray[np.int64], n_images: int) 
         of their ids, or Parquet with ``image_id`` and ``feature`` or ``f0``, ``f1``...
     image_ids : int64 (n,)
     n_images : int
-        That are packed.
+        Number of packed images.
 
     Raises
     ------

@@ -24,14 +24,14 @@ class Learner(nn.Module):
     Attributes
     ----------
     optimizer : {"sgd", "adam"}
-        That trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
+        Optimizer that trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
     learning_rate : float
         At the start.
     initial_scale : float, optional
-        Of the logits, for methods that learn it: what the parameter `scale` is at the start. A small one leaves the
+        Scale of the logits at the start, for methods that learn it as the parameter `scale`. A small one leaves the
         embedding more to learn from queries that are right already; training moves it by little.
     regularizer : float, optional
-        Of a head that has one, and does not learn it.
+        Regularizer of a head that has one, and does not learn it.
     remedy : str
         What helps where the head has no solution, beside a lower learning rate.
     """
@@ -180,7 +180,7 @@ class LabelLearner(nn.Module):
         loss : Tensor ()
             Summed over the images.
         logits : Tensor (b, n_labels)
-            By which the training accuracy is measured.
+            Logits that measure the training accuracy.
         """
         del generator
         logits = run(images)
@@ -202,12 +202,12 @@ class ImageLearner(nn.Module):
     ----------
     backbone : Backbone
     n_images : int
-        In the data set.
+        Images in the data set.
 
     Attributes
     ----------
     optimizer : {"sgd", "adam"}
-        That trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
+        Optimizer that trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
     learning_rate : float
         At the start.
     """
@@ -236,7 +236,7 @@ class ImageLearner(nn.Module):
         images : Tensor (b, c, h, w)
             float in [0, 1].
         augmentation : Augmentation
-            Of every view, beside the method's own changes.
+            Changes of every view, beside the method's own changes.
         generator : Generator
             On the CPU, of all that is drawn.
 
@@ -258,7 +258,7 @@ def contrast(logits: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
     logits : Tensor (b, k)
         Similarities s, divided by the temperature.
     own : Tensor (b,) of int64
-        Which one is the image's own.
+        Column of the image's own similarity.
 
     Returns
     -------

@@ -17,7 +17,7 @@ def require_tensor(
     maker : object
         Named in the error by its class.
     part : str
-        Of the method, such as ``logits``.
+        Part of the method, such as ``logits``.
     found : object
     axes : str
         What it is to be, as the error says it.

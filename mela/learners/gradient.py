@@ -54,7 +54,7 @@ class GradientLearner(Learner):
     first_order : bool
         Whether the steps count as constants when their outcome is differentiated.
     steps, test_steps : int
-        In training, and in testing (as Finn et al. have it).
+        Numbers of steps in training, and in testing (those of Finn et al.).
     rate : float
         eta.
     """

@@ -35,7 +35,7 @@ class Method:
     Attributes
     ----------
     title : str
-        As tables call it.
+        Name in tables.
     source : str
         Authors and year.
     sees : {"tasks", "labels", "images"}
@@ -79,7 +79,7 @@ class Method:
         ----------
         backbone : Backbone
         *counts : int
-            Of labels or images, if it learns from labels or from images alone.
+            Number of labels or images, if it learns from labels or from images alone.
 
         Raises
         ------

@@ -23,7 +23,7 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float | Tensor, *, nor
     Parameters
     ----------
     features : Tensor (..., n, m)
-        Of one problem or, with leading dimensions, of several.
+        Features of one problem or, with leading dimensions, of several.
     targets : Tensor (..., n, k)
         One-hot labels.
     regularizer : float or Tensor ()
@@ -105,7 +105,7 @@ def ridge_query_losses(
     Parameters
     ----------
     features : Tensor (t, n, m)
-        Of each task's support images, followed by its query images.
+        Features of each task's support images, followed by its query images.
     labels : Tensor (t, n) of int64
         Local labels, 0 to ways - 1.
     ways, n_support : int

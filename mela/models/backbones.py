@@ -89,7 +89,7 @@ class Backbone(nn.Module):
     dimensions : int
         m.
     mean, std : sequence of float, length c
-        Of the images, scaled to [0, 1]. A grey image takes on as many channels as there are numbers.
+        Mean and deviation of images in [0, 1]. A grey image gets as many channels as there are numbers.
     """
 
     mean: Tensor
@@ -169,15 +169,15 @@ def build_backbone(
     ----------
     name : {"conv4", "resnet12"} or "timm:<architecture>"
     channels, size : int
-        Of the images (side in pixels).
+        Channels and side in pixels of the images.
     width : int
         Channels of the first layer or block.
     drop_rate, drop_block : float, int
-        Of resnet12; conv4 has no dropout.
+        Drop rate and block size of resnet12; conv4 has no dropout.
     mean, std : sequence of float, length channels
         Or 3 for a network of timm, which sees a grey image three times.
     seed : int
-        Of the initial weights; torch's global generator is left as it was.
+        Seed of the initial weights; torch's global generator does not change.
     side : int, optional
         Pixels to which a network of timm has its images resized; by default `size`.
     interpolation : str

@@ -106,7 +106,7 @@ def read_model(
     path : Path
     device : torch.device
     images : uint8 (N, h, w, c), optional
-        That the model has to be for.
+        Images that the model has to fit.
 
     Raises
     ------

@@ -28,7 +28,7 @@ class Manners:
     interpolation : str
         To that side.
     mean, std : list of float
-        Of each of its three channels, in [0, 1].
+        Mean and deviation of its three channels, in [0, 1].
     """
 
     side: int
@@ -45,9 +45,9 @@ class Pretrained(nn.Module):
     network : nn.Module
         Images (n, 3, side, side) to features (n, m).
     side : int
-        To which images are resized.
+        Side to which images are resized.
     interpolation : str
-        Of resizing, as `torch.nn.functional.interpolate` names it.
+        Method of resizing, as `torch.nn.functional.interpolate` names it.
     head : int or None
         With m, a linear map of the features, at first the identity, is all that learns: the network's weights stay,
         and so do its running statistics.

@@ -59,9 +59,9 @@ def read_outcome(labels: Mapping[str, Path], scores: Path, evaluation: Path, dat
     Parameters
     ----------
     labels : mapping of str to Path
-        Of the stages that infer labels, by the name of the labels; empty files are of labels that are off.
+        Metrics of the stages that infer labels, by the name of the labels; empty files are of labels that are off.
     scores, evaluation : Path
-        Of ``score_labels`` and ``evaluate``.
+        Metrics of ``score_labels`` and ``evaluate``.
     data : str, optional
         What the figures are about.
 

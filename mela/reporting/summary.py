@@ -172,7 +172,7 @@ def require_report(kept: Content, outcome: Outcome, *, where: str) -> None:
     kept : mapping
         What `overview` returned when the report was made.
     outcome : Outcome
-        As it is now.
+        Present outcome.
     where : str
         What the error calls the file with `kept`.
     """

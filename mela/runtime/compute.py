@@ -23,7 +23,7 @@ class Compute:
     Attributes
     ----------
     dtype : torch.dtype
-        Of the layers; see `mela.runtime.device.choose_dtype`. Weights, gradients and outputs are float32.
+        Type of the layers; see `mela.runtime.device.choose_dtype`. Weights, gradients and outputs are float32.
     team : Team
         Processes among which each batch is divided.
     compiled : bool

@@ -25,7 +25,7 @@ class Watch:
         ----------
         total : int
         done : int
-            That were done before, by a process that was interrupted.
+            Parts done before, by an interrupted process.
         of : str
             What they belong to.
         """
@@ -92,7 +92,7 @@ def watched(stage: str, things: str, *, shown: bool = True) -> Iterator[Watch]:
     things : str
         What it counts: steps, images, tasks.
     shown : bool
-        Of several processes, one.
+        Whether this process shows it; of several, one does.
     """
     if not shown or not log.isEnabledFor(logging.INFO):
         yield SILENT

@@ -56,7 +56,7 @@ def measured(started: float | None = None) -> Iterator[Usage]:
     Parameters
     ----------
     started : float, optional
-        In seconds of `time.time`; now by default.
+        Start in seconds of `time.time`; now by default.
     """
     usage, meter = Usage(), _Meter(time.time() if started is None else started)
     token = _METER.set(meter)

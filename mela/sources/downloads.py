@@ -48,7 +48,7 @@ def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = tim
     Parameters
     ----------
     url : str
-        With https, or http on this machine.
+        Address with https, or http on this machine.
     path : Path
     md5 : str
         Checksum, in hexadecimal digits, as it was published.

@@ -26,7 +26,7 @@ class Recorder:
     Attributes
     ----------
     digests : dict of int to bytes
-        By the number of the image.
+        Digests by the number of the image.
     """
 
     def __init__(self, load: Callable[[int], Image.Image]) -> None:
@@ -65,7 +65,7 @@ def contradictions(rows: pd.DataFrame, digests: Mapping[str, bytes]) -> Iterator
     rows : DataFrame
         Columns ``task_id``, ``local_label`` and ``image`` (its name).
     digests : mapping from str to bytes
-        Of the images, by name; images without one are left out.
+        Digests of the images, by name; images without one are left out.
     """
     rows = rows.assign(digest=rows["image"].map(digests)).dropna(subset="digest").sort_values("image", kind="stable")
     first = rows.groupby(["task_id", "digest"], sort=False)[["image", "local_label"]].transform("first")

@@ -203,7 +203,7 @@ def read_header(path: Path, name: str) -> tuple[tuple[int, int], str]:
     size : tuple of int
         Width and height in pixels, as stored.
     mode : str
-        As Pillow names it: ``L`` is grey, ``RGB`` colour, ``RGBA`` colour with transparency, ``P`` a palette...
+        Mode by Pillow's name: ``L`` is grey, ``RGB`` colour, ``RGBA`` colour with transparency, ``P`` a palette...
     """
     reads_heif()
     with _told(name, path), Image.open(path) as image:

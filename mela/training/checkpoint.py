@@ -95,7 +95,7 @@ class Checkpoint:
     ----------
     path : Path
     fingerprint : str
-        Of the training; a file with another is not read.
+        Fingerprint of the training; a file with another is not read.
     interval : float
         Seconds between two states, counted from when the training began.
     tell : callable

@@ -89,12 +89,12 @@ def keep_features(
     Parameters
     ----------
     backbone : Backbone
-        Of a `Pretrained` network of which the head alone learns.
+        Backbone with a `Pretrained` network of which only the head learns.
     images : uint8 (N, h, w, c)
     image_ids : int64 (n,)
         Images whose features are needed.
     folder : Path
-        Of the file, whose name says which weights, images, size and code the features are of.
+        Folder of the file, whose name says which weights, images, size and code the features are of.
     files : mapping of str to str
         The file of the images and the SHA-256 of its content.
     team : Team

@@ -62,7 +62,7 @@ def load_learned(path: Path, device: torch.device, images: npt.NDArray[np.uint8]
     path : Path
     device : torch.device
     images : uint8 (N, h, w, c), optional
-        That the model has to be for.
+        Images that the model has to fit.
 
     Raises
     ------

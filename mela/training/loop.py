@@ -92,7 +92,7 @@ class Training:
         Block of parameters that errors name.
     schedule : Schedule
     seed : int
-        Of the order, augmentation, dropout and what a method draws; torch's global generators are left as they were.
+        Seed of order, augmentation, dropout and a method's draws; torch's global generators do not change.
     augmentation : Augmentation
         Random changes of the images.
     accumulate : int
@@ -274,7 +274,7 @@ def require_share(key: str, fewest: int, parts: int, team: Team, *, things: str)
     fewest : int
         Things of the smallest step.
     parts : int
-        Into which a step is divided.
+        Parts of a step.
     team : Team
     things : str
         What they are.

@@ -15,13 +15,13 @@ class Tally:
     Parameters
     ----------
     team : Team
-        Whose parts of a step are added up.
+        Team whose parts of a step are added up.
     where, advice : str
         Begin and end of the error about a loss that is not finite.
     steps : int
         Steps of the epoch that were settled before.
     sums : Tensor (2,) of float64, optional
-        Of their losses and accuracies.
+        Sums of their losses and accuracies.
     untrained : bool
         Whether no step was taken before the epoch's first, of which no learning rate can be the fault.
     """

@@ -36,7 +36,7 @@ def train_on_tasks(
     learner : Learner
     images : uint8 (N, h, w, c)
     tasks : Episodes
-        With support and query images; ways and shots may differ.
+        Tasks with support and query images; ways and shots may differ.
     training : Training
     tasks_per_epoch : int or None
         Tasks of an epoch, drawn anew without repetition for each; None takes all.
@@ -112,7 +112,7 @@ class _Shapes:
     all : list of TaskGroup
         Every task, with those of its shape.
     group, row : int64 (n_tasks,)
-        Where each task is among them.
+        Position of each task among them.
     n_images : int64 (n_tasks,)
     """
 

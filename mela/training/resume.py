@@ -21,11 +21,11 @@ class Position:
     Attributes
     ----------
     curve : list of dict
-        Of the epochs that are complete.
+        Rows of the complete epochs.
     steps : int
-        Of the current epoch that are done.
+        Steps of the current epoch that are done.
     sums : Tensor (2,) of float64
-        Of their losses and accuracies.
+        Sums of their losses and accuracies.
     generator : Tensor of uint8, optional
         State of the data's generator after these steps; None stands for that at the begin of the epoch.
     """
@@ -46,7 +46,7 @@ class Progress:
     optimizer : Optimizer
     decays : MultiStepLR
     generator : torch.Generator
-        Of order and augmentation.
+        Generator of order and augmentation.
     team : Team
         All of whose processes call the methods at the same moments.
     checkpoint : Checkpoint or None

@@ -30,7 +30,7 @@ class Targets:
     image_ids : int64 (n,)
         Each once.
     labels : int64 (n,)
-        From 0; of several labels, the one with the largest share.
+        Labels from 0; of several labels, the one with the largest share.
     shares : csr_array (n, n_labels) or None
         Rows sum to 1; None if each image has one label.
     """

@@ -53,7 +53,7 @@ class Module:
     Attributes
     ----------
     name : str
-        As Python imports it.
+        Name by which Python imports it.
     package : bool
         Whether it is the file of a package.
     main : list of statements

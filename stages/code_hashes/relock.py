@@ -37,7 +37,7 @@ class Stage:
     ----------
     command : str
     deps : list of str
-        As the lock file writes their paths.
+        Their paths as in the lock file.
     """
 
     command: str
@@ -53,7 +53,7 @@ class Side:
     root : Path
         The repository.
     folder : Path
-        Of the pipeline, below that.
+        Folder of the pipeline, below that.
     stages : dict
         All stages by their names.
     code : set of str

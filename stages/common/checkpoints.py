@@ -33,7 +33,7 @@ def checkpoint(
     device, compute
         What of the machine the numbers depend on.
     seconds : float
-        Between two states.
+        Seconds between two states.
     """
     machine = {"device": device.type, "dtype": str(compute.dtype), "processes": compute.team.size}
     facts = {block.block: block.model_dump(mode="json") for block in blocks}

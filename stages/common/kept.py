@@ -25,7 +25,7 @@ class Learned:
     Attributes
     ----------
     backbone : Backbone
-        Of which everything learns that can; the whole embedding learns with it.
+        Trained wherever it can be; the whole embedding learns with it.
     images : array
         The packed images, or what takes their place.
     augment : AugmentParams

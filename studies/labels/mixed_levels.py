@@ -38,7 +38,7 @@ def concepts(truth: pd.DataFrame, superclasses: Mapping[str, str]) -> dict[str, 
     truth : DataFrame
         Column class.
     superclasses : mapping
-        Of each class.
+        Superclass of each class.
     """
     fine = sorted(truth["class"].unique())
     groups = pd.Series(fine).groupby([superclasses[name] for name in fine]).agg(list)
@@ -62,7 +62,7 @@ def draw_mixed_tasks(
     truth : DataFrame
         Columns image_id, class.
     superclasses : mapping
-        Of each class.
+        Superclass of each class.
     n_tasks, ways, shots, queries, seed : int
 
     Returns

@@ -45,7 +45,7 @@ def sweep(samples: TaskSamples, truth: pd.Series | None, settings: dict[str, Any
     truth : Series or None
         True class of each task class, for scoring.
     settings : dict
-        Of the labelers, short of what is swept.
+        Settings of the labelers, without the swept ones.
     qs : list of float
     """
     rows: list[dict[str, Any]] = []

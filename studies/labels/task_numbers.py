@@ -87,9 +87,9 @@ class Point(Lab):
     results : Path
         Folder of all accuracies of the data set.
     kind : str
-        Of training tasks, one of `KINDS`.
+        Kind of training tasks, one of `KINDS`.
     number : int
-        Of training tasks.
+        Number of training tasks.
     """
 
     results: Path

@@ -129,7 +129,7 @@ class Usage:
     Attributes
     ----------
     seconds, cpu_seconds : float
-        By the clock, and of all threads together.
+        Seconds by the clock, and of all threads together.
     peak, own_peak : int
         Bytes by which the memory of the process rose at most: all of it, with the pages of mapped files, which the
         system takes back when it needs them, and without these (sampled every 5 ms).

@@ -85,9 +85,9 @@ def measure(
     longer : float
         Share of the schedule's epochs; 0 for the method's rule on what it starts from.
     scale : str
-        Of the logits, at the start; or `NOTHING` where the method does not learn it.
+        Scale of the logits at the start; `NOTHING` if the method does not learn it.
     regularizer : str
-        Of the head, at the start where it is learned; or `NOTHING` where it has none.
+        Regularizer of the head, at the start if it is learned; `NOTHING` if it has none.
     """
     trial, device = Trial.of(data), choose_device("auto")
     if start != NOTHING:

@@ -230,7 +230,7 @@ def map_points(points: pd.DataFrame, when: str) -> list[dict[str, Any]]:
     Parameters
     ----------
     points : DataFrame
-        As ``map`` writes it.
+        Table that ``map`` writes.
     when : {"before", "after"}
     """
     names = {label: number for number, label in enumerate(sorted(set(points["label"])))}

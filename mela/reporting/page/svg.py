@@ -29,7 +29,7 @@ def inline(figure: Figure, name: str, description: str) -> Markup:
     ----------
     figure : Figure
     name : str
-        By which its identifiers differ from those of other figures of the page.
+        Prefix of its identifiers, unique on the page.
     description : str
         What there is to see, for those who do not see it.
     """

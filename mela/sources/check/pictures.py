@@ -27,15 +27,15 @@ class Pictures:
     count : int
         Files, readable or not.
     sizes : Counter of (width, height)
-        In pixels, of the readable ones.
+        Sizes in pixels of the readable ones.
     modes : Counter of str
-        As Pillow names them.
+        Modes by Pillow's names.
     coloured : bool
         Whether some image has a pixel that is not grey; where pixels were not looked at, a mode that allows colour.
     copies : list of list of str
         Files that show the same pixels, each group sorted; empty where pixels were not looked at.
     digests : dict of str to bytes
-        Of the pixels of every file, by its name; empty where pixels were not looked at.
+        Digest of the pixels of every file, by name; empty if pixels were not read.
     problems : list of str
         One line for each file that cannot be read, as `AboutFile` where the file is at fault, and not the machine.
     """

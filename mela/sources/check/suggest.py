@@ -153,7 +153,7 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
     ----------
     preset : str
     values : mapping
-        By dotted key.
+        Values by dotted key.
     title : str
         A comment for the head.
     """
