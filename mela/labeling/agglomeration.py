@@ -130,8 +130,8 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
     Returns
     -------
     list of (u, v, odds)
-        Cluster v went into u; merges are worth it up to the first whose odds are at most 0, and some after it show by
-        how much the rest are not.
+        Cluster v went into u. Merges are favourable up to the first whose odds are at most 0; some after it show how
+        unfavourable the rest are.
     """
     k, d = clusters.sums.shape
     alive = np.ones(k, dtype=bool)

@@ -40,7 +40,7 @@ def assign_tasks(points: Floats, starts: Ints, centers: Floats, collisions: Coll
     Returns
     -------
     clusters : int64 (n,)
-        Nearest centers; where "assign" has changed them, what it has chosen.
+        Nearest centers, or those that "assign" has chosen instead.
     labels : int64 (n,)
         The same, but -1 for all classes of a dropped task.
     """

@@ -49,7 +49,7 @@ def listing(
     -------
     DataFrame
         Columns as `mela.io.name_tables.LISTING`. Certainty is in percent, and missing where a label was merged with no
-        other one. A label that was assigned to none of the clusters has the certainty of that.
+        other one. For a label of no cluster, it is the certainty of that.
 
     Raises
     ------

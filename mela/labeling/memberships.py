@@ -44,7 +44,7 @@ class Memberships:
         Task classes of each cluster.
     gamma : float
     novelty : float
-        What a new class has in place of n + gamma.
+        Value for a new class in place of n + gamma.
     """
 
     between: Floats
@@ -80,7 +80,7 @@ class Memberships:
     def of_tasks(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, *, members: bool) -> csr_array:
         """Return the posterior of the clusters for each task class (n, k); rows sum to 1, or to 0 for cluster -1.
 
-        What is below one in a thousand is left out.
+        Entries below one in a thousand are left out.
 
         Parameters
         ----------

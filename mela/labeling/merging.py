@@ -51,7 +51,7 @@ class Round:
     odds : float64 (n_merges,)
         Log odds for one class of each merge, in their order.
     kept : int
-        Merges that were made; the rest were tried and are not worth it.
+        Merges that were made; the rest were tried and rejected.
     """
 
     n_items: int
@@ -69,7 +69,7 @@ class Merged:
     points : float64 (n, d)
         Task classes in it.
     assignments : int64 (n,)
-        Class of each task class, from 0; -1 where the task was left out, two of its classes having met in one fragment.
+        Class of each task class, from 0; -1 if two classes of its task met in one fragment, so that it was left out.
     rounds : (Round, Round)
     """
 

@@ -85,9 +85,9 @@ class Evidence:
 def refine(evidence: Evidence, clusters: Ints) -> tuple[Ints, float]:
     """Reassign task classes and merge clusters, in turns, as long as the partition gets more probable.
 
-    What was merged early is stuck where it is; moving the classes of each task to their most probable clusters
-    corrects that (iterated conditional modes; Besag, "On the Statistical Analysis of Dirty Pictures", 1986). All are
-    moved at once, and a step that makes things worse is not taken.
+    Early merges cannot be undone by merging; moving the classes of each task to their most probable clusters corrects
+    them (iterated conditional modes; Besag, "On the Statistical Analysis of Dirty Pictures", 1986). All are moved at
+    once, and a step that lowers the probability is not taken.
 
     Returns
     -------

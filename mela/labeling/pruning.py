@@ -29,7 +29,7 @@ class Pass:
     tasks_clustered : float
         Share of the tasks whose classes had different nearest centroids when they were visited.
     precision, match, match_error : float
-        How good the clusters of this pass are, judged without the truth (`mela.labeling.pair_quality`).
+        Estimates of the quality of this pass's clusters (`mela.labeling.pair_quality`).
     """
 
     clusters: int
@@ -107,7 +107,7 @@ def prune_clusters(
         Tasks that a cluster needs whatever the threshold, which is negative when there are few tasks.
     cumulative_weights : bool
         Do not reset N_v, the weights of the running means, between passes; the paper resets them, the authors' code
-        does not. The counts that pruning looks at start from 0 in every pass in either case.
+        does not. The counts for pruning start from 0 in every pass in either case.
     guard : bool
         Pruning can run away: each class that loses its cluster makes the tasks that hold it collide, they are not
         counted, and more clusters fall below the threshold. True takes the last pass whose `match` is not below the

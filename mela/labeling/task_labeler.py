@@ -32,8 +32,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     """Infer the global classes of tasks that were labelled independently of each other.
 
     In each task samples carry local labels, which mean nothing outside of it. Samples of one local label belong
-    together, those of different ones do not; which labels of different tasks are the same class is what is inferred.
-    `mela.LearnLabeler` and `mela.MergeLabeler` say how, and have parameters and attributes of their own beside these.
+    together, those of different ones do not. Inferred is which labels of different tasks are the same class.
+    `mela.LearnLabeler` and `mela.MergeLabeler` define how, and add parameters and attributes of their own.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Cluster of each sample, -1 where its task was not clustered.
     cluster_centers_ : float64 (n_clusters, n_features)
     counts_ : int64 (n_clusters,)
-        Tasks in which a cluster was found, before tasks were assigned for the last time.
+        Tasks in which a cluster was found, before the last assignment of tasks.
     pair_quality_ : mela.labeling.pair_quality.PairQuality
-        How good the final clusters are, judged by the tasks alone.
+        Quality of the final clusters, judged by the tasks alone.
     n_single_tasks_ : int
         Tasks of one class. They say nothing about which classes differ, but are labelled like the others.
     task_classes_ : mela.labeling.task_classes.TaskSamples

@@ -24,7 +24,7 @@ class Placed:
     Attributes
     ----------
     clusters : int64 (n_task_classes,)
-        -1 for none of the clusters.
+        Cluster of each label, -1 for none of them.
     certainty : float64 (n_task_classes,)
         Probability of that, given where the other labels of the task belong; NaN where no model gives one.
     """
@@ -39,9 +39,8 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
     In each task, labels get the clusters that are jointly most probable, all different, where any label may be none of
     the clusters (`mela.labeling.memberships.Memberships.log_odds_or_none`). So no task is dropped, unlike in `predict`.
 
-    A labeler without the model behind soft labels cannot tell what is none of its clusters. Then the clusters are those
-    of `predict`, and -1 stands for tasks whose labels collide, and for those that have more labels than there are
-    clusters.
+    A labeler without the model behind soft labels cannot recognise labels of no cluster. Then the clusters are those of
+    `predict`, and -1 stands for tasks whose labels collide or outnumber the clusters.
 
     Parameters
     ----------

@@ -148,7 +148,7 @@ def read_tasks(path: Path) -> pd.DataFrame:
     ----------
     path : Path
         CSV, TSV or Parquet with the columns ``task_id``, ``image_id`` and ``local_label``, text or integers; others are
-        ignored. A CSV column all of whose cells are integers is one of integers.
+        ignored. A CSV column of integers alone holds integers.
 
     Returns
     -------
