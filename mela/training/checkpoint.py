@@ -53,8 +53,8 @@ def fingerprint(facts: Mapping[str, Any], files: Mapping[str, str]) -> str:
     Parameters
     ----------
     facts : mapping
-        Parameters and what else matters, as JSON has it. The version of PyTorch and the source of the modules that are
-        imported are added.
+        Parameters and all else that matters, as JSON. The version of PyTorch and the source of the imported modules
+        are added.
     files : mapping of str to str
         Inputs and the SHA-256 of their content.
     """
@@ -99,7 +99,7 @@ class Checkpoint:
     interval : float
         Seconds between two states, counted from when the training began.
     tell : callable
-        Given a line about a state that is found.
+        Receives a line about a state that is found.
     """
 
     path: Path

@@ -55,10 +55,9 @@ class KeptFeatures:
     Attributes
     ----------
     backbone : Backbone
-        Has the very head of the whole backbone, so that the whole one learns as well.
+        Backbone that shares its head with the whole one, which thus learns as well.
     images : float32 (N, 1, 1, m), memory-mapped
-        The network's features, in the place of images that training and extraction take; zeros for images that were not
-        asked for.
+        The network's features, in place of images for training and extraction; zeros for images not asked for.
     path : Path
         The file of these features.
     """

@@ -45,7 +45,7 @@ class Learned:
     method : str or None
         Name of the method; None for an embedding alone.
     learner : Learner, LabelLearner, ImageLearner or None
-        With the backbone inside, in evaluation mode; None for an embedding alone.
+        Learner with the backbone, in evaluation mode; None for an embedding alone.
     """
 
     backbone: Backbone

@@ -1,7 +1,7 @@
 """Define the loop that all trainings share: gradient descent with step decays.
 
-The loop is the project's own, since a training that was cut off goes on within an epoch and ends with the same bits,
-for which all that is drawn at random has to be known in one place.
+The loop is the project's own, since an interrupted training resumes within an epoch and ends with the same bits. For
+this, all random draws have to be known in one place.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ PATIENCE = 32
 class Schedule:
     """Multiply the learning rate by `decay` after each epoch in `milestones` (counted from 1).
 
-    With Adam in place of SGD `momentum` does not count, and weights decay as in AdamW. A pre-trained embedding,
+    With Adam, `momentum` is ignored and weights decay as in AdamW. A pre-trained embedding,
     ``model.backbone``, may learn at a share of the learning rate, `embedding_rate`. `rate_name` is what errors call the
     learning rate, by default that of the stage.
     """
@@ -101,8 +101,8 @@ class Training:
     compute : Compute
         Number format, and the processes that train together, whose gradients are means over all.
     checkpoint : Checkpoint, optional
-        Where the state of the training is kept; a training that was interrupted goes on from there, with the result
-        that it would have had.
+        Keeps the state of the training; an interrupted training resumes from it, with the result that it would have
+        had.
     on_epoch : callable
         Told of every finished epoch, in the first process.
     watch : Watch
@@ -153,9 +153,9 @@ def fit(
         of that moment; nothing is computed or drawn for a step of which no part is asked for. The parts of all
         processes add up to the step's loss and accuracy.
     training : Training
-        Of which the number format, augmentation and parts are the affair of `epoch_steps`.
+        Its number format, augmentation and parts are up to `epoch_steps`.
     generator : torch.Generator, optional
-        From which `epoch_steps` draws: at first what an epoch's steps are, and then what each of them needs. A training
+        Generator of `epoch_steps`, which draws first an epoch's steps, and then what each needs. A training
         with a checkpoint needs it.
     steps_per_epoch : int
         For `training.watch`.

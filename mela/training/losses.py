@@ -23,7 +23,7 @@ class Tally:
     sums : Tensor (2,) of float64, optional
         Sums of their losses and accuracies.
     untrained : bool
-        Whether no step was taken before the epoch's first, of which no learning rate can be the fault.
+        Whether the epoch's first step is the very first, for which no learning rate can be at fault.
     """
 
     def __init__(

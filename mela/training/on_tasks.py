@@ -39,15 +39,15 @@ def train_on_tasks(
         Tasks with support and query images; ways and shots may differ.
     training : Training
     tasks_per_epoch : int or None
-        Tasks of an epoch, drawn anew without repetition for each; None takes all.
+        Tasks of an epoch, drawn for each without repetition; None takes all.
     tasks_per_step : int
         Tasks of a step, at most; the numbers of an epoch's steps differ by one task at most.
 
     Raises
     ------
     MelaError
-        There are no tasks, or fewer than an epoch is to have, or images that they name are missing; what the method
-        makes of a task has another shape than it should.
+        There are no tasks, or fewer than an epoch needs, or their images are missing; the method's results for a task
+        have a wrong shape.
     DivergedError
         The loss or the weights are not finite, or the head has no solution for a task, which it names.
     """

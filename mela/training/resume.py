@@ -27,7 +27,7 @@ class Position:
     sums : Tensor (2,) of float64
         Sums of their losses and accuracies.
     generator : Tensor of uint8, optional
-        State of the data's generator after these steps; None stands for that at the begin of the epoch.
+        State of the data's generator after these steps; None stands for that at the start of the epoch.
     """
 
     curve: list[dict[str, Any]] = field(default_factory=list)
