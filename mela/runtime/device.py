@@ -47,7 +47,7 @@ def keep_freed_memory() -> None:
     """Keep freed memory for reuse; only glibc needs to be told, others stay as they are.
 
     By default glibc gives large blocks back to the system, and each layer of a network that is computed on a CPU gets
-    its feature maps page by page anew, which takes longer than most layers do.
+    its feature maps page by page again, which takes longer than most layers do.
     """
     if not sys.platform.startswith("linux"):
         return
