@@ -20,7 +20,7 @@ class Repeats:
     Attributes
     ----------
     count : int
-        Different pictures.
+        Different images.
     example : tuple of str
         Split and source of one of them, and of the same one in another split: ``(split, source, split, source)``.
     """
