@@ -1,6 +1,6 @@
 """Find the cells that are due: not measured, or measured with other code, data or parameters than now.
 
-In a clone the models of what is measured are missing, and DVC would train all of them anew; told of these cells it
+In a clone the models of what is measured are missing, and DVC would train all of them again; told of these cells it
 trains them, and what they go on from. On another processor that has other bits, and then other cells that go on from it
 are due next.
 """
