@@ -1,7 +1,7 @@
 """Kill the real pipeline under real DVC at random moments, and compare the result with a run without kills.
 
 Two clones of what is committed: in one ``dvc repro`` runs through, in the other it is killed again and again, is
-started anew each time, and begins from nothing when it was quicker than the kills. What is killed is drawn too: dvc
+started again each time, and begins from nothing when it was quicker than the kills. What is killed is drawn too: dvc
 itself, by SIGKILL or SIGTERM, all processes at once as from a keyboard, or the process of the stage alone. Writes
 studies/results/kills.json.
 """
