@@ -20,15 +20,15 @@ def require_tensor(
         Part of the method, such as ``logits``.
     found : object
     axes : str
-        What it is to be, as the error says it.
+        Expected axes, as the error says it.
     shape : tuple of int
     learned : bool
-        It is to have a gradient.
+        Whether it needs a gradient.
 
     Raises
     ------
     MelaError
-        It is no tensor, or one of another shape, or without a gradient where it is to have one.
+        It is no tensor, has another shape, or lacks a needed gradient.
     """
     where = f"{type(maker).__name__}.{part}: expected {axes}"
     if not isinstance(found, Tensor) or found.shape != shape:
@@ -44,7 +44,7 @@ def require_each(maker: object, found: object, n_images: int) -> Tensor:
     Raises
     ------
     MelaError
-        It is not.
+        It is no tensor, or has another number of rows.
     """
     if isinstance(found, Tensor) and found.ndim and len(found) == n_images:
         return found

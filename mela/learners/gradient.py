@@ -15,9 +15,8 @@ from mela.models.backbones import Backbone
 class SupportBatchNorm(nn.BatchNorm2d):
     """Normalise by the statistics of a support set: the first `n_support` images of a batch.
 
-    So nothing is learned of a query image from the others, and training and testing do the same (as in MetaBN;
-    Bronskill et al., 2020). Where `n_support` is None it is plain BatchNorm, with running statistics in evaluation
-    mode.
+    So query images do not influence each other, and training and testing do the same (as in MetaBN; Bronskill et al.,
+    2020). If `n_support` is None it is plain BatchNorm, with running statistics in evaluation mode.
     """
 
     n_support: int | None = None
@@ -40,8 +39,8 @@ class GradientLearner(Learner):
 
     .. math:: \theta_{i+1} = \theta_i - \eta \nabla_{\theta_i} L_{ce}(\theta_i; S)
 
-    The linear classifier on top starts at zero (Kao, Chiu and Chen, 2022), so that any number of ways goes, and the
-    order of a task's labels makes no difference; the first step changes it alone.
+    The linear classifier on top starts at zero (Kao, Chiu and Chen, 2022), so that any number of ways works, and the
+    order of a task's labels makes no difference; the first step changes only the classifier.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class Method:
     Raises
     ------
     MelaError
-        It has no name, sees nothing that there is, or its class does not fit what it sees.
+        It has no name, `sees` is unknown, or its class does not fit what it sees.
     """
 
     title: str
@@ -84,7 +84,7 @@ class Method:
         Raises
         ------
         MelaError
-            Its class cannot be made of these, or forgets the embedding.
+            Its class cannot be built from these, or does not keep the embedding.
         """
         name = self.learner.__name__
         try:

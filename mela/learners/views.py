@@ -18,7 +18,7 @@ COLOUR = Augmentation(crop_padding=0, flip=False, jitter=0.4)
 def random_view(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
     """Return another view of each image (b, c, h, w), float in [0, 1]: a random part of it in random colours.
 
-    Of the augmentation, colours are left out.
+    The augmentation's colours are left out.
     """
     return random_colours(random_parts(images, augmentation, generator), generator)
 
@@ -31,7 +31,7 @@ def random_parts(images: Tensor, augmentation: Augmentation, generator: torch.Ge
     images : Tensor (b, c, h, w)
         float in [0, 1].
     augmentation : Augmentation
-        Done before, but for colours.
+        Applied before, without colours.
     generator : Generator
         On the CPU.
     """
