@@ -21,7 +21,7 @@ def find_method(name: str) -> Method:
     Raises
     ------
     MelaError
-        There is none, or its file does not say what it is.
+        There is none, or its file defines no METHOD.
     """
     if name not in method_names():
         raise MelaError(f"method {name!r}: expected one of {', '.join(method_names())}")

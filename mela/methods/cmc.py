@@ -54,8 +54,8 @@ def split(images: Tensor, *, grey: bool) -> tuple[Tensor, Tensor]:
 class CMC(ImageLearner):
     """Bring the two networks' views of an image nearer to each other than to views of other images.
 
-    The views come from two random parts of the image, so that they do not fit together like the pieces of a puzzle, and
-    are compared within a batch, where the authors remember codes of all images; their trainings are much longer.
+    The views come from two random parts of the image, so that their edges do not match. They are compared within a
+    batch, while the authors remember codes of all images in much longer trainings.
     """
 
     def __init__(self, backbone: Backbone, n_images: int) -> None:

@@ -37,7 +37,7 @@ class SetTransformer(nn.Module):
 class FEAT(Learner):
     r"""Logits are :math:`-\|\psi(x) - T(c)_k\|^2 / 64`, T being a `SetTransformer` of the class means c.
 
-    A second loss asks that, where T sees the images of one class together, each is nearest to the mean of its own.
+    A second loss lets T see the images of one class together, and pulls each image to the mean of its class.
     """
 
     learning_rate = 0.001

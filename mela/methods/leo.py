@@ -24,7 +24,7 @@ SPREAD = 0.1
 class LEO(Learner):
     """Classify fixed features linearly, with weights decoded from one code for each class.
 
-    The support images, each pair of them compared, give each class a normal distribution of codes. Five gradient steps
+    Comparisons of all pairs of support images give each class a normal distribution of codes. Five gradient steps
     on the support set's cross-entropy change the codes, five more the classifier itself; the rates of both are learned
     for each dimension. In training codes and classifiers are drawn; in testing they are the means.
     """
@@ -59,8 +59,8 @@ class LEO(Learner):
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
         """Return the cross-entropies of the queries plus three penalties.
 
-        They keep the codes near a standard normal, the first codes near those to which the steps lead, and apart what
-        the decoder makes of each dimension of a code.
+        They keep the codes near a standard normal, the first codes near the final ones, and the decoder's directions
+        for the dimensions of a code apart.
         """
         own = labels[:, :n_support]
         classifiers, penalties = self.classifiers(features[:, :n_support], own, ways)

@@ -23,9 +23,9 @@ class MoCo(ImageLearner):
     """Bring a view of an image nearer to another view of it than to earlier images, in a queue.
 
     What the queue holds comes from a second network that follows the first one slowly, in evaluation mode, its
-    BatchNorm statistics included (Cai et al., 2021): so views of one batch have no statistics in common that would give
-    them away, for which the authors shuffle batches between GPUs. The queue holds at most half of the data set; where
-    it is that half, an image meets itself in about one of eight steps.
+    BatchNorm statistics included (Cai et al., 2021). So views of one batch share no statistics that would give them
+    away; the authors shuffle batches between GPUs for that. The queue holds at most half of the data set; if it holds
+    that half, an image meets itself in about one of eight steps.
     """
 
     queue: Tensor

@@ -15,9 +15,8 @@ STEPS = 5
 class ShotFree(Learner):
     r"""Logits are :math:`-s \|h(x) - c_k\|^2` with :math:`h(x) = W\psi(x) / \|W\psi(x)\|` in twice the dimensions.
 
-    The class models c are no means: they are defined by what they are to do, the minimum of the support set's
-    cross-entropy, to which gradient steps lead from the means. The steps are differentiated through, and s and their
-    rate are learned.
+    The class models c minimise the support set's cross-entropy: gradient steps lead to them from the means. The steps
+    are differentiated through, and s and their rate are learned.
     """
 
     initial_scale = 10.0

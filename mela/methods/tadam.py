@@ -15,7 +15,7 @@ class TADAM(Learner):
     r"""Logits are :math:`-s \|\psi(x, \Gamma) - c_k\|^2`, with s learned and :math:`\Gamma` made of the task.
 
     The mean of the class means without a task, through one small network for each block, gives a scale and a shift of
-    each channel of the block (FiLM). The paper trains on global labels besides, which are not there here.
+    each channel of the block (FiLM). The paper also trains on global labels, which are unknown here.
     """
 
     initial_scale = 0.03
