@@ -181,16 +181,16 @@ def build_backbone(
     side : int, optional
         Pixels to which a network of timm has its images resized; by default `size`.
     interpolation : str
-        Of that.
+        Method of that.
     head : bool
-        Of a network of timm, whether a linear map on top is all that learns.
+        Whether only a linear map on top of a network of timm learns.
 
     Raises
     ------
     ValueError
         The name is unknown, or a size is below 1.
     MelaError
-        timm does not have the network, or is not there.
+        timm lacks the network, or is not installed.
     """
     for key, value in (("channels", channels), ("size", size), ("width", width)):
         if value < 1:

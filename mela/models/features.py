@@ -34,8 +34,8 @@ def feature_batches(
     change : callable, optional
         What each batch, uint8 (b, c, h, w), is put through first, to float in [0, 1].
     team : Team
-        Processes among which each batch is divided; the first gets all features and the others, which have to go
-        through the batches as well, none.
+        Processes among which each batch is divided; the first gets all features. The others get none, but have to
+        iterate as well.
     watch : Watch
         Counts images.
 

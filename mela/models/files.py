@@ -26,8 +26,8 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
     Parameters
     ----------
     model : ModelParams
-        Where its mean and std are null, they are those that a network of timm is configured for, or measured on the
-        images with the given ids.
+        If its mean and std are null, they are those of a network of timm's configuration, or measured on the images
+        with the given ids.
     images : uint8 (N, h, w, c)
     image_ids : int64 (n,)
     """
@@ -183,7 +183,7 @@ def load_tensors(path: Path, module: nn.Module, tensors: Mapping[str, Tensor]) -
     Raises
     ------
     MelaError
-        They do not.
+        A tensor does not fit.
     """
     try:
         module.load_state_dict(tensors, strict=True)

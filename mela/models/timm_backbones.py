@@ -26,7 +26,7 @@ class Manners:
     side : int
         Pixels.
     interpolation : str
-        To that side.
+        Method of resizing to that side.
     mean, std : list of float
         Mean and deviation of its three channels, in [0, 1].
     """
@@ -87,8 +87,7 @@ def manners(name: str) -> Manners:
     Raises
     ------
     MelaError
-        There is no such network in timm, timm is not there, or the network does not take square images of three
-        channels.
+        timm lacks the network or is not installed, or the network does not take square images of three channels.
     """
     found = _timm().data.resolve_model_data_config(_create(name))
     channels, height, width = found["input_size"]
@@ -104,7 +103,7 @@ def manners(name: str) -> Manners:
 def pretrained_body(name: str, side: int, interpolation: str, *, head: bool) -> tuple[Pretrained, int]:
     """Return the network `timm:<architecture>` with random weights as a body, and the length m of its features.
 
-    A network with positions of its own, such as a vision transformer, interpolates them where the side is not its own.
+    A network with positions of its own, such as a vision transformer, interpolates them if the side is not its own.
 
     Raises
     ------
@@ -165,7 +164,7 @@ def start_from(body: nn.Module, name: str, weights: str, folder: Path) -> None:
     Raises
     ------
     MelaError
-        The weights cannot be had or read, or do not fit the network: all have to, but for those of its classifier.
+        The weights cannot be obtained or read, or do not fit the network, apart from those of its classifier.
     """
     if weights == NONE:
         return
