@@ -1,8 +1,8 @@
 """Augment a batch of images by random changes, drawn for each image on its own.
 
 Batched counterparts of torchvision's RandomCrop (zero padding), ColorJitter (brightness, contrast and saturation, in a
-random order) and RandomHorizontalFlip. What is drawn is apart from what is done with it, so that a part of a batch can
-be changed just as it would be among the others.
+random order) and RandomHorizontalFlip. Drawing is apart from applying, so that a part of a batch
+changes just as it would among the others.
 """
 
 from dataclasses import dataclass

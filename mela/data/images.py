@@ -31,11 +31,11 @@ class ImageLoader:
     Parameters
     ----------
     images : uint8 (N, h, w, c), possibly memory-mapped
-        On a CPU they are read from where they are, through the page cache if they are memory-mapped.
+        On a CPU they are read in place, through the page cache if they are memory-mapped.
     device : torch.device
     resident : bool, optional
-        Whether all images are copied to the device at once, in place of each batch when it is asked for. By default
-        they are if the device is a GPU and they take less than half of its free memory.
+        Whether to copy all images to the device at once, instead of batch by batch. By default this is so if the
+        device is a GPU and they take less than half of its free memory.
     """
 
     def __init__(self, images: npt.NDArray[np.uint8], device: torch.device, *, resident: bool | None = None) -> None:

@@ -66,7 +66,7 @@ def draw_without_replacement(
     Raises
     ------
     MelaError
-        As there, or more tasks are asked for than the images allow; the message says how many they do.
+        As there, or the images allow fewer tasks; the message says how many.
     """
     per_class = shots + queries
     pools = _pools(classes, ways=ways, per_class=per_class, split=split)
