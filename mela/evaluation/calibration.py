@@ -6,7 +6,7 @@ Calibration of Modern Neural Networks", 2017) divide all logits by one number T,
 .. math:: - \sum_i \log \mathrm{softmax}(z_i / T)_{y_i}
 
 over the queries i of tasks that nothing was fitted on. The most probable class stays the same, and so does accuracy.
-One more query, of which all classes are the true one in equal shares, keeps T above 0 where no query is wrong.
+One more query, for which all classes are true in equal shares, keeps T above 0 if no query is wrong.
 """
 
 from collections import defaultdict

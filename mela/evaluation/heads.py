@@ -68,7 +68,7 @@ def rectified_prototypes(support: Features, labels: Ints, query: Features, ways:
 
     All query features move by the difference between the mean of the support set and theirs. Then each class's mean
     becomes that of its support images and of all queries that are nearest to it, weighted by the exponential of ten
-    times their cosines with the first mean. Nearest is what has the largest cosine.
+    times their cosines with the first mean. The nearest mean has the largest cosine.
     """
     own, known, asked = torch.from_numpy(labels), torch.from_numpy(support), torch.from_numpy(query)
     asked = asked + known.mean(1, keepdim=True) - asked.mean(1, keepdim=True)
@@ -116,8 +116,8 @@ def l2_normalize(features: Features) -> Features:
 def fit_head(support: Features, labels: Ints, *, C: float, max_iter: int) -> "LogisticRegression":
     """Fit multinomial logistic regression to the support set (Eq. 8).
 
-    Classes weigh the same whatever their shots. Where the shots are equal, as in a benchmark, that changes nothing;
-    where they are not, features of length 1 and C = 1 would let the class with most images win nearly every query.
+    Classes weigh the same whatever their shots. With equal shots, as in a benchmark, that changes nothing. With unequal
+    ones, features of length 1 and C = 1 would otherwise let the class with most images win nearly every query.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def own_rule(
     Raises
     ------
     MelaError
-        What the rule makes has another shape than it should.
+        The rule's result has a wrong shape.
     DivergedError
         A feature or a logit is not finite, or the rule has no solution for a task; names the image or the task.
     """
