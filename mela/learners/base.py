@@ -15,7 +15,7 @@ from mela.runtime.compute import Run
 class Learner(nn.Module):
     """Combine an embedding with a rule that labels query images by a support set; methods define rule and loss.
 
-    Everything is for t tasks of one shape at once: n support and q query images each, of the same number of ways.
+    Tensors hold t tasks of one shape: n support and q query images each, with the same number of ways.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ class Learner(nn.Module):
     learning_rate : float
         At the start.
     initial_scale : float, optional
-        Scale of the logits at the start, for methods that learn it as the parameter `scale`. A small one leaves the
-        embedding more to learn from queries that are right already; training moves it by little.
+        Scale of the logits at the start, for methods that learn it as the parameter `scale`. A small one lets
+        the embedding learn more from queries that are already right; training changes it little.
     regularizer : float, optional
         Regularizer of a head that has one, and does not learn it.
     remedy : str
-        What helps where the head has no solution, beside a lower learning rate.
+        What helps if the head has no solution, beside a lower learning rate.
     """
 
     optimizer: ClassVar[Literal["sgd", "adam"]] = "adam"
