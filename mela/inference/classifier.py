@@ -35,8 +35,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     .. math:: \min_{W, b} \sum_i s_i \, \mathrm{CE}(W \psi(x_i) + b, y_i) + \frac{1}{2 C} |W|^2.
 
-    The embedding stays as it is, so that fitting takes milliseconds. A method that has learned from tasks, such as
-    FEAT or FRN, classifies by its own rule, as in the tables of systems. Where a rule learns from the support set, by
+    The embedding does not change, so that fitting takes milliseconds. A method that has learned from tasks, such as
+    FEAT or FRN, classifies by its own rule, as in the tables of systems. If a rule learns from the support set, by
     gradient steps (MAML and its relatives, LEO) or a solver, it does so whenever images are classified.
 
     Parameters
@@ -45,9 +45,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         File of an embedding, or of what a method has learned, read when it is first needed. By default it is the one
         that ``use`` in ``params.yaml`` names, such as ``models/merged.safetensors``.
     head : {"auto", "logistic"}, default="auto"
-        ``auto`` is the method's own rule where the file has one. ``logistic`` is the head above in any case.
+        ``auto`` is the method's own rule if the file has one. ``logistic`` is always the head above.
     device : str, default="auto"
-        ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
     C : float, default=1.0
         Inverse regularisation of the logistic head.
     max_iter : int, default=1000
@@ -72,11 +72,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_iter_ : int
         Newton steps of the logistic head alone.
     temperature_ : float
-        Number by which `predict_proba` divides the logits of the logistic head, so that probabilities mean what they
-        say. The stage ``evaluate`` has fitted it on validation tasks of about as many shots; 1 where it has not.
+        Number by which `predict_proba` divides the logits of the logistic head to calibrate probabilities. The stage
+        ``evaluate`` has fitted it on validation tasks of about as many shots; 1 if it has not.
     calibrated_ : bool
-        Whether that number, of the logistic head alone, was fitted for this model, this `C` and support images as they
-        are. It was not where no file ``temperatures.json`` beside the model knows the model.
+        Whether that number, of the logistic head alone, was fitted for this model, this `C` and unchanged support
+        images. This requires a file ``temperatures.json`` beside the model that knows the model.
     support_ : float32 (n, ...)
         What the method's rule needs of each support image, where it classifies.
     targets_ : int64 (n,)
@@ -86,7 +86,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Wherever images are asked for they are uint8 arrays (n, h, w) or (n, h, w, c), or a list of arrays, PIL images and
+    Images are uint8 arrays (n, h, w) or (n, h, w, c), or a list of arrays, PIL images and
     paths. They may have any size and are brought to the model's; see `mela.inference.input_images.packed_blocks`.
 
     Examples
@@ -143,7 +143,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         MelaError
-            The file is missing, damaged or no model; the device is none of this machine; a parameter is out of its
+            The file is missing, damaged or no model; this machine has no such device; a parameter is out of its
             range.
         """
         classifier = cls(path, device=device, **parameters)
@@ -164,7 +164,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            Images or labels are not as they should be, a parameter is out of its range, the solver does not converge.
+            Images or labels are invalid, a parameter is out of its range, the solver does not converge.
         """
         self._check_parameters()
         pictures = list_pictures(X, "support images")

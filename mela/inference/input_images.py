@@ -33,7 +33,7 @@ def list_pictures(images: Any, name: str) -> Pictures:
     Raises
     ------
     MelaError
-        There are none, it is one image and no batch of them, or an array is of another type or shape.
+        There are none, it is a single image, or an array is of another type or shape.
     """
     if isinstance(images, str | Path | Image.Image):
         kind = "one PIL image" if isinstance(images, Image.Image) else f"one path, {str(images)!r}"

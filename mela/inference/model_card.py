@@ -92,7 +92,7 @@ def _numbers(values: Sequence[float]) -> str:
 def _largest_classes(listing: pd.DataFrame) -> tuple[dict[int, Names], bool]:
     """Return what people called the largest classes, and whether these are all.
 
-    Who these people are stays with the data, since cards are published.
+    The people themselves are not named, since cards are published.
     """
     sizes = listing[listing["clustered"]]["cluster"].value_counts()
     names = names_of_classes(listing)

@@ -59,7 +59,7 @@ def provenance(
 
     Where DVC's record knows the content of the model, the parameters are those of the record, since ``params.yaml`` may
     have been changed since. A run without DVC leaves its own record: ``evaluate`` writes the SHA-256 of all models
-    beside their temperatures. Where neither is there, the name of the file has to do.
+    beside their temperatures. If there is neither, the name of the file decides.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def provenance(
     Raises
     ------
     MelaError
-        A file is there but cannot be read as what it should be.
+        A file exists but is damaged.
     """
     evaluation = _metrics(results / "evaluate/metrics.json")
     embedding, blocks = _recorded(model, lock) if lock.is_file() else (None, {})
