@@ -37,12 +37,12 @@ def _machine() -> str:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name that takes the place of `path`, synced to disk, once the block ends without an error.
 
-    What processes that are gone have left there is deleted. Within `together` the place is taken at the end of that.
+    Leftovers of ended processes are deleted. Within `together`, the file takes its place at the end of that block.
 
     Raises
     ------
     MelaError
-        The path names no file, but a folder, a device or a pipe, whose place must not be taken.
+        The path names a folder, a device or a pipe, whose place must not be taken.
     """
     _require_place(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,8 +83,8 @@ def _require_place(path: Path) -> None:
 def together() -> Iterator[None]:
     """Put files that are written in the block in their places when it ends; put none there if it raises.
 
-    They do so one right after the other, while signals wait: only a process that is killed by SIGKILL, or with its
-    machine, in that moment leaves some old and some new.
+    They do so one right after the other, while signals wait. Only SIGKILL, or a failure of the machine, in that moment
+    leaves some old and some new.
 
     Raises
     ------

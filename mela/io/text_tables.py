@@ -1,7 +1,7 @@
 """Read users' CSV files in any usual form, and write them so that a spreadsheet runs no cell as a formula.
 
-The module csv reads them, because pandas fills short rows without a word and does not tell the line of a row. The names
-of the columns decide on the separator, where csv.Sniffer would guess it from how often characters occur.
+The module csv reads them, because pandas fills short rows silently and does not tell the line of a row. The column
+names decide on the separator, while csv.Sniffer would guess it from character counts.
 """
 
 import csv
