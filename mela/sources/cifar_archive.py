@@ -68,7 +68,7 @@ def read_archive(root: Path, *, download: bool) -> dict[str, dict[str, Images]]:
     Raises
     ------
     MelaError
-        A file is missing, or another than the published one.
+        A file is missing, or differs from the published one.
     """
     from torchvision.datasets import CIFAR100
 

@@ -58,7 +58,7 @@ def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = tim
     Raises
     ------
     MelaError
-        The file cannot be had, or is another than the published one.
+        The file cannot be fetched, or differs from the published one.
     """
     if path.is_file() and checksum(path) == md5:
         return

@@ -66,7 +66,7 @@ def walk_images(
     root : Path
     report : callable
         Told of a folder with neither images nor folders in it, a link that leaves `root`, a link to a folder (it could
-        close a circle, or give one image two names), a folder that may not be read, and a name that is not valid
+        form a loop, or give one image two names), a folder that may not be read, and a name that is not valid
         Unicode; these are left out.
     note : callable
         Told the path of every file, and of every hidden folder, that is passed over, and why.
@@ -173,7 +173,7 @@ def open_image(path: Path, name: str) -> Image.Image:
     -------
     Image
         In mode ``1``, ``L`` or ``RGB``, 8 bits per channel. Transparent pixels are blended with black, 16-bit grey
-        levels are scaled to 8 bits, palettes and other colour spaces are converted to RGB. Of the pictures in an MPO
+        levels are scaled to 8 bits, palettes and other colour spaces are converted to RGB. Of the images in an MPO
         file (a phone's JPEG with a depth map or a stereo partner) it is the first.
 
     Raises

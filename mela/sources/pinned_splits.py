@@ -25,7 +25,7 @@ def read_pins(table: Path, tasks: Collection[str], *, report: Report = refuse) -
     tasks : collection of str
         All that there are.
     report : callable
-        Told of each row that is wrong, which is left out.
+        Told of each wrong row, which is left out.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Find what a user's data holds, and everything that is wrong with it, for ``mela data check``.
 
-Whatever is an error here ends the stages images or manifest, and the other way round, since the rules are those of the
-readers that these stages use; here they report each problem in place of ending with the first.
+An error here ends the stages images or manifest, and vice versa, since the same readers are used. Here they report
+every problem instead of ending with the first.
 """
 
 from collections import Counter
@@ -98,7 +98,7 @@ class Findings:
     unused : list of Unused
         Files that are not used, and images that the table does not name.
     moved : list of str
-        A line if some tasks or classes are in another split than in the last run.
+        A line if some tasks or classes changed their split since the last run.
     errors, warnings : list of str
         One line each. The data can be used if there is no error.
     """

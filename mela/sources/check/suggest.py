@@ -24,7 +24,7 @@ STEPS, OCCURRENCES, SEEN, TASKS_PER_EPOCH = 600, 60, 70_000, 150
 def suggest(findings: Findings) -> dict[str, Any]:
     """Suggest values for dotted keys of ``params.yaml``, such as ``data.size``.
 
-    Where there are errors these are the values with the least demands, by which the stages end with one of them.
+    With errors, these are the least demanding values, so that the stages end with one of these errors.
     """
     layout, pictures = findings.layout, findings.pictures
     side = _side(findings)
@@ -147,7 +147,7 @@ def _within(value: int, least: int, most: int) -> int:
 def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
     """Return the text of a preset with other values, its comments kept but for those at its head.
 
-    Values of blocks that only the benchmark has are left out where the preset is not one of its own.
+    Values of blocks that only the benchmark has are left out unless the preset is its own.
 
     Parameters
     ----------
