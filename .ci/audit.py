@@ -1,4 +1,4 @@
-"""Known vulnerabilities of the pinned packages, where the advisory service answers; status 1 if there are any."""
+"""Check the pinned packages for known vulnerabilities, if the advisory service answers; status 1 if there are any."""
 
 import json
 import subprocess

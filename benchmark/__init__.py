@@ -1,1 +1,1 @@
-"""Every method on the same tasks: stages of the benchmark's own DVC project, which is this folder."""
+"""Train and measure every method on the same tasks: a DVC project of its own in this folder."""

@@ -1,4 +1,4 @@
-"""Accuracies of systems over seeds and test tasks, with intervals, and paired differences of two systems."""
+"""Compare accuracies of systems over seeds and test tasks, with intervals and paired differences."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from mela.io import schemas, store
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One system on one data set in one setting, or how far it is from another one.
+    """Hold one system on one data set in one setting, or how far it is from another one.
 
     Attributes
     ----------
@@ -32,18 +32,18 @@ class Measured:
 
     @property
     def interval(self) -> Interval:
-        """Of the mean over seeds and tasks, over tasks: how sure it is what these trained models have on all tasks."""
+        """95% interval over tasks of the mean over seeds and tasks: what these trained models reach on all tasks."""
         return Interval.of(self.accuracies.mean(axis=0))
 
     @property
     def range(self) -> tuple[float, float]:
-        """Mean of the worst and of the best seed: what training makes of chance, which the interval does not cover."""
+        """Means of the worst and of the best seed: the effect of chance in training, not covered by the interval."""
         means = self.accuracies.mean(axis=1)
         return float(means.min()), float(means.max())
 
     @property
     def anew(self) -> Interval | None:
-        """Of the mean, over seeds as well: how sure it is what trainings with other seeds have. None with one seed.
+        """95% interval over tasks and training seeds; None with one seed.
 
         Its half-width is those of the interval over tasks and of that over the means of seeds (Student's t), in
         quadrature. What is left of a task's accuracy besides its own mean and the seed's is in both, so that the
@@ -56,7 +56,7 @@ class Measured:
         return Interval(seeds.mean, float(np.hypot(seeds.ci95, self.interval.ci95)))
 
     def less(self, other: "Measured") -> "Measured | None":
-        """Differences on each task from the same seed of the other, of all seeds that both have; None without any.
+        """Return the differences on each task from the other's same seeds, for all seeds of both; None without any.
 
         Raises
         ------
@@ -77,7 +77,7 @@ Results = Mapping[tuple[str, str], pd.DataFrame]
 
 
 def seeds_of(folder: Path) -> dict[int, Path]:
-    """Folders ``seed<n>`` in that of a data set, by their numbers."""
+    """Return the folders ``seed<n>`` in that of a data set, by their numbers."""
     found = {int(path.name[4:]): path for path in folder.glob("seed*/") if re.fullmatch(r"seed\d+", path.name)}
     return dict(sorted(found.items()))
 
@@ -88,7 +88,7 @@ def read_results(folder: Path, data: str) -> Results:
     Parameters
     ----------
     folder : Path
-        With files ``<data>/seed<n>/<system>.parquet``.
+        Folder with files ``<data>/seed<n>/<system>.parquet``.
     data : str
     """
     return by_setting(_of_systems(folder / data, ".parquet", store.read_table, schemas.RESULTS))
@@ -113,12 +113,12 @@ def seeds_by_system(results: Results) -> dict[str, set[int]]:
 
 
 def read_heads(folder: Path, data: str) -> pd.DataFrame:
-    """Means of all systems on a data set by all heads: columns system, seed, head, setting, tasks, mean, ci95.
+    """Read the means of all systems by all heads: columns system, seed, head, setting, tasks, mean, ci95.
 
     Parameters
     ----------
     folder : Path
-        With files ``<data>/seed<n>/<system>-heads.csv``.
+        Folder with files ``<data>/seed<n>/<system>-heads.csv``.
     data : str
     """
     return _of_systems(folder / data, "-heads.csv", store.read_csv, schemas.HEADS)
@@ -127,7 +127,7 @@ def read_heads(folder: Path, data: str) -> pd.DataFrame:
 def _of_systems(
     folder: Path, suffix: str, read: Callable[[Path, pa.Schema], pd.DataFrame], schema: pa.Schema
 ) -> pd.DataFrame:
-    """Tables of all seeds below each other, with the system and the seed that the files' names say."""
+    """Concatenate the tables of all seeds, with the system and the seed that the files' names say."""
     names = ["system", "seed"]
     parts = {
         (path.name.removesuffix(suffix), seed): read(path, schema)
@@ -139,12 +139,12 @@ def _of_systems(
 
 
 def summarize_heads(accuracies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Mean and 95% interval over tasks of every head and setting.
+    """Return the mean and 95% interval over tasks of every head and setting.
 
     Parameters
     ----------
     accuracies : mapping of str to DataFrame
-        Of each head, columns setting and accuracy.
+        For each head, columns setting and accuracy.
 
     Returns
     -------
@@ -181,12 +181,12 @@ def measured(results: Results, system: str, setting: str) -> Measured | None:
 def summarize_systems(
     results: Results, systems: Sequence[str], settings: Sequence[str], reference: str
 ) -> pd.DataFrame:
-    """A row for each system and setting that is measured.
+    """Return a row for each system and setting that is measured.
 
     Parameters
     ----------
     results : mapping of (system, setting) to DataFrame
-        Of `read_results`.
+        Result of `read_results`.
     systems, settings : sequence of str
     reference : str
         The system that the differences are from, over the seeds that both have.

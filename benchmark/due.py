@@ -1,6 +1,6 @@
-"""The cells that are due: not measured, or measured with other code, data or parameters than there are now.
+"""Find the cells that are due: not measured, or measured with other code, data or parameters than now.
 
-In a clone the models of what is measured are missing, and DVC would train all of them anew; told of these cells it
+In a clone the models of what is measured are missing, and DVC would train all of them again; told of these cells it
 trains them, and what they go on from. On another processor that has other bits, and then other cells that go on from it
 are due next.
 """
@@ -33,7 +33,7 @@ NOT_JUDGED = ("code", "settings")
 
 
 def due(repo: Repo) -> list[Stage]:
-    """Return the benchmark's cells that are due; all that the stages of code and settings make has to be up to date."""
+    """Return the benchmark's cells that are due; outputs of the stages of code and settings must be up to date."""
     graph = repo.index.graph
     locked = {out.fs_path: out.hash_info for stage in repo.index.stages for out in stage.outs}
 
@@ -46,7 +46,7 @@ def due(repo: Repo) -> list[Stage]:
 
 
 def outdated(cells: Iterable[Stage]) -> Iterator[tuple[str, str, int]]:
-    """Yield data set, system and seed of those cells that have accuracies, which then are of something earlier."""
+    """Yield data set, system and seed of the due cells that have accuracies, which are then of an earlier state."""
     for cell in cells:
         for out in cell.outs:
             path = Path(out.fs_path)
@@ -56,7 +56,7 @@ def outdated(cells: Iterable[Stage]) -> Iterator[tuple[str, str, int]]:
 
 
 def has_changed(stage: Stage, locked: Mapping[str, HashInfo]) -> bool:
-    """Whether a stage has never run, or not with what there is now.
+    """Tell whether a stage has never run, or not with the present inputs.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def has_changed(stage: Stage, locked: Mapping[str, HashInfo]) -> bool:
 
 
 def _differs(dep: Dependency) -> bool:
-    """Return whether a file is not as the lock has it; DVC would parse parameters again for each stage."""
+    """Tell whether a file is not as the lock has it; DVC would parse parameters again for each stage."""
     if not isinstance(dep, ParamsDependency):
         return bool(dep.status())
     locked = dep.hash_info.value
@@ -87,7 +87,7 @@ def _differs(dep: Dependency) -> bool:
 
 
 def is_there(out: Output) -> bool:
-    """Whether what a cell makes is as the lock has it, if it is in Git; what is in DVC's cache is in no clone."""
+    """Tell whether a cell's output in Git is as the lock has it; those in DVC's cache, which no clone has, count."""
     return bool(out.use_cache or (out.exists and not out.status()))
 
 
@@ -111,7 +111,7 @@ def main(
 
 
 def _due_after_update(matrix: Matrix, params: Path) -> list[Stage]:
-    """The cells that are due, after code and settings are written as they are now."""
+    """Return the cells that are due after code hashes and settings are written for the current state."""
     repo = Repo(str(places.BENCHMARK))
     code.main(benchmark=True)
     for data in matrix.data:

@@ -1,4 +1,4 @@
-"""What the benchmark runs: data sets, seeds, labels and methods, and the systems that they make."""
+"""Define what the benchmark runs: data sets, seeds, labels and methods, and the systems that they make."""
 
 import re
 from collections import Counter
@@ -32,7 +32,7 @@ NAME = re.compile("[a-z][a-z0-9_]*")
 
 
 class Matrix(BaseModel):
-    """The parameters of the benchmark.
+    """Hold the parameters of the benchmark.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Matrix(BaseModel):
 
     @classmethod
     def read(cls, path: Path = PARAMS) -> Self:
-        """From a file, beside which ``data`` has the data sets.
+        """Read the matrix from a file, beside which ``data`` has the data sets.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Matrix(BaseModel):
     @field_validator("comparisons", mode="before")
     @classmethod
     def _pairs(cls, asked: object) -> dict[str, list[tuple[str, str]]]:
-        """Questions with pairs of systems."""
+        """Return questions with pairs of systems."""
         if not isinstance(asked, dict | None):
             raise ValueError(f"expected questions, each with pairs of systems, got {asked}; correct it")
         found: dict[str, list[tuple[str, str]]] = {}
@@ -126,7 +126,7 @@ class Matrix(BaseModel):
 
     @model_validator(mode="after")
     def _names(self) -> Self:
-        """Each name is one that there is, and comes once."""
+        """Check that each name exists and occurs once."""
         for key, values in self:
             if isinstance(values, list) and (repeated := {str(one) for one in values if values.count(one) > 1}):
                 raise ValueError(f"{key}: expected every name once, got {', '.join(sorted(repeated))} again; remove it")
@@ -166,7 +166,7 @@ class Matrix(BaseModel):
 
     @property
     def systems(self) -> list[str]:
-        """All that is trained and measured, in the order of the tables: that of the lists, labels after labels."""
+        """Systems that are trained and measured, in the order of the tables: that of the lists, labels after labels."""
         found = ["initial", *self.task_methods]
         found += [f"{labels}-{PLAIN}" for labels in self.pruned]
         for labels in self.labels:
@@ -177,7 +177,7 @@ class Matrix(BaseModel):
         return [*found, *self.image_methods]
 
     def lists_of(self, system: str) -> str:
-        """Which lists make a system that there is, or would make it."""
+        """Return which lists make a system that there is, or would make it."""
         methods = methods_of(system)
         if uses(system) is None:
             return "image_methods" if find_method(methods[0]).sees == "images" else "task_methods"
@@ -189,13 +189,13 @@ class Matrix(BaseModel):
 
     @property
     def left_out(self) -> list[tuple[str, str]]:
-        """Pairs of `comparisons` that have a system which the lists do not make."""
+        """Pairs of `comparisons` with a system that the lists do not make."""
         known = set(self.systems)
         return [pair for pairs in self.comparisons.values() for pair in pairs if not set(pair) <= known]
 
 
 def _require_method(key: str, name: str, sees: Sees) -> None:
-    """Raise ValueError unless there is such a method, for what it is to learn from."""
+    """Raise ValueError unless there is such a method, for what it has to learn from."""
     if name in method_names() and (name in NO_METHODS or not NAME.fullmatch(name)):
         raise ValueError(
             f"{key}: expected a name of lower case letters, digits and _, and none of {', '.join(NO_METHODS)}, from "
@@ -212,7 +212,7 @@ def _require_method(key: str, name: str, sees: Sees) -> None:
 
 
 def _require_rated(source: Path, name: str) -> None:
-    """Raise MelaError unless a method for which a data set names a learning rate learns from tasks."""
+    """Raise MelaError unless a method with a learning rate in a data set's file learns from tasks."""
     if (sees := find_method(name).sees) != "tasks":
         raise MelaError(
             f"{source}: rates.{name}: expected methods that see tasks, {', '.join(methods_that_see('tasks'))}, got one "
@@ -221,12 +221,12 @@ def _require_rated(source: Path, name: str) -> None:
 
 
 def _learns_from_another(name: str) -> bool:
-    """Whether a method needs a model besides, as distillation does."""
+    """Tell whether a method needs another model, as distillation does."""
     return issubclass(find_method(name).learner, Student)
 
 
 def main(lists: Path = PARAMS, results: Path = places.RESULTS) -> None:
-    """Check what is to run, and tell how much of it is measured."""
+    """Check what has to run, and tell how much of it is measured."""
     matrix = Matrix.read(lists)
     cells = [
         results / data / f"seed{seed}" / f"{system}.parquet"

@@ -1,4 +1,4 @@
-"""Results of earlier code, data or parameters, which the tables mark until they are measured again."""
+"""List results of earlier code, data or parameters, which the tables mark until they are measured again."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,13 +19,13 @@ Outdated = frozenset[tuple[str, str]]
 
 
 def write_outdated(results: Path, rows: Iterable[tuple[str, str, int]]) -> None:
-    """Write the data set, the system and the seed of each such result."""
+    """Write the data set, the system and the seed of each outdated result."""
     table = pd.DataFrame(sorted(rows), columns=SCHEMA.names)
     store.write_csv(results / FILE, table)
 
 
 def read_outdated(results: Path) -> Outdated:
-    """Return data set and system of each such result; none where nobody has looked."""
+    """Return data set and system of each outdated result; none if nobody has looked."""
     path = results / FILE
     if not path.is_file():
         return frozenset()

@@ -1,4 +1,4 @@
-"""Where the benchmark's stages find each other's files, relative to the root of the repository."""
+"""Say where the benchmark's stages find each other's files, relative to the root of the repository."""
 
 from pathlib import Path
 
@@ -10,15 +10,15 @@ CURVE = "curve.csv"
 
 
 def preset(data: str) -> Path:
-    """Parameters of a data set."""
+    """Return the file of a data set's parameters."""
     return BENCHMARK / "data" / f"{data}.yaml"
 
 
 def shared(data: str) -> Path:
-    """Images and tasks, the same for all seeds."""
+    """Return the folder of images and tasks, the same for all seeds."""
     return RUNS / data
 
 
 def seeded(data: str, seed: int) -> Path:
-    """What depends on a seed, one folder for each system."""
+    """Return the folder of what depends on a seed, with one folder for each system."""
     return RUNS / data / f"seed{seed}"

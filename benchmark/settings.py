@@ -1,4 +1,4 @@
-"""Parameters of a data set for one seed."""
+"""Write the parameters of a data set for one seed."""
 
 from pathlib import Path
 from typing import Annotated

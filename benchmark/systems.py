@@ -1,4 +1,4 @@
-"""Names of systems: ``initial``, a method on tasks, or ``<labels>-<method>`` and what follows it, step by step."""
+"""Name systems: ``initial``, a method on tasks, or ``<labels>-<method>`` and the steps that follow."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ GROUPS = {"tasks": "Local labels only", "labels": "Global labels", "images": "No
 
 
 def title(system: str) -> str:
-    """What tables call a system."""
+    """Return what tables call a system."""
     if system == "initial":
         return "initial embedding"
     first, *methods = system.split("-")
@@ -36,19 +36,19 @@ def title(system: str) -> str:
 
 
 def methods_of(system: str) -> list[str]:
-    """Names of the methods that make it, one after the other; those of ``initial`` are none."""
+    """Return the methods that make a system, one after the other; none for ``initial``."""
     first, *methods = system.split("-")
     return methods if first in LABELS else [first] if first != "initial" else []
 
 
 def uses(system: str) -> str | None:
-    """The labels that a system uses, if any."""
+    """Return the labels that a system uses, if any."""
     first = system.split("-")[0]
     return first if first in LABELS else None
 
 
 def group(system: str) -> str:
-    """Under which heading of a table it stands, by what it has seen."""
+    """Return the heading of a table under which a system stands, by what it has seen."""
     labels = uses(system)
     if labels == "oracle":
         return GROUPS["labels"]
@@ -58,7 +58,7 @@ def group(system: str) -> str:
 
 
 def by_group(systems: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Headings of a table, and the systems under each; only those that have some."""
+    """Yield the headings of a table that have systems, and the systems under each."""
     for heading in GROUPS.values():
         inside = [system for system in systems if group(system) == heading]
         if inside:
@@ -66,17 +66,17 @@ def by_group(systems: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def has_published(data: str, shots: Sequence[int]) -> bool:
-    """Whether the paper has figures of a data set, whatever the network, for these numbers of support images."""
+    """Tell whether the paper has figures of a data set, for any network, for these numbers of support images."""
     return tuple(shots) == PUBLISHED_SHOTS and any(published_figures(system, data) for system in SYSTEMS)
 
 
 def published_figures(system: str, data: str) -> tuple[float, float] | None:
-    """Accuracies that the paper has of a system on a data set, whatever the network."""
+    """Return the accuracies that the paper has of a system on a data set, for any network."""
     return SYSTEMS.get(system, {}).get(data.removesuffix("_resnet12"))
 
 
 def require(system: str) -> None:
-    """Raise MelaError unless there is such a system, whether or not lists make it."""
+    """Raise MelaError unless there is such a system, in the lists or not."""
     first, *methods = system.split("-")
     if system == "initial":
         return

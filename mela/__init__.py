@@ -1,4 +1,4 @@
-"""Meta label learning: hidden global classes inferred from independently labelled few-shot tasks.
+"""Infer the hidden global classes behind independently labelled few-shot tasks: meta label learning.
 
 Wang, Pontil and Ciliberto, "The Role of Global Labels in Few-Shot Classification and How to Infer Them", 2021.
 """

@@ -1,4 +1,4 @@
-"""`python -m mela`, for where the command itself is not on the path."""
+"""Run `python -m mela`, for when the command itself is not on the path."""
 
 from mela.cli.main import main
 

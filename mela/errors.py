@@ -1,4 +1,4 @@
-"""The one kind of error that users are meant to see, and what they are told of the others that they can put right."""
+"""Define the errors that users see, and what they are told of others that they can put right."""
 
 import errno
 import io
@@ -7,7 +7,7 @@ import sys
 
 
 class MelaError(ValueError):
-    """Something the user can put right.
+    """Report something that the user can put right.
 
     The message is one line: where (key, file, row or task), what was expected, what came, and what to do.
     Stage scripts and the command line print it and exit with status 1.
@@ -19,11 +19,11 @@ class MelaError(ValueError):
 
 
 class DivergedError(MelaError):
-    """What was trained came to nothing: losses, weights or features that are not finite, a head without a solution."""
+    """Report a diverged training: losses, weights or features are not finite, or a head has no solution."""
 
 
 class UnsolvableError(ValueError):
-    """A head has no solution for one of several tasks; `problem` is its number among those of the batch, from 0."""
+    """Report that a head has no solution for one of several tasks, number `problem` of the batch, from 0."""
 
     def __init__(self, problem: int, message: str) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class UnsolvableError(ValueError):
 
 
 def plain(text: str) -> str:
-    """A text in one line of characters that can be printed, with escapes for all others."""
+    """Return a text in one line of printable characters, with escapes for all others."""
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
@@ -77,12 +77,12 @@ ADVICE = {
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, in one line."""
+    """Return what an error says, in one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def interrupted(signal: str) -> str:
-    """What a process says when a signal of this name ends it."""
+    """Return what a process says when a signal of this name ends it."""
     return f"error: interrupted by {signal}; run the same command again to go on"
 
 
@@ -91,7 +91,7 @@ MACHINE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, 
 
 
 def raise_if_machine(error: Exception, path: object) -> None:
-    """Raise an error again that came while `path` was read if the machine is at fault, and not the file."""
+    """Raise an error of reading `path` again if the machine is at fault, and not the file."""
     if out_of_memory(error):
         raise MemoryError(f"{path}: {one_line(error)}") from None
     if isinstance(error, OSError) and error.errno in MACHINE:
@@ -99,7 +99,7 @@ def raise_if_machine(error: Exception, path: object) -> None:
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Tell whether memory, of the machine or of a GPU, was too small; errors that name files are none of these."""
+    """Tell whether an error is due to too little memory, of the machine or of a GPU; errors that name files are not."""
     if isinstance(error, MelaError):
         return False
     if isinstance(error, OSError) and error.errno is not None:
@@ -108,7 +108,7 @@ def out_of_memory(error: Exception) -> bool:
 
 
 def told(error: Exception) -> str | None:
-    """What users are told of an error that they can put right, in a line; None for any other, which is a defect."""
+    """Return the line that tells users of an error that they can put right; None for any other, which is a defect."""
     if out_of_memory(error):
         return plain(f"out of memory: {one_line(error)}; {LESS}")
     if isinstance(error, OSError) and error.errno is not None:
@@ -121,13 +121,13 @@ def told(error: Exception) -> str | None:
 
 
 def line_of(error: Exception) -> str | None:
-    """What a program prints of it when it ends; None for a defect."""
+    """Return the line that a program prints when an error ends it; None for a defect."""
     line = told(error)
     return None if line is None else f"error: {line}"
 
 
 def print_anything() -> None:
-    """Let what is printed have letters that the terminal's encoding lacks, as escapes."""
+    """Print characters that the terminal's encoding lacks as escapes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

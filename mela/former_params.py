@@ -1,4 +1,4 @@
-"""Params files of former versions, as they are written today."""
+"""Convert params files of former versions to today's form."""
 
 import io
 import re
@@ -21,7 +21,7 @@ FORMER = {
 
 
 def convert(text: str, where: str) -> str:
-    """Rewrite a params file of before the blocks `merging`, `compare` and `use`, so that it asks for what it asked for.
+    """Rewrite a params file from before the blocks `merging`, `compare` and `use`, keeping its meaning.
 
     Comments are kept but for those of the keys that are gone. Beside the labels that the file trained on, those in use
     are trained on too, since the report is about them. A file of today is returned as it is.

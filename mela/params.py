@@ -1,4 +1,4 @@
-"""The hyperparameters of a run: one typed block per concern, read from ``params.yaml``.
+"""Define the hyperparameters of a run: one typed block per concern, read from ``params.yaml``.
 
 A stage reads the blocks that ``dvc.yaml`` lists for it and no other, so that changing a value reruns exactly the stages
 that depend on it. At its start it checks all blocks, so that no mistake waits for the stage that meets it.
@@ -27,7 +27,7 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
 class Block(BaseModel):
-    """One top-level key of ``params.yaml``."""
+    """Define one top-level key of ``params.yaml``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     block: ClassVar[str]
@@ -53,7 +53,7 @@ class Block(BaseModel):
 
     @classmethod
     def of(cls, content: object) -> Self:
-        """Check the content of this block; None stands for an empty one, and mistakes raise ValidationError."""
+        """Check the content of this block; None stands for an empty one; mistakes raise ValidationError."""
         return cls.model_validate(content if content is not None else {}, strict=True)
 
     def content(self) -> Any:
@@ -62,7 +62,7 @@ class Block(BaseModel):
 
 
 def read_document(path: Path) -> dict[str, object]:
-    """A params file as plain dictionaries; only its syntax and the names of its blocks are checked."""
+    """Read a params file as plain dictionaries; only its syntax and the names of its blocks are checked."""
     document = read_yaml(path)
     known = {block.block for block in known_blocks()}
     for name in document:
@@ -82,7 +82,7 @@ def known_blocks(kind: type[Block] = Block) -> list[type[Block]]:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """A YAML file of blocks as plain dictionaries."""
+    """Read a YAML file of blocks as plain dictionaries."""
     try:
         document = _parsed(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
@@ -103,12 +103,12 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> object:
-    """The content of a YAML file, which most programs read once for each block."""
+    """Return the content of a YAML file, which most programs read once for each block."""
     return YAML(typ="safe", pure=True).load(text)
 
 
 def first_problem(block: str, error: ValidationError, others: int = 0) -> str:
-    """Say in one line what is wrong with a block, or with a whole file without blocks where its name is empty.
+    """Describe in one line what is wrong with a block, or with a whole file if its name is empty.
 
     Parameters
     ----------
@@ -141,13 +141,13 @@ def missing_block(block: str, document: Mapping[str, object]) -> str:
 
 
 def _require_below(key: str, name: str, folder: str) -> None:
-    """Raise ValueError unless a name leads to something below a folder."""
+    """Raise ValueError unless a name leads below a folder."""
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise ValueError(f"{key}: expected a path below {folder}, got {name!r}")
 
 
 class PeopleParams(BaseModel):
-    """Who draws the glyphs: each task is one person's, who has a look that is drawn once; see `mela.sources.people`."""
+    """Say who draws the glyphs: one person for each task; see `mela.sources.glyphs_by_people`."""
 
     model_config = Block.model_config
     train: Positive
@@ -158,7 +158,7 @@ class PeopleParams(BaseModel):
 
 
 class DataParams(Block):
-    """Which images, at which size.
+    """Say which images are used, at which size.
 
     The key `people` may be missing: glyphs are then drawn without persons, each image with a look of its own.
     """
@@ -177,7 +177,7 @@ class DataParams(Block):
 
     @property
     def described(self) -> str:
-        """The data set by its name, and for one's own data by its folder."""
+        """Name of the data set, or for one's own data its folder."""
         if self.people is not None:
             return f"{self.name} by people (share {self.people.share:g})"
         return f"{self.name} in {self.root}" if self.name in ("folder", "tasks") else self.name
@@ -203,7 +203,7 @@ class DataParams(Block):
 
 
 class TaskParams(Block):
-    """How tasks are drawn from benchmark classes (data that comes as tasks brings its own)."""
+    """Say how tasks are drawn from benchmark classes (data that comes as tasks brings its own)."""
 
     block: ClassVar[str] = "tasks"
     ways: Annotated[int, Field(ge=2)]
@@ -225,7 +225,7 @@ class TaskParams(Block):
 
 
 class ModelParams(Block):
-    """The backbone psi and how its input is normalised.
+    """Describe the backbone psi and how its input is normalised.
 
     Two keys may be missing, since they are for networks of timm alone: `input_size`, the side to which these have their
     images resized (null: their own), and `keep_features`, whether the features of a network that does not learn are
@@ -275,7 +275,7 @@ class ModelParams(Block):
 
 
 class AugmentParams(Block):
-    """Random changes of training images, drawn for each image on its own."""
+    """Describe random changes of training images, drawn for each image on its own."""
 
     block: ClassVar[str] = "augment"
     crop_padding: Annotated[int, Field(ge=0, le=512)]
@@ -284,7 +284,7 @@ class AugmentParams(Block):
 
 
 class _Decays(Block):
-    """Gradient descent with step decays, shared by all trainings."""
+    """Describe gradient descent with step decays, shared by all trainings."""
 
     epochs: Positive
     momentum: Annotated[float, Field(ge=0, lt=1)]
@@ -303,19 +303,19 @@ class _Decays(Block):
         return self
 
     def schedule(self) -> dict[str, Any]:
-        """The arguments of `mela.training.loop.Schedule`, as far as they are known here."""
+        """Return the arguments of `mela.training.loop.Schedule`, as far as they are known here."""
         known = {*_Schedule.model_fields} & {*type(self).model_fields} - {"accumulate", "seed"}
         return {name: getattr(self, name) for name in known}
 
 
 class _Schedule(_Decays):
-    """The same with a learning rate."""
+    """Add a learning rate to the step decays."""
 
     learning_rate: Rate
 
 
 class EmbedParams(_Schedule):
-    """Meta-learning the initial embedding (Eq. 4-5), or with 0 epochs taking it as it starts."""
+    """Set the meta-learning of the initial embedding (Eq. 4-5), or with 0 epochs take it as it starts."""
 
     block: ClassVar[str] = "embed"
     epochs: Annotated[int, Field(ge=0, le=10**9)]
@@ -326,7 +326,7 @@ class EmbedParams(_Schedule):
 
 
 class ExtractParams(Block):
-    """Features of the training images, for the labeler."""
+    """Set how features of the training images are extracted for the labeler."""
 
     block: ClassVar[str] = "extract"
     features: str
@@ -343,7 +343,7 @@ CONVERT = "`mela preset --convert` rewrites the file"
 
 
 class LabelerParams(Block):
-    """LearnLabeler, Algorithm 2 of the paper: the labels `pruned`."""
+    """Set LearnLabeler, Algorithm 2 of the paper: the labels `pruned`."""
 
     block: ClassVar[str] = "labeler"
     n_clusters: Annotated[int, Field(ge=2)]
@@ -369,7 +369,7 @@ class LabelerParams(Block):
 
 
 class MergingParams(Block):
-    """MergeLabeler: the labels `merged` and `merged_soft`."""
+    """Set MergeLabeler: the labels `merged` and `merged_soft`."""
 
     block: ClassVar[str] = "merging"
     collisions: Literal["drop", "assign"]
@@ -378,7 +378,7 @@ class MergingParams(Block):
 
 
 class KMeansParams(Block):
-    """Plain K-means, the ablation that ignores local labels."""
+    """Set plain K-means, the ablation that ignores local labels."""
 
     block: ClassVar[str] = "kmeans"
     n_clusters: Annotated[int, Field(ge=2)]
@@ -387,7 +387,7 @@ class KMeansParams(Block):
 
 
 class CompareParams(Block):
-    """On which labels an embedding is pre-trained."""
+    """Say on which labels an embedding is pre-trained."""
 
     block: ClassVar[str] = "compare"
     merged: bool
@@ -398,7 +398,7 @@ class CompareParams(Block):
 
 
 class UseParams(Block):
-    """The inferred labels of which map, report and list of labels tell, and whose model is taken by default.
+    """Name the inferred labels that map, report and list of labels show, and whose model is the default.
 
     In the file it is a single word, since pipelines put it into the names of files.
     """
@@ -425,7 +425,7 @@ class UseParams(Block):
 
 
 class PretrainParams(_Schedule):
-    """Classifying the global labels (Eq. 7)."""
+    """Set the classification of the global labels (Eq. 7)."""
 
     block: ClassVar[str] = "pretrain"
     batch_size: Annotated[int, Field(ge=2)]
@@ -439,7 +439,7 @@ class PretrainParams(_Schedule):
 
 
 class MethodsParams(_Decays):
-    """How long the benchmark trains each method on tasks; the method says at which learning rate."""
+    """Set how long the benchmark trains each method on tasks; the method sets the learning rate."""
 
     block: ClassVar[str] = "methods"
     extra: ClassVar[bool] = True
@@ -448,14 +448,14 @@ class MethodsParams(_Decays):
 
 
 class TuningParams(MethodsParams):
-    """The same for methods that go on from a pre-trained embedding, which learns at a fraction of their rate."""
+    """Set the same for methods that start from a pre-trained embedding, which learns at a fraction of their rate."""
 
     block: ClassVar[str] = "tuning"
     rate: Fraction
 
 
 class RatesParams(Block):
-    """Learning rates of the benchmark's methods on tasks, by their names; null is the rate that the method itself has.
+    """Set learning rates of the benchmark's methods on tasks, by name; null is the method's own rate.
 
     A file without this block leaves every method its own rate.
     """
@@ -476,12 +476,12 @@ class RatesParams(Block):
         return dict(self.__pydantic_extra__)
 
     def only(self, method: str) -> Self:
-        """Return the block with the rate of one method alone, which is what a training of it depends on."""
+        """Return the block with the rate of one method alone, on which its training depends."""
         return type(self).model_validate({method: self.by_name.get(method)})
 
 
 class EvaluateParams(Block):
-    """Meta-test with a logistic head (Eq. 8)."""
+    """Set the meta-test with a logistic head (Eq. 8)."""
 
     block: ClassVar[str] = "evaluate"
     shots: Annotated[list[Positive], Field(min_length=1)]
@@ -493,7 +493,7 @@ class EvaluateParams(Block):
 
 
 class ReportParams(Block):
-    """What the report shows."""
+    """Set what the report shows."""
 
     block: ClassVar[str] = "report"
     sheets: Annotated[int, Field(ge=0)]
@@ -505,7 +505,7 @@ class ReportParams(Block):
 
 
 class RuntimeParams(Block):
-    """Where to compute; listed by no stage, so that machines do not invalidate each other's results."""
+    """Say where to compute; no stage lists it, so that machines do not invalidate each other's results."""
 
     block: ClassVar[str] = "runtime"
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d{1,2})?)$")]
@@ -578,7 +578,7 @@ def check_document(path: Path) -> None:
 
 
 def parameters_text(path: Path) -> str:
-    """All parameters but those of the machine, checked, as YAML."""
+    """Return all parameters but those of the machine, checked, as YAML."""
     content = {block.block: block.read(path).content() for block in BLOCKS if block is not RuntimeParams}
     text = io.StringIO()
     YAML(typ="safe", pure=True).dump(content, text)

@@ -1,4 +1,4 @@
-"""Where presets are (in a clone in the project's root, in a wheel inside the package), and where they can be run."""
+"""Find presets (in a clone's root, or inside the package in a wheel), and say where they can be run."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ HERE = Path("presets")
 
 
 def where_it_runs() -> str:
-    """Return where `dvc repro` works, as the end of a sentence; in a clone of the project there is nothing to add."""
+    """Return where `dvc repro` works, as the end of a sentence; nothing in a clone of the project."""
     return "" if Path("dvc.yaml").is_file() else " in a clone of the project"
 
 
@@ -28,6 +28,6 @@ def preset_files(folder: Path | None = None) -> dict[str, Path]:
 
 
 def find_preset(name: str) -> Path:
-    """Return the file of a preset that is named either by its path or, without ``.yaml``, by its name alone."""
+    """Return the file of a preset, named by its path or, without ``.yaml``, by its name alone."""
     path = Path(name)
     return path if path.suffix else preset_files().get(name, HERE / f"{name}.yaml")

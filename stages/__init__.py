@@ -1,4 +1,4 @@
-"""The pipeline's stages: each script reads parameters and files, calls `mela`, and writes files."""
+"""Define the pipeline's stages: each script reads parameters and files, calls `mela`, and writes files."""
 
 import sys
 

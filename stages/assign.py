@@ -1,4 +1,4 @@
-"""List all labels of all people; those of held-out tasks are assigned to the classes that training tasks share."""
+"""List all labels of all people, and assign those of held-out tasks to the classes that training tasks share."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Meta-test: the initial embedding and all that were pre-trained, on the same frozen tasks."""
+"""Meta-test the initial embedding and all pre-trained ones on the same frozen tasks."""
 
 from pathlib import Path
 

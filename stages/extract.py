@@ -1,4 +1,4 @@
-"""Features of all training images under the initial embedding."""
+"""Extract features of all training images by the initial embedding."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pack the images of the chosen data set, and set its true classes, where there are any, aside."""
+"""Pack the images of the chosen data set, and set its true classes, if known, aside."""
 
 from pathlib import Path
 

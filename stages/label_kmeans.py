@@ -1,4 +1,4 @@
-"""The ablation: labels by K-means, which sees features and no tasks."""
+"""Label images by K-means on features without tasks: the ablation."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The upper bound: the true classes as labels, which no other training may see."""
+"""Take the true classes as labels: the upper bound, which no other training may see."""
 
 from pathlib import Path
 

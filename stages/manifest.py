@@ -1,4 +1,4 @@
-"""Freeze the tasks of all splits: draw them from benchmark classes, or take those that the data came as."""
+"""Freeze the tasks of all splits: draw them from benchmark classes, or take those that came with the data."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def main(
 
 
 def describe(manifest: pd.DataFrame) -> str:
-    """Tasks and images of a manifest in words."""
+    """Describe the tasks and images of a manifest in words."""
     images = manifest["image_id"]
     return f"{manifest['task_id'].nunique()} tasks, {images.nunique()} images, {len(images)} rows"
 

@@ -1,4 +1,4 @@
-"""Some of the inferred classes in two dimensions, before and after pre-training."""
+"""Map some of the inferred classes to two dimensions, before and after pre-training."""
 
 from pathlib import Path
 

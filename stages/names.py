@@ -1,4 +1,4 @@
-"""Keep what people called their tasks, labels and images, for those who read the results."""
+"""Keep what people called their tasks, labels and images, for readers of the results."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The run on one page, in one table and a few pictures."""
+"""Show the run on one page, in one table and a few figures."""
 
 from pathlib import Path
 

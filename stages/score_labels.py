@@ -1,4 +1,4 @@
-"""Compare all kinds of inferred labels with the truth, where there is one."""
+"""Compare all kinds of inferred labels with the truth, if it is known."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Studies behind the documentation: speed, labels, training and robustness."""
+"""Study what the documentation reports: speed, labels, training and robustness."""

@@ -1,4 +1,4 @@
-"""Tasks and features to compare labelers on: one embedding per data set and seed, early and late in its training.
+"""Make tasks and features to compare labelers on: one embedding per data set and seed, early and late in training.
 
 A cell is made once and then found again, so that a run that was cut off goes on where it stopped.
 """
@@ -34,7 +34,7 @@ SCHEDULE = {"learning_rate": 0.05, "momentum": 0.9, "weight_decay": 5e-4, "decay
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How the cells of a data set are made; studies/recipes.yaml says what each key is."""
+    """Describe how the cells of a data set are made; studies/recipes.yaml says what each key is."""
 
     preset: str
     shots: int
@@ -98,7 +98,7 @@ def true_classes(truth: pd.DataFrame, ids: Ints, samples: TaskSamples) -> Ints:
 
 
 class Cell(Lab):
-    """One data set and seed; the folder is called as the data set is."""
+    """Hold one data set and seed; the folder is called as the data set is."""
 
     @classmethod
     def of(cls, folder: Path, data: str, seed: int, compute: Compute | None = None) -> "Cell":
@@ -110,7 +110,7 @@ class Cell(Lab):
 
     @property
     def recipe(self) -> Recipe:
-        """How it is made."""
+        """Recipe of the data set."""
         return RECIPES[self.folder.name]
 
     @property
@@ -120,7 +120,7 @@ class Cell(Lab):
 
     @property
     def ids(self) -> Ints:
-        """Images that have features."""
+        """Ids of the images that have features."""
         path = self.own / "ids.npy"
         if not path.is_file():
             name = self.folder.name
@@ -128,7 +128,7 @@ class Cell(Lab):
         return np.load(path)
 
     def tasks(self, name: str) -> pd.DataFrame:
-        """Return the manifest of a way of drawing tasks, of val or of test; it is drawn when it is first asked for."""
+        """Return the manifest of val, test, or a way of drawing tasks; it is drawn when first asked for."""
         draws: dict[str, dict[str, Any]] = {
             "once": {"train": None, "replacement": False},
             **{name: {"train": self.recipe.tasks} for name in ("repl", *ZIPF)},
@@ -164,7 +164,7 @@ class Cell(Lab):
         return load_model(self.own / f"{strength}.safetensors", torch.device("cpu"), self.images)
 
     def make(self, root: Path) -> "Cell":
-        """Pack the images, draw tasks, train the embedding and write its features, where that is not done."""
+        """Pack the images, draw tasks, train the embedding and write its features, unless that is done."""
         if (self.own / "done").exists():
             return self
         self.pack(self.block(DataParams, root=str(root), **self.recipe.data), self.recipe.shots)
@@ -186,7 +186,7 @@ class Cell(Lab):
         return self
 
     def train_strong(self, backbone: Backbone, tasks: Episodes) -> Backbone:
-        """Train an embedding with the recipe's steps, in place; with fewer tasks in an epoch it has more of these."""
+        """Train an embedding in place with the recipe's steps; with fewer tasks in an epoch it has more of these."""
         recipe = self.recipe
         epochs = max(1, round(recipe.epochs * recipe.steps / min(recipe.steps, len(tasks))))
         milestones = rescaled(recipe.milestones, recipe.epochs, epochs)
@@ -199,7 +199,7 @@ class Cell(Lab):
         return self.embed(backbone, tasks, self.block(EmbedParams, **SCHEDULE, **changes))
 
     def finished(self, targets: Targets, epochs: int | None = None) -> Backbone:
-        """Return an embedding pre-trained with the preset's schedule, or one of so many epochs."""
+        """Return an embedding pre-trained with the preset's schedule, or for so many epochs."""
         settings = self.block(PretrainParams)
         return self.pretrained(targets, lengthened(settings, epochs) if epochs else settings)
 

@@ -1,4 +1,4 @@
-"""Clones of the project: the environment of their commands, and changes of their parameters."""
+"""Make clones of the project: the environment of their commands, and changes of their parameters."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 
 def for_clone(**more: str) -> dict[str, str]:
-    """What this process has, without what DVC and Git tell of another folder, and with the programs of its Python.
+    """Return this process's environment without what DVC and Git tell of another folder, with its Python's programs.
 
     DVC tells nobody what it is used for, which takes another process for each command.
 

@@ -1,4 +1,4 @@
-"""Studies that are grids: one row of a table, or several, for each cell of a product of keys.
+"""Run studies that are grids: one row of a table, or several, for each cell of a product of keys.
 
 Such a study is a YAML file, and ``python -m studies labels.grid`` runs studies/labels/grid.yaml:
 
@@ -49,7 +49,7 @@ NAMES = sorted([*FILES, *(f"{folder}.{name}" for folder, names in OTHERS.items()
 
 
 def text(value: Any) -> str:
-    """Return a value as tables have it: numbers with six digits, and nothing where there is no number."""
+    """Return a value as tables have it: numbers with six digits, and nothing if there is no number."""
     if value is None or value != value:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -65,7 +65,7 @@ def complete(
     again: bool = False,
     **options: Any,
 ) -> None:
-    """Measure the cells that a table lacks; each has its rows as soon as it is measured.
+    """Measure the cells that a table lacks; write the rows of each as soon as it is measured.
 
     Training that diverges leaves a row without measurements; any other error ends the run.
 
@@ -130,7 +130,7 @@ def program(name: str) -> Callable[..., None]:
     Parameters
     ----------
     name : str
-        Of the YAML file, such as labels.grid.
+        Name of the YAML file, such as labels.grid.
     """
     study = read_yaml(FILES[name])
     keys = {key: _found(values) if isinstance(values, str) else values for key, values in study["keys"].items()}
@@ -191,7 +191,7 @@ def _name(key: str, values: Any) -> str:
 
 
 def _option(name: str, value: Any, words: str = "") -> Parameter:
-    """Return an option by what it is by default; whole numbers beside others stand for numbers of any kind."""
+    """Return an option by its default; whole numbers beside others stand for numbers of any kind."""
     if isinstance(value, str) and "/" in value:
         value = Path(value)
     kind: Any = type(value)

@@ -1,4 +1,4 @@
-"""What studies train with: images and tasks of one data set, its parameters, and trainings by these parameters."""
+"""Provide what studies train with: images and tasks of one data set, its parameters, and trainings by these."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ Scheduled = TypeVar("Scheduled", EmbedParams, MethodsParams, TuningParams, Pretr
 
 
 def plain(name: str, *, size: int, channels: int, **changes: Any) -> dict[str, Any]:
-    """Return the configuration of an embedding for images that nobody has seen."""
+    """Return the configuration of an embedding for unseen images."""
     own = {"width": 64, "drop_rate": 0.1, "drop_block": 2, "mean": [0.5] * channels, "std": [0.3] * channels}
     return {"name": name, "size": size, "channels": channels, **own, **changes}
 
@@ -67,7 +67,7 @@ def trained_longer(settings: Scheduled, times: float) -> Scheduled:
 
 
 def cached(path: Path, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-    """Return the table in a Parquet file, which is made where it is not there yet."""
+    """Return the table in a Parquet file; make it first if it is missing."""
     if not path.exists():
         table = make()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def wide(accuracies: pd.DataFrame) -> pd.DataFrame:
 
 
 def inferred(found: TaskLabeler, image_ids: Ints, classes: Ints, *, soft: bool) -> Targets:
-    """Return what pre-training learns of inferred labels: one label of each image, or if soft shares of several.
+    """Return the targets of pre-training from inferred labels: one label of each image, or if soft shares of several.
 
     Parameters
     ----------
@@ -101,16 +101,16 @@ def inferred(found: TaskLabeler, image_ids: Ints, classes: Ints, *, soft: bool) 
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """Images and tasks of one data set, and trainings on them.
+    """Hold images and tasks of one data set, and train on them.
 
     Attributes
     ----------
     params : Path
         The parameters.
     folder : Path
-        Where images.npy is, with truth.parquet (image_id, split, class) beside it.
+        Folder of images.npy, with truth.parquet (image_id, split, class) beside it.
     seed : int
-        Of all trainings.
+        Seed of all trainings.
     compute : Compute
     """
 
@@ -155,7 +155,7 @@ class Lab:
         return configure(self.block(ModelParams), self.images, image_ids)
 
     def backbone(self, image_ids: Ints) -> Backbone:
-        """Return an embedding that has learned nothing, for the images that it learns from."""
+        """Return an untrained embedding for the images that it learns from."""
         return build_backbone(**self.configuration(image_ids), seed=self.seed)
 
     def features(self, backbone: Backbone, image_ids: Ints) -> Features:
@@ -176,7 +176,7 @@ class Lab:
         )
 
     def kept(self, path: Path, tasks: Episodes, train: Callable[[Backbone], Backbone]) -> Backbone:
-        """Return the embedding in a file, which is trained on tasks where it is not there yet."""
+        """Return the embedding in a file; train it on tasks first if it is missing."""
         if not path.exists():
             ids = tasks.image_ids()
             path.parent.mkdir(parents=True, exist_ok=True)

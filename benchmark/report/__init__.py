@@ -1,1 +1,1 @@
-"""The tables, charts and comparisons that the benchmark's results are shown in."""
+"""Show the benchmark's results in tables, charts and comparisons."""

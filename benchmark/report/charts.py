@@ -1,4 +1,4 @@
-"""A chart of all systems of a data set, the best on top."""
+"""Draw a chart of all systems of a data set, the best on top."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ TOP = 99.95  # above it the scale would run away
 
 @dataclass(frozen=True)
 class Style:
-    """How systems of a kind are drawn: told apart by shape as by colour."""
+    """Describe how systems of a kind are drawn: told apart by shape as by colour."""
 
     name: str
     colour: str
@@ -38,7 +38,7 @@ STYLES = {
 
 
 def style(system: str) -> Style:
-    """Of a system, by the labels that it uses."""
+    """Return the style of a system, by the labels that it uses."""
     labels = uses(system)
     if labels in STYLES:
         return STYLES[labels]
@@ -46,12 +46,12 @@ def style(system: str) -> Style:
 
 
 def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> Figure:
-    """Means of all systems, with 95% intervals over tasks and a line from the worst to the best seed.
+    """Draw the means of all systems, with 95% intervals over tasks and a line from the worst to the best seed.
 
     Parameters
     ----------
     table : DataFrame
-        Of `benchmark.comparison.summarize_systems`.
+        Result of `benchmark.comparison.summarize_systems`.
     settings : mapping of str to str
         What is drawn, a panel each, and how it is called; systems are in the order of the first, those that are not
         measured there at the bottom.
@@ -75,7 +75,7 @@ def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> F
 
 
 def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[str]) -> None:
-    """The systems of a panel."""
+    """Draw the systems of a panel."""
     scale(panel, "x")
     for kind in STYLES.values():
         heights = [height for height, name in enumerate(systems) if name in rows and style(name) is kind]
@@ -100,7 +100,7 @@ def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[s
 
 
 def scale(panel: Axes, axis: Literal["x", "y"]) -> None:
-    """Give every halving of the errors the same room on an axis of accuracies in percent, before anything is drawn."""
+    """Give every halving of the errors equal room on an axis of accuracies in percent, before anything is drawn."""
     getattr(panel, f"set_{axis}scale")("function", functions=(_scaled, _unscaled))
 
 
@@ -113,7 +113,7 @@ def mark(panel: Axes, axis: Literal["x", "y"]) -> None:
 
 
 def ticks(low: float, high: float) -> list[int]:
-    """Round accuracies between two, those at the top first, as far as there is room."""
+    """Return round accuracies between two, those at the top first, as far as there is room."""
     start, end = _scaled([low, high])
     kept: list[int] = []
     for known in TICKS:
@@ -127,10 +127,10 @@ def ticks(low: float, high: float) -> list[int]:
 
 
 def _scaled(accuracies: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Halvings of the errors: -log2(100 - accuracy)."""
+    """Return the halvings of the errors: -log2(100 - accuracy)."""
     return -np.log2(100 - np.minimum(np.asarray(accuracies, dtype=np.float64), TOP))
 
 
 def _unscaled(scaled: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Accuracies in percent, the inverse of `_scaled`."""
+    """Return accuracies in percent, the inverse of `_scaled`."""
     return 100 - 2 ** -np.asarray(scaled, dtype=np.float64)

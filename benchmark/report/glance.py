@@ -1,4 +1,4 @@
-"""The data sets beside each other: one table of the systems that are measured on several of them."""
+"""Compare the data sets in one table of the systems that are measured on several of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,18 +20,18 @@ the seeds that both have, and what chance in training makes of them.
 def at_a_glance(
     table: pd.DataFrame, shots: Sequence[int], systems: Sequence[str], old: Outdated = frozenset()
 ) -> list[str]:
-    """Lines of the table with what goes before it; none where no system is measured on several data sets.
+    """Return the lines of the table and its introduction; none if no system is measured on several data sets.
 
     Parameters
     ----------
     table : DataFrame
         Columns data, system, setting, mean, ci95 and seeds.
     shots : sequence of int
-        Whose settings are shown.
+        Numbers of shots to show.
     systems : sequence of str
-        In the order of the rows.
+        Systems in the order of the rows.
     old : set of (data, system)
-        Whose figures are marked as outdated.
+        Results to mark as outdated.
     """
     counts = table.groupby("system")["data"].nunique()
     shown = [system for system in systems if counts.get(system, 0) >= LEAST]
@@ -61,7 +61,7 @@ def at_a_glance(
 
 
 def _cell(row: Mapping[Any, Any] | None, best: float | None) -> str:
-    """Mean and interval, in bold where the mean is the best as it is shown."""
+    """Format a mean and its interval, in bold if the mean is the best as shown."""
     if row is None:
         return ""
     text = f"{row['mean']:.1f} ± {row['ci95']:.1f}"

@@ -1,4 +1,4 @@
-"""How well the labels of the benchmark agree with the truth."""
+"""Show how well the labels of the benchmark agree with the truth."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,12 +23,12 @@ NONE = "-"
 
 
 def inferred_labels(results: Path, data: Sequence[str], inferred: Sequence[str]) -> list[str]:
-    """Return the lines of the table and what stands above it, or no line where nothing is scored.
+    """Return the lines of the table and its introduction; none if nothing is scored.
 
     Parameters
     ----------
     results : Path
-        With files ``<data>/seed<n>/labels-<name>.json``, made by the stage `score_inferred`.
+        Folder with files ``<data>/seed<n>/labels-<name>.json``, made by the stage `score_inferred`.
     data : sequence of str
     inferred : sequence of str
         Names of labels, in the order of the rows.

@@ -1,4 +1,4 @@
-"""Paired differences: a table of the pairs that parameters ask for, and of any two systems on the command line."""
+"""Show paired differences: a table of the pairs in the parameters, and any two systems on the command line."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -90,12 +90,12 @@ def main(
 
 
 def differences(accuracies: Results, first: str, second: str) -> dict[str, Measured]:
-    """Return by how much a system is ahead of another one, in each setting, over the seeds that both are measured with.
+    """Return by how much a system is ahead of another one, in each setting, over the seeds of both.
 
     Parameters
     ----------
     accuracies : mapping of (system, setting) to DataFrame
-        Of `benchmark.comparison.read_results`.
+        Result of `benchmark.comparison.read_results`.
     first, second : str
         Systems.
     """
@@ -115,20 +115,20 @@ def two_by_two(
     systems: Iterable[str],
     old: Outdated = frozenset(),
 ) -> list[str]:
-    """Lines of the table with what goes before it; none where no pair is measured.
+    """Return the lines of the table and its introduction; none if no pair is measured.
 
     Parameters
     ----------
     accuracies : mapping of str to mapping
-        Of each data set, as `read_results` has them.
+        Result of `read_results` for each data set.
     questions : mapping of str to sequence of (first, second)
         What pairs of systems answer.
     shots : sequence of int
-        Whose settings are shown.
+        Numbers of shots to show.
     systems : iterable of str
         Those that there are; pairs of others are left out.
     old : set of (data, system)
-        Whose figures are marked as outdated.
+        Results to mark as outdated.
     """
     known = set(systems)
     beside = any(has_published(name, shots) for name in accuracies)
@@ -152,7 +152,7 @@ def two_by_two(
 
 
 def row(accuracies: Mapping[str, Results], first: str, second: str, shots: Sequence[int]) -> list[str]:
-    """Differences of two systems on each data set with the number of seeds, empty where no seed has both."""
+    """Return two systems' differences on each data set with the number of seeds, empty if no seed has both."""
     settings = [f"{k}_shot" for k in shots]
     found = [differences(table, first, second) for table in accuracies.values()]
     cells = []
@@ -166,7 +166,7 @@ def row(accuracies: Mapping[str, Results], first: str, second: str, shots: Seque
 
 
 def cell(found: Measured | None, *, bold: bool = False) -> str:
-    """A difference with its interval, in bold if that is asked for and it `holds_anew`."""
+    """Format a difference with its interval, in bold if that is asked for and it `holds_anew`."""
     if found is None:
         return "-"
     text = f"{found.interval:+z.1f}"
@@ -174,17 +174,17 @@ def cell(found: Measured | None, *, bold: bool = False) -> str:
 
 
 def signed(value: float) -> str:
-    """A difference with one digit; none is +0.0, from wherever it was rounded."""
+    """Format a value with sign and one digit; every rounded zero is +0.0."""
     return f"{round(value, 1) + 0.0:+.1f}"
 
 
 def holds_anew(found: Measured) -> bool:
-    """Whether who is ahead is the same for trainings with other seeds, as far as the interval can tell."""
+    """Tell whether the same system is ahead for trainings with other seeds, as far as the interval can tell."""
     return found.anew is not None and abs(found.anew.mean) > found.anew.ci95
 
 
 def published(first: str, second: str) -> str:
-    """The difference of two systems' published figures, if both have some for one data set."""
+    """Format the difference of two systems' published figures, if both have some for one data set."""
     one, other = SYSTEMS.get(first, {}), SYSTEMS.get(second, {})
     for data, name in PUBLISHED.items():
         if data in one and data in other:

@@ -1,4 +1,4 @@
-"""Tables and charts of all systems that are measured: results/systems.csv and docs/results/systems.md."""
+"""Write tables and charts of all measured systems: results/systems.csv and docs/results/systems.md."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,20 +77,20 @@ def main(
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What the page says of a data set.
+    """Hold what the page says of a data set.
 
     Attributes
     ----------
     data : str
         Its name.
     accuracies : mapping of (system, setting) to DataFrame
-        Of `benchmark.comparison.read_results`.
+        Result of `benchmark.comparison.read_results`.
     table : DataFrame
-        Of `benchmark.comparison.summarize_systems`, with the data set in front.
+        Result of `benchmark.comparison.summarize_systems`, with the data set in front.
     lines : list of str
     figure : Figure
     picture : Path
-        Where the lines look for the figure.
+        File of the figure, as the lines name it.
     """
 
     data: str
@@ -102,7 +102,7 @@ class Part:
 
 
 def written(matrix: Matrix, results: Path, page: Path) -> tuple[str, list[Part]]:
-    """The page's text, and what it is made of, for each data set on which a system is measured.
+    """Return the page's text, and its part for each data set on which a system is measured.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def written(matrix: Matrix, results: Path, page: Path) -> tuple[str, list[Part]]
 
 
 def part(data: str, systems: list[str], results: Path, page: Path, old: Outdated) -> Part | None:
-    """Of a data set; None if no system is measured on it."""
+    """Return the part of a data set; None if no system is measured on it."""
     accuracies = read_results(results, data)
     shots = shots_of(setting for system, setting in accuracies if system in systems)
     settings = {f"{k}_shot": f"{k}-shot" for k in shots}
@@ -147,7 +147,7 @@ def part(data: str, systems: list[str], results: Path, page: Path, old: Outdated
 
 
 def fingerprint(table: pd.DataFrame) -> str:
-    """By which a picture tells the figures that it was drawn from: the SHA-256 of what the table shows of them."""
+    """Return the SHA-256 of the figures of a table that its chart shows, which the chart carries."""
     return sha256(table.round(1).to_csv(index=False).encode()).hexdigest()
 
 
@@ -159,7 +159,7 @@ def shots_of(settings: Iterable[str]) -> list[int]:
 def section(
     table: pd.DataFrame, data: str, shots: Sequence[int], systems: list[str], results: Path, marks: Mapping[str, str]
 ) -> list[str]:
-    """Lines of a data set's table."""
+    """Return the lines of a data set's table."""
     published = has_published(data, shots)
     names = [*(f"{k}-shot" for k in shots), *(f"{k}-shot - merged" for k in shots), "tasks", "seeds", "training"]
     names += ["published"] if published else []
@@ -180,7 +180,7 @@ def section(
 
 
 def heads_section(heads: pd.DataFrame, shots: Sequence[int], systems: list[str], marks: Mapping[str, str]) -> list[str]:
-    """Lines of a data set's table of heads: means over seeds, for each number of shots."""
+    """Return the lines of a data set's table of heads: means over seeds, for each number of shots."""
     means = heads.groupby(["system", "head", "setting"])["mean"].mean()
     names = [*HEADS, "logistic, 5x support"]
     lines = [f"| features of | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
@@ -195,7 +195,7 @@ def heads_section(heads: pd.DataFrame, shots: Sequence[int], systems: list[str],
 
 
 def row(found: Mapping[Any, Mapping[Any, Any]], shots: Sequence[int]) -> list[str]:
-    """Accuracies, differences, tasks and seeds of a system, or that it is not measured."""
+    """Return accuracies, differences, tasks and seeds of a system, or that it is not measured."""
     if not found:
         return [*[NOT_MEASURED] * len(shots), *[""] * (len(shots) + 2)]
     settings = [found.get(f"{k}_shot") for k in shots]
@@ -208,13 +208,13 @@ def row(found: Mapping[Any, Mapping[Any, Any]], shots: Sequence[int]) -> list[st
 
 
 def accuracy(one: Mapping[Any, Any]) -> str:
-    """Mean with its interval, and the worst and the best seed where there are several."""
+    """Format a mean with its interval, and the worst and the best seed if there are several."""
     spread = SPREAD.format(f"{one['worst_seed']:.1f}", f"{one['best_seed']:.1f}") if one["seeds"] > 1 else ""
     return f"{one['mean']:.1f} ± {one['ci95']:.1f}{spread}"
 
 
 def difference(one: Mapping[Any, Any]) -> str:
-    """From the reference, where that is measured; the lowest and the highest of a seed where there are several."""
+    """Format the difference from the reference, if measured, and the lowest and highest seed if there are several."""
     if not np.isfinite(one["difference"]):
         return ""
     low, high = one["difference_lowest_seed"], one["difference_highest_seed"]
@@ -223,7 +223,7 @@ def difference(one: Mapping[Any, Any]) -> str:
 
 
 def training_time(folder: Path, system: str) -> str:
-    """Mean time of the last step of training over seeds."""
+    """Return the mean time of the last step of training over seeds."""
     paths = [path for one in seeds_of(folder).values() if (path := one / f"{system}.json").exists()]
     seconds = [read_usage(path).seconds for path in paths]
     return f"{sum(seconds) / len(seconds):.0f} s" if seconds else ""

@@ -1,1 +1,1 @@
-"""The benchmark's own stages: each script trains or measures one cell."""
+"""Define the benchmark's own stages: each script trains or measures one cell."""

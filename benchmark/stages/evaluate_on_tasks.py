@@ -1,4 +1,4 @@
-"""Meta-test of one system: by its own rule, and by every head on its embedding."""
+"""Meta-test one system: by its own rule, and by every head on its embedding."""
 
 from pathlib import Path
 from typing import Annotated
@@ -73,7 +73,7 @@ def main(
 
 
 def of_two_or_more(accuracies: pd.DataFrame) -> pd.DataFrame:
-    """Without the settings that a single task allows, of which there is no interval."""
+    """Leave out the settings that a single task allows, which have no interval."""
     return accuracies[accuracies.groupby("setting")["task_id"].transform("size") > 1]
 
 

@@ -1,4 +1,4 @@
-"""Which images training tasks show, without the tasks."""
+"""List the images of training tasks, without the tasks."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What all trainings of methods have in common, whatever they learn from."""
+"""Share what all trainings of methods need, whatever they learn from."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """What a training of a method has before there is a learner.
+    """Hold what a training of a method has before there is a learner.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Prepared:
     checkpoint: Checkpoint
 
     def save(self, out: Path, learner: AnyLearner, configuration: dict[str, Any], epochs: Sequence[Epoch]) -> None:
-        """Write what was learned and its curve into a folder, and let the checkpoint go."""
+        """Write what was learned and its curve into a folder, and remove the checkpoint."""
         with together():
             save_learner(out / places.MODEL, learner, self.method, configuration)
             store.write_csv(out / places.CURVE, curve_table(epochs))
@@ -56,7 +56,7 @@ class Prepared:
 def own_schedule(
     settings: "MethodsParams | PretrainParams", learner: Learner | ImageLearner, embedding_rate: float = 1
 ) -> Schedule:
-    """Of a method that has a learning rate of its own, of which the embedding may learn at a share."""
+    """Return the schedule of a method with a learning rate of its own; the embedding may learn at a share of it."""
     return Schedule(
         **settings.schedule() | {"learning_rate": learner.learning_rate},
         optimizer=learner.optimizer,
@@ -74,7 +74,7 @@ def prepared(
     inputs: Mapping[str, str],
     rates: RatesParams = RatesParams(),  # noqa: B008
 ) -> Iterator[Prepared]:
-    """Whatever a training needs beside a learner, its data and its schedule.
+    """Prepare all that a training needs beside a learner, its data and its schedule.
 
     Parameters
     ----------
@@ -83,11 +83,11 @@ def prepared(
     method : str
     settings : MethodsParams or PretrainParams
     params : Path
-        Of the other blocks.
+        File of the other blocks.
     inputs : mapping of str to str
         All other files that it depends on, and their SHA-256.
     rates : RatesParams
-        That of this method, where the data set names one.
+        Rate of this method, if the data set names one.
     """
     model, augment, runtime = ModelParams.read(params), AugmentParams.read(params), RuntimeParams.read(params)
     stage = f"{kind}: {method}"

@@ -1,4 +1,4 @@
-"""The README's diagram of the pipeline as SVG, which needs no script and no network to be shown."""
+"""Draw the README's diagram of the pipeline as SVG, which needs no script and no network."""
 
 import re
 from xml.sax.saxutils import escape
@@ -38,7 +38,7 @@ Point = tuple[float, float]
 
 
 def read(mermaid: str) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
-    """Names and texts of the boxes, and (from, to, kind of line), of a flowchart."""
+    """Return the names and texts of a flowchart's boxes, and its arrows (from, to, kind of line)."""
     texts: dict[str, str] = {}
     edges = []
     for line in mermaid.splitlines()[1:]:
@@ -55,7 +55,7 @@ def read(mermaid: str) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
 
 
 def draw(mermaid: str) -> str:
-    """A figure with the boxes at their places."""
+    """Return a figure with the boxes at their places."""
     texts, edges = read(mermaid)
     if missing := sorted(set(texts) - set(PLACES)):
         raise ValueError(f"diagram: expected a place for each box, got none for {', '.join(missing)}; add it to PLACES")
@@ -77,13 +77,13 @@ def draw(mermaid: str) -> str:
 
 
 def centre(name: str) -> Point:
-    """Where a box is."""
+    """Return where a box is."""
     column, row = PLACES[name]
     return column * STEP + WIDTH / 2 + 2, row * ROW + 68
 
 
 def curve(a: str, b: str) -> str:
-    """The line from one box to another."""
+    """Return the line from one box to another."""
     (x, y), (u, v) = centre(a), centre(b)
     if (a, b) in DETOURS:
         side = 1 if DETOURS[a, b] > 0 else -1

@@ -19,7 +19,7 @@ WIDTH, HEIGHT, GAP = 330, 220, 30
 
 
 def plots(revisions: list[str]) -> dict[str, Image.Image]:
-    """The plots of the revisions, as DVC describes them and Vega draws them."""
+    """Return the plots of the revisions, as DVC describes them and Vega draws them."""
     done = subprocess.run(["dvc", "plots", "diff", "--json", *revisions], capture_output=True, text=True, check=True)
     found = {}
     for name, charts in json.loads(done.stdout)["data"].items():
@@ -33,7 +33,7 @@ def plots(revisions: list[str]) -> dict[str, Image.Image]:
 
 
 def beside_each_other(images: list[Image.Image], columns: int) -> Image.Image:
-    """On white, in rows."""
+    """Place images in rows on white."""
     rows = [images[start : start + columns] for start in range(0, len(images), columns)]
     width = max(sum(image.width + GAP for image in row) for row in rows)
     heights = [max(image.height for image in row) + GAP for row in rows]

@@ -1,4 +1,4 @@
-"""What the site needs beside its pages: pages and sections from the project's root, and links that hold there too."""
+"""Add to the site pages and sections from the project's root, with links that work there too."""
 
 import os
 import re
@@ -25,20 +25,20 @@ MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Show formulas."""
+    """Enable formulas."""
     config.markdown_extensions.append(Mathematics())
     return config
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages that lie in the root."""
+    """Add the pages in the root."""
     for name, page in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / name)))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put in sections of the README and files, let links lead to pages, draw diagrams, keep intervals whole."""
+    """Insert sections of the README and files, relink pages, draw diagrams, and keep intervals whole."""
     there = Path(page.file.src_uri).parent
     here = Path() if page.file.src_uri in PAGES.values() else "docs" / there
     markdown = relinked(markdown, here, there)
@@ -49,7 +49,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 def unbroken(line: str) -> str:
-    """Intervals stay on one line; in tables that would become wider than the page they begin another one."""
+    """Keep intervals on one line; in tables wider than the page, let them begin a new one."""
     line = COUNTS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), line)
     if line.count("|") > COLUMNS or (line.startswith("|") and len(line) > WIDTH):
         return INTERVAL.sub(" ±\N{NO-BREAK SPACE}", line)
@@ -57,7 +57,7 @@ def unbroken(line: str) -> str:
 
 
 def section(title: str) -> str:
-    """A section of the README with its heading."""
+    """Return a section of the README with its heading."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     found = re.search(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
     if found is None:
@@ -66,7 +66,7 @@ def section(title: str) -> str:
 
 
 def file_block(name: str) -> str:
-    """A file of the project as a block of code."""
+    """Return a file of the project as a block of code."""
     path = ROOT / name
     return f"```{path.suffix[1:]}\n{path.read_text(encoding='utf-8')}```"
 
@@ -80,7 +80,7 @@ def relinked(markdown: str, folder: Path, page_folder: Path) -> str:
     folder : Path
         The file's, below the root of the project.
     page_folder : Path
-        That of the page that shows the text, below the site's.
+        Folder of the page that shows the text, below the site's.
     """
     slug = slugify(case="lower")
     pages = sorted(DOCS.rglob("*.md"))

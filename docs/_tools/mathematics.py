@@ -1,4 +1,4 @@
-"""Formulas of docstrings, ``:math:`...` `` and ``.. math::``, as MathML, which browsers show without any script."""
+"""Convert docstrings' formulas, ``:math:`...` `` and ``.. math::``, to MathML, which browsers show without scripts."""
 
 import re
 import textwrap
@@ -14,7 +14,7 @@ BLOCK = re.compile(r"^\.\. math::(.*(?:\n(?:[ \t]+\S.*|[ \t]*(?=\n[ \t]+\S)))*)"
 
 
 class Inline(InlineProcessor):
-    """Formulas in a line."""
+    """Convert formulas within a line."""
 
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[str | Element, int, int]:  # noqa: N802
         """Put the formula aside, so that nothing else looks into it."""
@@ -22,10 +22,10 @@ class Inline(InlineProcessor):
 
 
 class Blocks(Preprocessor):
-    """Formulas of their own."""
+    """Convert formulas on lines of their own."""
 
     def run(self, lines: list[str]) -> list[str]:
-        """Put them aside."""
+        """Put the formulas aside."""
         text = BLOCK.sub(self._formula, "\n".join(lines))
         return text.split("\n")
 
@@ -36,9 +36,9 @@ class Blocks(Preprocessor):
 
 
 class Mathematics(Extension):
-    """Both."""
+    """Convert both kinds of formulas."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
-        """Before code in backquotes, and before indented code."""
+        """Parse formulas before code in backquotes, and before indented code."""
         md.inlinePatterns.register(Inline(r":math:`([^`]+)`", md), "math", 200)
         md.preprocessors.register(Blocks(md), "math", 26)

@@ -1,4 +1,4 @@
-"""Draws docs/images/idea.png, the picture of the README: python docs/_tools/picture.py."""
+"""Draw docs/images/idea.png, the picture of the README: python docs/_tools/picture.py."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ DRAWINGS = 4
 
 
 def main() -> None:
-    """Three tasks with labels of their own on the left, the global classes that connect them on the right."""
+    """Draw three tasks with labels of their own on the left, and the global classes that connect them on the right."""
     source = glyphs(images_per_class=20, size=28, seed=3)
     classes = list(source.classes or [])
     chosen = [classes.index(name) for name in HIDDEN]

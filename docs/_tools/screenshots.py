@@ -20,7 +20,7 @@ VIEWS = [
 
 
 def view(browser: Browser, width: int, scheme: str, section: str) -> Image.Image:
-    """A section of the page in a window of some width."""
+    """Return a section of the page in a window of some width."""
     page = browser.new_page(
         viewport={"width": width, "height": HEIGHT},
         color_scheme="dark" if scheme == "dark" else "light",

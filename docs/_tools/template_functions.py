@@ -1,4 +1,4 @@
-"""What templates of pages call: figures of the results, which fail where these contradict the words around them."""
+"""Give templates of pages the figures of the results, and fail if these contradict the words around them."""
 
 import json
 import re
@@ -35,7 +35,7 @@ Row = Mapping[str, Any]
 
 
 def require(true: object, words: str, got: object = "other results") -> None:
-    """Raise MelaError unless what words of a page say is true."""
+    """Raise MelaError unless a statement of a page is true."""
     if not true:
         raise MelaError(f"expected that {words}, got {got}; correct the words")
 
@@ -62,7 +62,7 @@ def average(rows: Sequence[Row]) -> Row:
 
 
 def more(one: Row, other: Row, *shots: int) -> str:
-    """Return by how much the accuracies of a row are above those of another one; MelaError if they are not."""
+    """Return by how much the accuracies of a row are above those of another one; raise MelaError if they are not."""
     less = [one[f"{shot}_shot"] - other[f"{shot}_shot"] for shot in shots or SHOTS]
     require(min(less) > 0, f"{dict(one)} is ahead of {dict(other)} at {shots or SHOTS} shots", less)
     return " / ".join(f"{gain:.1f}" for gain in less)
@@ -79,7 +79,7 @@ def bare(text: str) -> str:
 
 
 class Figures:
-    """Figures of the benchmark and of the studies; each public method is a function of the templates.
+    """Provide figures of the benchmark and of the studies; each public method is a function of the templates.
 
     Where a method takes `shots`, none means 1-shot and 5-shot, and the text has both.
     """
@@ -156,7 +156,7 @@ class Figures:
         seeds: Sequence[int] | None = None,
         each: bool = False,
     ) -> str:
-        """Return by how much the first system is ahead, with the interval over tasks; MelaError if it is not.
+        """Return by how much the first system is ahead, with the interval over tasks; raise MelaError if it is not.
 
         `sure` is whether the words say that this holds with chance in training counted in, or that it does not. Where
         they name the seeds that both systems have, `seeds` is these; `each` is for words that say "in each seed".
@@ -202,7 +202,7 @@ class Figures:
         ]
 
     def best(self, system: str, names: Iterable[str], data: str, *shots: int) -> None:
-        """Raise MelaError unless a system has the highest mean of those of `names` that are measured."""
+        """Raise MelaError unless a system has the highest mean of the measured `names`."""
         known = [name for name in names if name in self.seeds(data)]
         for shot in shots or SHOTS:
             first = max(known, key=lambda name: self.value(name, data, shot))
@@ -219,7 +219,7 @@ class Figures:
         return found
 
     def scores(self, data: str, kind: str = "merged") -> list[dict[str, Any]]:
-        """Return what inferred labels of a kind are worth, with each seed."""
+        """Return how good inferred labels of a kind are, with each seed."""
         paths = sorted(places.RESULTS.glob(f"{data}/seed*/labels-{kind}.json"))
         require(paths, f"labels {kind} are scored on {data}")
         return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
@@ -274,13 +274,13 @@ class Figures:
         return Interval.of(np.array([row[f"{shot}_shot_less_inferred"] for row in rows], dtype=np.float64))
 
     def tried(self, data: str, method: str, **changed: Any) -> dict[str, Any]:
-        """Return what a trial of a method had on validation tasks."""
+        """Return the accuracies of a trial of a method on validation tasks."""
         plain = {"start": "nothing", "longer": 1, "optimizer": "adam", "rate": 0.003}
         head = {"scale": "nothing", "regularizer": "nothing"}
         return self.row("method_rates", data=data, method=method, **{**plain, **head, **changed})
 
     def trained(self, data: str, method: str, longer: int) -> dict[str, Any]:
-        """Return what a method on MeLa's labels had on validation tasks, trained so many times as long."""
+        """Return the validation accuracies of a method on MeLa's labels, trained so many times as long."""
         return self.row("label_lengths", data=data, method=method, longer=longer)
 
     def by_tasks(self, data: str, kind: str, system: str, shot: int, column: str = "mean") -> dict[int, float]:

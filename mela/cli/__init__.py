@@ -1,4 +1,4 @@
-"""The command line `mela`: a module for each command, and `main`, which puts them together.
+"""Define the command line `mela`: a module for each command, and `main`, which combines them.
 
 A command imports what it needs when it runs, so that help and the completion of names appear at once.
 """

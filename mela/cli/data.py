@@ -1,4 +1,4 @@
-"""``mela data``: what a user's data holds, what is wrong with it, and which parameters suit it."""
+"""Define ``mela data``: what a user's data holds, what is wrong with it, and which parameters suit it."""
 
 import shlex
 import sys
@@ -144,7 +144,7 @@ def put_back(
     path: Annotated[Path, typer.Argument(help="The folder of images.")],
     aside: Annotated[Path, typer.Argument(help="The folder into which `check --set-aside` has moved files.")],
 ) -> None:
-    """Move files back that `mela data check --set-aside` has set aside.
+    """Move back files that `mela data check --set-aside` has set aside.
 
     A file whose place is taken stays where it is; the exit status is 1 then.
 

@@ -1,4 +1,4 @@
-"""``mela download``: fetch the published archive of a benchmark."""
+"""Define ``mela download``: fetch the published archive of a benchmark."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Make a trained embedding a program of its own."""
+"""Define ``mela export``: make a trained embedding a program of its own."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,12 +73,12 @@ def export(
 
 
 def card_of(path: Path) -> Path:
-    """Where the model card of an export lies."""
+    """Return the path of the model card of an export."""
     return path.with_name(f"{path.name}.md")
 
 
 def _asked(onnx: Path | None, torch: Path | None) -> "dict[Format, Path]":
-    """Which formats are asked for, and where they shall go."""
+    """Return the formats that are asked for, and their files."""
     options: dict[Format, Path | None] = {"onnx": onnx, "torch": torch}
     asked = {kind: path for kind, path in options.items() if path is not None}
     for kind, path in asked.items():

@@ -1,4 +1,4 @@
-"""``mela label``: global labels for anybody's features and tasks, without the rest of the pipeline."""
+"""Define ``mela label``: global labels for users' features and tasks, without the rest of the pipeline."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""The command line beside the pipeline."""
+"""Define the command line beside the pipeline."""
 
 from importlib.metadata import version
 from typing import Annotated
@@ -68,6 +68,6 @@ app.command(rich_help_panel=MODEL)(export)
 
 
 def main() -> None:
-    """Entry point: an error that the user can put right becomes one line and exit status 1."""
+    """Run the program; an error that the user can put right becomes one line and exit status 1."""
     with ending_in_one_line():
         app()

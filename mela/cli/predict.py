@@ -1,4 +1,4 @@
-"""Classify images by a few examples of each class."""
+"""Define ``mela predict``: classify images by a few examples of each class."""
 
 import os
 from collections.abc import Callable
@@ -133,7 +133,7 @@ def labelled_images(support: Path, leave_out: LeaveOut, left_out: list[str]) -> 
 
 
 def query_images(query: Path, leave_out: LeaveOut, left_out: list[str]) -> list[Path]:
-    """Return the images in a folder and the folders below it, in the order of their names, or the one image.
+    """Return the images in a folder and below it, in the order of their names, or the one image.
 
     `leave_out` and `left_out` are as in `labelled_images`.
 
@@ -157,7 +157,7 @@ def query_images(query: Path, leave_out: LeaveOut, left_out: list[str]) -> list[
 
 
 def _images_below(root: Path, leave_out: LeaveOut, left_out: list[str], *, empty_folders: bool) -> dict[str, list[str]]:
-    """Return the names of the images in every folder below one that has images; others are an error or left out."""
+    """Return the image names of every folder with images below one; other folders are an error or left out."""
     from mela.io.reading_errors import AboutFile, refuse
     from mela.sources.folder_tree import check_files
     from mela.sources.image_files import walk_images

@@ -1,4 +1,4 @@
-"""``mela preset``: make a preset the active experiment."""
+"""Define ``mela preset``: make a preset the active experiment."""
 
 from pathlib import Path
 from typing import Annotated

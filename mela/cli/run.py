@@ -1,4 +1,4 @@
-"""Run the pipeline's stages one after the other, for those who want neither Git nor DVC."""
+"""Define ``mela run``: run the pipeline's stages one after the other, without Git and DVC."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def run(
 
 
 def _why(status: int) -> str:
-    """Say how a stage ended that has failed, and what to do before going on with a command."""
+    """Say how a failed stage ended, and what to do before a command goes on."""
     if status >= 0:
         return f"ended with status {status}, for the reason above; correct it, then go on with"
     if -status == signal.SIGKILL:
@@ -68,7 +68,7 @@ def _why(status: int) -> str:
 
 
 def _delete(outputs: Iterable[Path]) -> bool:
-    """Delete outputs, of links the link alone, and tell whether there was one."""
+    """Delete outputs, of links the link alone, and tell whether there were any."""
     found = [path for path in outputs if path.is_symlink() or path.exists()]
     for path in found:
         if path.is_dir() and not path.is_symlink():
@@ -79,7 +79,7 @@ def _delete(outputs: Iterable[Path]) -> bool:
 
 
 def stage_outputs(pipeline: Path) -> dict[str, list[Path]]:
-    """Return the outputs of each stage of a pipeline, which are files and folders below the current one.
+    """Return the outputs of each stage of a pipeline: files and folders below the current one.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``mela summary``: print the last run."""
+"""Define ``mela summary``: print the last run."""
 
 from pathlib import Path
 from typing import Annotated

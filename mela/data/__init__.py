@@ -1,4 +1,4 @@
-"""What training draws from: images, their augmentation, and tasks."""
+"""Provide what training draws from: images, their augmentation, and tasks."""
 
 import lazy_loader
 

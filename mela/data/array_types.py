@@ -1,4 +1,4 @@
-"""The types of arrays that are handed about, under one name each."""
+"""Name the types of arrays that modules exchange, once each."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,8 +1,8 @@
-"""Random changes of a batch of images, drawn for each image on its own.
+"""Augment a batch of images by random changes, drawn for each image on its own.
 
 Batched counterparts of torchvision's RandomCrop (zero padding), ColorJitter (brightness, contrast and saturation, in a
-random order) and RandomHorizontalFlip. What is drawn is apart from what is done with it, so that a part of a batch can
-be changed just as it would be among the others.
+random order) and RandomHorizontalFlip. Drawing is apart from applying, so that a part of a batch
+changes just as it would among the others.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MIXED_WITH = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0))  # brightness, contrast, satur
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What is to be done with each of n images; None leaves them as they are.
+    """Hold the changes of each of n images; None leaves them as they are.
 
     Attributes
     ----------
@@ -29,9 +29,9 @@ class Changes:
     corners : int64 (2, n), optional
         First row and column of what is cut out of the padded image.
     factors : float32 (3, n), optional
-        Of brightness, contrast and saturation.
+        Factors of brightness, contrast and saturation.
     order : int64 (n, 3), optional
-        In which these three follow each other.
+        Order of these three.
     flipped : bool (n,), optional
         Left to right.
     """
@@ -43,7 +43,7 @@ class Changes:
     flipped: Tensor | None
 
     def __getitem__(self, rows: slice) -> "Changes":
-        """Those of some of the images."""
+        """Return the changes of some of the images."""
         return Changes(
             padding=self.padding,
             corners=None if self.corners is None else self.corners[:, rows],
@@ -53,7 +53,7 @@ class Changes:
         )
 
     def __call__(self, images: Tensor) -> Tensor:
-        """Images (n, c, h, w), uint8 or float in [0, 1], to float in [0, 1] of the same shape."""
+        """Change images (n, c, h, w), uint8 or float in [0, 1], to float in [0, 1] of the same shape."""
         if self.corners is not None or self.flipped is not None:
             images = move(images, self.padding, self.corners, self.flipped)
         images = to_unit(images)
@@ -64,14 +64,14 @@ class Changes:
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation:
-    """What may change: ``crop_padding`` pixels of shift, ``flip`` left to right, ``jitter`` of colour (share)."""
+    """Augment images: ``crop_padding`` pixels of shift, ``flip`` left to right, ``jitter`` of colour (share)."""
 
     crop_padding: int
     flip: bool
     jitter: float
 
     def draw(self, count: int, generator: torch.Generator) -> Changes:
-        """Changes of `count` images; the generator lives on the CPU."""
+        """Draw changes of `count` images; the generator lives on the CPU."""
         padding = self.crop_padding
         corners = torch.randint(0, 2 * padding + 1, (2, count), generator=generator) if padding else None
         factors = order = None
@@ -82,7 +82,7 @@ class Augmentation:
         return Changes(padding=padding, corners=corners, factors=factors, order=order, flipped=flipped)
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Images (n, c, h, w), uint8 or float in [0, 1], to float in [0, 1] of the same shape."""
+        """Augment images (n, c, h, w), uint8 or float in [0, 1], to float in [0, 1] of the same shape."""
         return self.draw(len(images), generator)(images)
 
 
@@ -129,7 +129,7 @@ def recolour(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
 
 
 def grey(images: Tensor) -> Tensor:
-    """Images (n, c, h, w) to their luminance (n, 1, h, w)."""
+    """Convert images (n, c, h, w) to their luminance (n, 1, h, w)."""
     if images.shape[1] == 1:
         return images
     red, green, blue = images.split(1, dim=1)

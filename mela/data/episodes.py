@@ -1,4 +1,4 @@
-"""Tasks of a manifest as arrays, whatever their ways and shots."""
+"""Represent the tasks of a manifest as arrays, whatever their ways and shots."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from mela.data.array_types import Ints
 
 @dataclass(frozen=True)
 class Episode:
-    """One task of n images.
+    """Hold one task of n images.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Episode:
 
 
 class Episodes(Sequence[Episode]):
-    """The tasks of a manifest in the order of their ids.
+    """Hold the tasks of a manifest in the order of their ids.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Episodes(Sequence[Episode]):
         return len(self.task_ids)
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        """The task at a position (a slice gives a list)."""
+        """Return the task at a position; a slice gives a list."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
@@ -65,27 +65,27 @@ class Episodes(Sequence[Episode]):
         return (self[index] for index in range(len(self)))
 
     def image_ids(self) -> Ints:
-        """Every image that occurs, once, in rising order."""
+        """Return every image that occurs, once, in rising order."""
         return np.unique(self._images)
 
     def support_ids(self) -> Ints:
-        """Every image that occurs as support, once, in rising order."""
+        """Return every image that occurs as support, once, in rising order."""
         return np.unique(self._images[self._support])
 
     def rows(self) -> tuple[Ints, Ints, Ints, npt.NDArray[np.bool_]]:
-        """Of all images, task after task: position of the task, image id, label, and whether it is support."""
+        """Return each image's task position, image id, label, and whether it is support, task after task."""
         positions = np.repeat(np.arange(len(self)), np.diff(self._bounds))
         return positions, self._images, self._labels, self._support
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskGroup:
-    """t tasks of the same ways, with n support and q query images each.
+    """Hold t tasks of the same ways, with n support and q query images each.
 
     Attributes
     ----------
     positions : int64 (t,)
-        Of the tasks among all.
+        Positions among all tasks.
     ways : int
     support, query : int64 (t, n), (t, q)
         Image ids.
@@ -104,7 +104,7 @@ class TaskGroup:
         return len(self.positions)
 
     def __getitem__(self, tasks: slice | Ints) -> "TaskGroup":
-        """Some of the tasks."""
+        """Return some of the tasks."""
         return TaskGroup(
             positions=self.positions[tasks],
             ways=self.ways,
@@ -117,12 +117,12 @@ class TaskGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class FlatTasks:
-    """One row per image of a task, tasks one after the other.
+    """Hold one row per image of a task, tasks one after the other.
 
     Attributes
     ----------
     position : int64 (r,)
-        Of the task among all, rising.
+        Position of the task among all, rising.
     image_ids, labels : int64 (r,)
     is_support : bool (r,)
     """
@@ -134,17 +134,17 @@ class FlatTasks:
 
     @classmethod
     def of(cls, tasks: Episodes) -> "FlatTasks":
-        """Of tasks, in their order."""
+        """Flatten tasks in their order."""
         position, image_ids, labels, is_support = tasks.rows()
         return cls(position=position, image_ids=image_ids, labels=labels, is_support=is_support)
 
     def shots(self) -> Ints:
-        """Support images of every class of every task, one class after the other."""
+        """Count the support images of every class of every task, one class after the other."""
         counts: Ints = np.bincount(self._classes, self.is_support).astype(np.int64)
         return counts
 
     def first_shots(self, shots: int) -> "FlatTasks":
-        """The tasks all of whose classes have `shots` support images, with the first of these and all queries.
+        """Return the tasks whose classes all have `shots` support images, with the first of these and all queries.
 
         A 1-shot task is thus the 5-shot task with each class's first support image and the same queries.
         """
@@ -164,7 +164,7 @@ class FlatTasks:
         )
 
     def groups(self) -> list[TaskGroup]:
-        """Tasks of the same ways and numbers of support and query images together."""
+        """Group the tasks of the same ways and numbers of support and query images."""
         if not len(self.position):
             return []
         positions, starts, sizes = np.unique(self.position, return_index=True, return_counts=True)
@@ -192,6 +192,6 @@ class FlatTasks:
 
     @cached_property
     def _classes(self) -> Ints:
-        """A number for each class of each task (r,), from 0."""
+        """Number of the class of its task for each row (r,), from 0 across tasks."""
         keys = self.position * (self.labels.max(initial=0) + 1) + self.labels
         return np.unique(keys, return_inverse=True)[1]

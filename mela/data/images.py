@@ -1,4 +1,4 @@
-"""Packed uint8 images as batches of tensors."""
+"""Load packed uint8 images as batches of tensors."""
 
 import numpy as np
 import numpy.typing as npt
@@ -21,21 +21,21 @@ def require_images(images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int6
 
 
 def to_unit(images: Tensor) -> Tensor:
-    """Images of uint8 as float32 in [0, 1]; others stay as they are."""
+    """Convert images of uint8 to float32 in [0, 1]; return others unchanged."""
     return images.to(torch.float32) / 255 if images.dtype == torch.uint8 else images
 
 
 class ImageLoader:
-    """Batches of packed images on a device, as uint8 and with channels last in memory.
+    """Load batches of packed images onto a device, as uint8 and with channels last in memory.
 
     Parameters
     ----------
     images : uint8 (N, h, w, c), possibly memory-mapped
-        On a CPU they are read from where they are, through the page cache if they are memory-mapped.
+        On a CPU they are read in place, through the page cache if they are memory-mapped.
     device : torch.device
     resident : bool, optional
-        Whether all images are copied to the device at once, in place of each batch when it is asked for. By default
-        they are if the device is a GPU and they take less than half of its free memory.
+        Whether to copy all images to the device at once, instead of batch by batch. By default this is so if the
+        device is a GPU and they take less than half of its free memory.
     """
 
     def __init__(self, images: npt.NDArray[np.uint8], device: torch.device, *, resident: bool | None = None) -> None:
@@ -54,7 +54,7 @@ class ImageLoader:
         return whole
 
     def __call__(self, image_ids: npt.NDArray[np.int64]) -> Tensor:
-        """Images (n, c, h, w) of uint8 with the given ids (n,)."""
+        """Return the images (n, c, h, w) of uint8 with the given ids (n,)."""
         if self._resident is not None:
             return self._resident[torch.from_numpy(image_ids).to(self.device)].permute(0, 3, 1, 2)
         batch = torch.from_numpy(np.ascontiguousarray(self._images[image_ids]))
@@ -66,7 +66,7 @@ class ImageLoader:
 def channel_statistics(
     images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64], *, batch_size: int = 256
 ) -> tuple[list[float], list[float]]:
-    """Mean and standard deviation of each channel, images scaled to [0, 1]; a constant channel gets deviation 1."""
+    """Return each channel's mean and standard deviation for images in [0, 1]; a constant channel gets deviation 1."""
     counts = np.zeros((images.shape[3], 256), dtype=np.int64)
     for start in range(0, len(image_ids), batch_size):
         batch = images[image_ids[start : start + batch_size]]

@@ -1,4 +1,4 @@
-"""Drawing tasks from classes, once, so that every method meets the same ones.
+"""Draw tasks from classes, once, so that every method meets the same ones.
 
 A task is *ways* classes with *shots* support and *queries* query images each. Local labels number the classes in the
 order in which they were drawn, so they say nothing about the global class.
@@ -66,7 +66,7 @@ def draw_without_replacement(
     Raises
     ------
     MelaError
-        As there, or more tasks are asked for than the images allow; the message says how many they do.
+        As there, or the images allow fewer tasks; the message says how many.
     """
     per_class = shots + queries
     pools = _pools(classes, ways=ways, per_class=per_class, split=split)
@@ -97,7 +97,7 @@ def draw_without_replacement(
 
 
 def pool_problems(sizes: Mapping[str, int], *, ways: int, per_class: int, split: str) -> Iterator[str]:
-    """Why tasks of `ways` classes with `per_class` images each cannot be drawn from classes of these sizes."""
+    """Yield why tasks of `ways` classes with `per_class` images each cannot be drawn from classes of these sizes."""
     if len(sizes) < ways:
         yield f"tasks.ways: expected at most {len(sizes)}, the number of {split} classes, got {ways}"
     for name, size in sizes.items():
@@ -133,7 +133,7 @@ def _weighted(weights: Ints, size: int, generator: np.random.Generator) -> Ints:
 
 
 def task_table(drawn: Ints, shots: int) -> pd.DataFrame:
-    """The table, as `draw_with_replacement` returns it, of drawn images, int64 (n_tasks, ways, shots + queries)."""
+    """Return the table of `draw_with_replacement` for drawn images, int64 (n_tasks, ways, shots + queries)."""
     n_tasks, ways, per_class = drawn.shape
     position = np.tile(np.arange(per_class), n_tasks * ways)
     return pd.DataFrame(
@@ -150,7 +150,7 @@ COLUMNS = ["task_id", "image_id", "local_label", "role"]
 
 
 def given_split(tasks: pd.DataFrame, split: str) -> pd.DataFrame:
-    """The tasks of one split of data that came as tasks, as they are."""
+    """Return the tasks of one split of data that came as tasks."""
     return tasks.loc[tasks["split"] == split, COLUMNS].reset_index(drop=True)
 
 

@@ -1,4 +1,4 @@
-"""Accuracy on new tasks, the heads that are fitted to them, and scores of labels."""
+"""Measure accuracy on new tasks, fit heads to them, and score labels."""
 
 import lazy_loader
 

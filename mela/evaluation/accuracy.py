@@ -1,4 +1,4 @@
-"""Meta-test: accuracy of a logistic head on the features of frozen tasks (Eq. 8)."""
+"""Meta-test: measure a logistic head on the features of frozen tasks (Eq. 8)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -32,13 +32,13 @@ BLOCK_BYTES = 2**23
 
 
 def settings(tasks: FlatTasks, shots: Sequence[int]) -> dict[str, int | None]:
-    """Settings to evaluate: ``k_shot`` for each k, and ``all_shots`` where some task has another number."""
+    """Return the settings to evaluate: ``k_shot`` for each k, and ``all_shots`` if some task has another number."""
     names: dict[str, int | None] = {f"{k}_shot": k for k in shots}
     return names if (tasks.shots() == max(shots)).all() else names | {"all_shots": None}
 
 
 def require_unseen(tasks: Episodes, training: Episodes, name: str) -> None:
-    """Raise MelaError if a task has an image of a training task, whose accuracy would say nothing about new classes.
+    """Raise MelaError if a task has an image of a training task, which would say nothing about new classes.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def evaluate_tasks(
     copies: Lookup | None = None,
     keep: Keep | None = None,
 ) -> pd.DataFrame:
-    """Accuracy of every task in every setting it allows.
+    """Return the accuracy of every task in every setting it allows.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def evaluate_tasks(
         int64 image ids of any shape to float32 (..., 1, m) features, as the head shall see them (scaled to length 1,
         say).
     tasks : Episodes
-        With support and query images of every class.
+        Tasks with support and query images of every class.
     shots : sequence of int
         A task counts for k-shot when each of its classes has at least k support images.
     C : float
@@ -114,7 +114,7 @@ def evaluate_tasks(
 
 
 def variants(lookup: Lookup, tasks: Episodes, copies: Lookup | None) -> dict[str, Lookup]:
-    """What support images are looked up by, under the end of a setting's name: as they are, and as their copies."""
+    """Return the lookups of support images by the end of a setting's name: unchanged, and as copies."""
     found = {"": lookup}
     if copies is not None:
         found |= {f"_{copies(tasks.support_ids()[:1]).shape[1]}x": copies}
@@ -122,13 +122,13 @@ def variants(lookup: Lookup, tasks: Episodes, copies: Lookup | None) -> dict[str
 
 
 def task_accuracies(tasks: Episodes, names: Mapping[str, int | None], rules: Mapping[str, Rule]) -> pd.DataFrame:
-    """Accuracy of every task in every setting it allows, by every rule.
+    """Return the accuracy of every task in every setting it allows, by every rule.
 
     Parameters
     ----------
     tasks : Episodes
     names : mapping of str to int or None
-        Of settings, and their shots; None takes all support images of a class.
+        Names of settings, and their shots; None takes all support images of a class.
     rules : mapping of str to callable
         Predicted labels (t, q) of tasks of one shape, who are also told the setting; each under the end that the names
         of its settings have.
@@ -152,7 +152,7 @@ def task_accuracies(tasks: Episodes, names: Mapping[str, int | None], rules: Map
 
 
 class _NotConvergedError(Exception):
-    """The head of the task at a position has not been found."""
+    """Say that the head of the task at a position did not converge."""
 
     def __init__(self, position: int) -> None:
         self.position = position
@@ -168,7 +168,7 @@ def predictions(
     solver: Solver,
     keep: KeepTasks | None = None,
 ) -> Ints:
-    """Predicted labels (t, q) of tasks of one shape.
+    """Predict labels (t, q) of tasks of one shape.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def predictions(
 
 
 def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32], Ints]:
-    """Features (t, n r, m) and labels (t, n r) of the support images, r copies of each side by side."""
+    """Return features (t, n r, m) and labels (t, n r) of the support images, r copies of each side by side."""
     features = lookup(group.support)
     t, n, r, m = features.shape
     return features.reshape(t, n * r, m), group.support_labels.repeat(r, axis=1)
@@ -244,7 +244,7 @@ def evaluate_model(
     watch: Watch = SILENT,
     keep: Keep | None = None,
 ) -> pd.DataFrame:
-    """`evaluate_tasks` for an embedding: features of all images once, and of all support images for each copy.
+    """Return `evaluate_tasks` of an embedding, with features of all images and of augmented support images.
 
     Parameters
     ----------
@@ -256,9 +256,9 @@ def evaluate_model(
     copies : int
         Augmented copies of each support image; above 1, the settings that use them are reported as well.
     augmentation : Augmentation
-        Of the copies.
+        Changes of the copies.
     seed : int
-        Of the augmentation.
+        Seed of the augmentation.
     watch : Watch
         Counts images.
     keep : callable, optional
@@ -280,7 +280,7 @@ def feature_lookups(
     seed: int,
     watch: Watch = SILENT,
 ) -> tuple[Lookup, Lookup | None]:
-    """Features, scaled to length 1, of all images of tasks, and of augmented copies of the support images (if > 1)."""
+    """Return features of length 1 of all images of tasks, and of augmented copies of support images (if > 1)."""
     plain = _lookup(tasks.image_ids(), extract_features(backbone, images, tasks.image_ids(), watch=watch)[:, None])
     if copies == 1:
         return plain, None
@@ -302,7 +302,7 @@ def _lookup(image_ids: npt.NDArray[np.int64], features: npt.NDArray[np.float32])
 
 
 def summarize(accuracies: pd.DataFrame) -> dict[str, Any]:
-    """Mean and 95% interval of each model and setting, and of what lies between models on the same tasks.
+    """Return mean and 95% interval of each model and setting, and of differences between models on the same tasks.
 
     Parameters
     ----------

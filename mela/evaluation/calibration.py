@@ -1,4 +1,4 @@
-r"""Probabilities that mean what they say: one temperature for the logits of the head, fitted on validation tasks.
+r"""Calibrate probabilities by one temperature for the logits of the head, fitted on validation tasks.
 
 Logistic regression on a few features of length 1 is too modest: C = 1 keeps its logits small. Guo et al. ("On
 Calibration of Modern Neural Networks", 2017) divide all logits by one number T, the temperature, that minimises
@@ -6,7 +6,7 @@ Calibration of Modern Neural Networks", 2017) divide all logits by one number T,
 .. math:: - \sum_i \log \mathrm{softmax}(z_i / T)_{y_i}
 
 over the queries i of tasks that nothing was fitted on. The most probable class stays the same, and so does accuracy.
-One more query, of which all classes are the true one in equal shares, keeps T above 0 where no query is wrong.
+One more query, for which all classes are true in equal shares, keeps T above 0 if no query is wrong.
 """
 
 from collections import defaultdict
@@ -27,23 +27,23 @@ BOUNDS = (1e-3, 1e3)
 
 
 class QueryLogits:
-    """The logits of all queries of some tasks, by setting such as ``5_shot``."""
+    """Hold the logits of all queries of some tasks, by setting such as ``5_shot``."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[tuple[int, Floats, Ints]]] = defaultdict(list)
 
     def keep(self, setting: str, group: TaskGroup, logits: Floats) -> None:
-        """Keep the logits (t, K, q) of some tasks; several threads may do so at once."""
+        """Keep the logits (t, K, q) of some tasks; several threads may call this at once."""
         self._parts[setting].append((int(group.positions[0]), logits, group.query_labels))
 
     def of(self, setting: str) -> list[Part]:
-        """Return what there is for a setting, in the order of the tasks."""
+        """Return the logits of a setting, in the order of the tasks."""
         parts = sorted(self._parts.get(setting, []), key=lambda part: part[0])
         return [(logits, labels) for _, logits, labels in parts]
 
 
 def negative_log_likelihood(parts: list[Part], temperature: float) -> float:
-    """Return the sum over queries of the negative logarithm of the true class's probability, with one query more."""
+    """Return the sum of the queries' negative log-probabilities of their true class, with one query more."""
     total, anything, count = 0.0, 0.0, 0
     for logits, labels in parts:
         logs = log_softmax(logits / temperature, axis=1)

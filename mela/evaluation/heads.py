@@ -1,4 +1,4 @@
-"""Test-time heads: what is fitted on the support set of a task, on top of an embedding."""
+"""Define test-time heads, which are fitted to the support set of a task on top of an embedding."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ TEMPERATURE = 10.0
 
 
 def logistic(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
-    """Multinomial logistic regression (Eq. 8), the head of RFS; see `mela.evaluation.logistic`."""
+    """Predict by multinomial logistic regression (Eq. 8), the head of RFS; see `mela.evaluation.logistic`."""
     heads = fit_heads(support, labels, ways, C=C, max_iter=MAX_ITER)
     if not heads.converged.all():
         raise MelaError(f"logistic head: expected to converge in {MAX_ITER} steps, did not; the features may be NaN")
@@ -36,25 +36,25 @@ def logistic(support: Features, labels: Ints, query: Features, ways: int) -> Int
 
 
 def centroid(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
-    """The class whose mean is nearest."""
+    """Predict the class whose mean is nearest."""
     means, asked = _means(support, labels, ways), torch.from_numpy(query)
     return torch.cdist(asked, means).argmin(2).numpy()
 
 
 def cosine(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
-    """The class whose mean has the largest cosine."""
+    """Predict the class whose mean has the largest cosine."""
     means = F.normalize(_means(support, labels, ways), dim=2)
     return (torch.from_numpy(query) @ means.mT).argmax(2).numpy()
 
 
 def ridge_regression(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
-    """The largest output of ridge regression to one-hot labels, lambda = 1."""
+    """Predict the class with the largest output of ridge regression to one-hot labels, lambda = 1."""
     known, own, asked = (torch.from_numpy(array) for array in (support, labels, query))
     return ridge_outputs(known, own, asked, ways, RIDGE).argmax(2).numpy()
 
 
 def svm(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
-    """scikit-learn's linear support vector machine, one against one, C = 1."""
+    """Predict by scikit-learn's linear support vector machine, one against one, C = 1."""
     from sklearn.svm import SVC
 
     found = np.empty(query.shape[:2], dtype=np.int64)
@@ -64,11 +64,11 @@ def svm(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
 
 
 def rectified_prototypes(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
-    """Transductive: class means that the query images of the task have a say in (BD-CSPN; Liu, Song and Qin, 2020).
+    """Predict transductively, by class means of support and query images (BD-CSPN; Liu, Song and Qin, 2020).
 
     All query features move by the difference between the mean of the support set and theirs. Then each class's mean
     becomes that of its support images and of all queries that are nearest to it, weighted by the exponential of ten
-    times their cosines with the first mean. Nearest is what has the largest cosine.
+    times their cosines with the first mean. The nearest mean has the largest cosine.
     """
     own, known, asked = torch.from_numpy(labels), torch.from_numpy(support), torch.from_numpy(query)
     asked = asked + known.mean(1, keepdim=True) - asked.mean(1, keepdim=True)
@@ -96,7 +96,7 @@ HEADS: Mapping[str, Head] = {
 
 
 def in_blocks(head: Head, support: Features, labels: Ints, query: Features, ways: int, *, size: int = 32) -> Ints:
-    """What a head predicts for many tasks, some at a time, on all threads that torch may use."""
+    """Predict the labels of many tasks, some at a time, on all threads that torch may use."""
     starts = range(0, len(support), size)
 
     def some(start: int) -> Ints:
@@ -107,17 +107,17 @@ def in_blocks(head: Head, support: Features, labels: Ints, query: Features, ways
 
 
 def l2_normalize(features: Features) -> Features:
-    """Rows (n, m) scaled to length 1; a zero row stays zero."""
+    """Scale rows (n, m) to length 1; a zero row stays zero."""
     norms = np.linalg.norm(features, axis=1, keepdims=True).astype(features.dtype)
     norms[norms == 0] = 1
     return features / norms
 
 
 def fit_head(support: Features, labels: Ints, *, C: float, max_iter: int) -> "LogisticRegression":
-    """Multinomial logistic regression on the support set (Eq. 8).
+    """Fit multinomial logistic regression to the support set (Eq. 8).
 
-    Classes weigh the same whatever their shots. Where the shots are equal, as in a benchmark, that changes nothing;
-    where they are not, features of length 1 and C = 1 would let the class with most images win nearly every query.
+    Classes weigh the same whatever their shots. With equal shots, as in a benchmark, that changes nothing. With unequal
+    ones, features of length 1 and C = 1 would otherwise let the class with most images win nearly every query.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def fit_head(support: Features, labels: Ints, *, C: float, max_iter: int) -> "Lo
     C : float
         Inverse regularisation as scikit-learn has it: the penalty is ``|W|^2 / (2 C)`` on the summed cross-entropy.
     max_iter : int
-        Of lbfgs.
+        Iterations of lbfgs at most.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How sure a mean accuracy is."""
+"""Compute the confidence interval of a mean accuracy."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with the half-width of its 95% confidence interval (Student's t)."""
+    """Hold a mean with the half-width of its 95% confidence interval (Student's t)."""
 
     mean: float
     ci95: float
@@ -18,12 +18,12 @@ class Interval:
         return f"{self:.2f}"
 
     def __format__(self, form: str) -> str:
-        """Write both numbers in a format such as ``.1f``; the sign that ``+z.1f`` asks for is that of the mean."""
+        """Format both numbers, such as by ``.1f``; the sign that ``+z.1f`` asks for is that of the mean."""
         return f"{self.mean:{form}} ± {self.ci95:{form.lstrip('+z')}}" if form else str(self)
 
     @classmethod
     def of(cls, values: npt.NDArray[np.float64]) -> "Interval":
-        """Of independent values (n,), n at least 2."""
+        """Return the interval of independent values (n,), n at least 2."""
         if len(values) < 2:
             raise ValueError(f"an interval needs at least 2 values, got {len(values)}")
         error = float(np.std(values, ddof=1)) / np.sqrt(len(values))

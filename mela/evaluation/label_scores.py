@@ -1,4 +1,4 @@
-"""How well inferred labels match the truth."""
+"""Score how well inferred labels match the truth."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from mela.data.array_types import Ints
 def score_labels(
     labels: pd.DataFrame, assignments: pd.DataFrame | None, manifest: pd.DataFrame, truth: pd.DataFrame
 ) -> dict[str, Any]:
-    """Return the number of clusters and, where there is truth, how many classes there are and how well both match.
+    """Return the number of clusters and, given truth, the number of classes and how well both match.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def _accuracy(samples: pd.DataFrame) -> float:
 
 
 def score_clusters(labels: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
-    """What each label is, one row each.
+    """Describe each label by its true classes, one row each.
 
     Returns
     -------
@@ -81,13 +81,13 @@ def score_clusters(labels: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
 
 
 def score_images(labels: pd.DataFrame, truth: pd.DataFrame) -> dict[str, float]:
-    """Purity (percent), adjusted Rand index and mutual information of the labels that pre-training learns."""
+    """Return purity (percent), adjusted Rand index and mutual information of the labels that pre-training learns."""
     images = labels.merge(truth, on="image_id")
     return partition_scores(images["label"].to_numpy(dtype=np.int64), pd.factorize(images["class"])[0])
 
 
 def majority_accuracy(clusters: Ints, truth: Ints) -> float:
-    """Share of samples whose true class is the most frequent one of their cluster (clustering accuracy, purity).
+    """Return the share of samples of their cluster's most frequent true class (clustering accuracy, purity).
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def majority_accuracy(clusters: Ints, truth: Ints) -> float:
 
 
 def partition_scores(labels: Ints, truth: Ints) -> dict[str, float]:
-    """Purity in percent, adjusted Rand index and normalised mutual information of two labellings (n,)."""
+    """Return purity in percent, adjusted Rand index and normalised mutual information of two labellings (n,)."""
     # half a second, for which nobody waits who only wants to see the options, or has a parameter wrong
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 

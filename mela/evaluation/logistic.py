@@ -1,4 +1,4 @@
-r"""The meta-test head (Eq. 8) for many tasks at once: multinomial logistic regression in the span of the support set.
+r"""Fit the meta-test head (Eq. 8) of many tasks at once: logistic regression in the span of the support set.
 
 For one task with support features :math:`x_i \in \mathbb R^m`, :math:`i = 1 \ldots n`, labels :math:`y_i` among K and
 sample weights :math:`s_i`, the head minimises
@@ -41,7 +41,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, kw_only=True)
 class Heads:
-    """Logistic heads of t tasks.
+    """Hold the logistic heads of t tasks.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Heads:
     converged: Flags
 
     def logits(self, queries: Features) -> Floats:
-        """Logits (t, K, q) of features (t, q, m)."""
+        """Return the logits (t, K, q) of features (t, q, m)."""
         logits: Floats = self.weights @ queries.astype(np.float64).swapaxes(1, 2) + self.intercepts
         return logits
 
@@ -129,14 +129,14 @@ def fit_heads(support: Features, labels: Ints, n_classes: int, *, C: float, max_
 
 @dataclass(frozen=True, kw_only=True)
 class _Vector:
-    """W and b of all tasks, a direction or a gradient: A and AG (t, K, n), b (t, K, 1)."""
+    """Hold W and b of all tasks, a direction or a gradient: A and AG (t, K, n), b (t, K, 1)."""
 
     a: Floats
     a_gram: Floats
     bias: Floats
 
     def plus(self, factor: Floats, other: "_Vector") -> "_Vector":
-        """The sum with `factor` (t, 1, 1) times another."""
+        """Return the sum with `factor` (t, 1, 1) times another."""
         return _Vector(
             a=self.a + factor * other.a,
             a_gram=self.a_gram + factor * other.a_gram,
@@ -144,13 +144,13 @@ class _Vector:
         )
 
     def dot(self, other: "_Vector") -> Floats:
-        """Inner products (t, 1, 1) of W and b."""
+        """Return the inner products (t, 1, 1) of W and b."""
         return _dot(self.a_gram, other.a) + _dot(self.bias, other.bias)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Point:
-    """A vector, its loss (t, 1, 1) and its probabilities (t, K, n)."""
+    """Hold a vector, its loss (t, 1, 1) and its probabilities (t, K, n)."""
 
     vector: _Vector
     loss: Floats
@@ -159,7 +159,7 @@ class _Point:
 
 @dataclass(frozen=True, kw_only=True)
 class _Problem:
-    """F of all tasks; `root` (t, 1, n) are the roots of the sample weights."""
+    """Define F of all tasks; `root` (t, 1, n) are the roots of the sample weights."""
 
     gram: Floats
     root: Floats
@@ -185,11 +185,11 @@ class _Problem:
         return _Vector(a=a, a_gram=a @ self.gram, bias=bias)
 
     def squared(self, vector: _Vector, weights: float, bias: float) -> Floats:
-        """Squared length (t, 1, 1), W and b weighted."""
+        """Return the squared length (t, 1, 1), W and b weighted."""
         return weights * _dot(vector.a, vector.a_gram) + bias * _dot(vector.bias, vector.bias)
 
     def newton_step(self, point: _Point, gradient: _Vector, running: Flags) -> _Vector:
-        """Minimise the quadratic model by conjugate gradients, the better the closer the solution is.
+        """Minimise the quadratic model by conjugate gradients, more exactly near the solution.
 
         They are preconditioned by the curvature of the penalty for W, and of equal probabilities for b. Wherever they
         are stopped, the step is one of descent. This is where the time goes, so arrays are changed in place.
@@ -232,7 +232,7 @@ class _Problem:
         return _Vector(a=step, a_gram=step @ self.gram, bias=step_bias)
 
     def search(self, point: _Point, gradient: _Vector, step: _Vector, running: Flags) -> _Point:
-        """Go along the step, in each task half as far until the loss falls enough."""
+        """Halve each task's step until its loss falls enough."""
         slope, slack = step.dot(gradient), ROUNDING * np.abs(point.loss)
         length = running.astype(np.float64)
         while True:
@@ -243,7 +243,7 @@ class _Problem:
             length = np.where(bad, length / 2, length)
 
     def _pulled_back(self, samples: Floats, a: Floats) -> tuple[Floats, Floats]:
-        """A and b of a gradient, from what there is per sample (t, K, n), which is changed, and A of the penalty."""
+        """Return A and b of a gradient from values per sample (t, K, n), which are changed, and A of the penalty."""
         bias = np.vecdot(samples, self.root)[:, :, None]
         # what is parallel to the roots is nothing in W, since the features are centred
         samples -= bias / self.n * self.root
@@ -252,6 +252,6 @@ class _Problem:
 
 
 def _dot(left: Floats, right: Floats) -> Floats:
-    """Inner products (t, 1, 1)."""
+    """Return inner products (t, 1, 1)."""
     t = len(left)
     return np.vecdot(left.reshape(t, -1), right.reshape(t, -1))[:, None, None]

@@ -1,4 +1,4 @@
-"""Meta-test of any method on frozen tasks: by its own rule, and by every head on its embedding."""
+"""Meta-test any method on frozen tasks: by its own rule, and by every head on its embedding."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from mela.models.features import feature_batches
 def own_rule(
     learner: Learner, images: npt.NDArray[np.uint8], tasks: Episodes, shots: Sequence[int], *, block: int = 8
 ) -> pd.DataFrame:
-    """Accuracy of every task by the method's own rule, in evaluation mode.
+    """Return the accuracy of every task by the method's own rule, in evaluation mode.
 
     What the rule needs of an image is computed once.
 
@@ -29,7 +29,7 @@ def own_rule(
     images : uint8 (N, h, w, c)
     tasks : Episodes
     shots : sequence of int
-        Of each class, the first so many support images count.
+        Numbers of shots; each class's first support images count.
     block : int
         Tasks at a time.
 
@@ -40,7 +40,7 @@ def own_rule(
     Raises
     ------
     MelaError
-        What the rule makes has another shape than it should.
+        The rule's result has a wrong shape.
     DivergedError
         A feature or a logit is not finite, or the rule has no solution for a task; names the image or the task.
     """
@@ -77,7 +77,7 @@ def own_rule(
 def with_head(
     head: Head, lookup: Lookup, tasks: Episodes, shots: Sequence[int], *, copies: Lookup | None = None
 ) -> pd.DataFrame:
-    """Accuracy of every task with a head on features.
+    """Return the accuracy of every task with a head on features.
 
     Parameters
     ----------

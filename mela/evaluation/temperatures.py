@@ -1,4 +1,4 @@
-"""The temperatures of models on disk: a file beside them that knows each model by its SHA-256."""
+"""Store the temperatures of models in a file beside them that knows each model by its SHA-256."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ NAME = "temperatures.json"
 
 
 class Temperatures(BaseModel):
-    """Of one model: `temperatures` by the number of shots, for a logistic head of inverse regularisation `C`."""
+    """Hold one model's temperatures by the number of shots, for a logistic head of inverse regularisation `C`."""
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
     C: float = Field(gt=0)
@@ -26,7 +26,7 @@ class Temperatures(BaseModel):
         return bool(self.temperatures) and self.C == C
 
     def of(self, shots: float, C: float) -> float:
-        """Return the temperature for about as many shots, by their ratio, and 1 for a head of another C."""
+        """Return the temperature for the nearest number of shots, by ratio, and 1 for a head of another C."""
         if not self.knows(C):
             return 1.0
         nearest = min(self.temperatures, key=lambda known: (abs(np.log(known / shots)), known))
@@ -40,7 +40,7 @@ def sha256(model: Path) -> str:
 
 
 def write_temperatures(path: Path, models: Mapping[Path, Mapping[str, Mapping[str, Any]]], *, C: float) -> None:
-    """Write the temperatures of models that lie beside that file.
+    """Write the temperatures of models that lie beside the file.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def write_temperatures(path: Path, models: Mapping[Path, Mapping[str, Mapping[st
 
 
 def read_temperatures(model: Path) -> Temperatures | None:
-    """Return the temperatures of a model, or None where nobody has calibrated this very file.
+    """Return the temperatures of a model, or None if nobody has calibrated this very file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Trained models in use: classify images, and export a model with its card."""
+"""Use trained models: classify images, and export a model with its card."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A trained model as a scikit-learn classifier of images that has seen a few of each class."""
+"""Define a scikit-learn classifier of images by a trained model that has seen a few of each class."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,8 +35,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     .. math:: \min_{W, b} \sum_i s_i \, \mathrm{CE}(W \psi(x_i) + b, y_i) + \frac{1}{2 C} |W|^2.
 
-    The embedding stays as it is, so that fitting takes milliseconds. A method that has learned from tasks, such as
-    FEAT or FRN, classifies by its own rule, as in the tables of systems. Where a rule learns from the support set, by
+    The embedding does not change, so that fitting takes milliseconds. A method that has learned from tasks, such as
+    FEAT or FRN, classifies by its own rule, as in the tables of systems. If a rule learns from the support set, by
     gradient steps (MAML and its relatives, LEO) or a solver, it does so whenever images are classified.
 
     Parameters
@@ -45,9 +45,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         File of an embedding, or of what a method has learned, read when it is first needed. By default it is the one
         that ``use`` in ``params.yaml`` names, such as ``models/merged.safetensors``.
     head : {"auto", "logistic"}, default="auto"
-        ``auto`` is the method's own rule where the file has one. ``logistic`` is the head above in any case.
+        ``auto`` is the method's own rule if the file has one. ``logistic`` is always the head above.
     device : str, default="auto"
-        ``auto`` (a GPU where there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
     C : float, default=1.0
         Inverse regularisation of the logistic head.
     max_iter : int, default=1000
@@ -55,9 +55,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     support_copies : int, default=1
         Above 1, this many augmented copies take the place of each support image, as in RFS; for the logistic head.
     augmentation : Augmentation, optional
-        Of the copies; needed where there are any.
+        Changes of the copies; needed if there are any.
     random_state : int, RandomState or None, default=0
-        Of the augmentation.
+        Seed of the augmentation.
 
     Attributes
     ----------
@@ -72,21 +72,21 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_iter_ : int
         Newton steps of the logistic head alone.
     temperature_ : float
-        Number by which `predict_proba` divides the logits of the logistic head, so that probabilities mean what they
-        say. The stage ``evaluate`` has fitted it on validation tasks of about as many shots; 1 where it has not.
+        Number by which `predict_proba` divides the logits of the logistic head to calibrate probabilities. The stage
+        ``evaluate`` has fitted it on validation tasks of about as many shots; 1 if it has not.
     calibrated_ : bool
-        Whether that number, of the logistic head alone, was fitted for this model, this `C` and support images as they
-        are. It was not where no file ``temperatures.json`` beside the model knows the model.
+        Whether that number, of the logistic head alone, was fitted for this model, this `C` and unchanged support
+        images. This requires a file ``temperatures.json`` beside the model that knows the model.
     support_ : float32 (n, ...)
         What the method's rule needs of each support image, where it classifies.
     targets_ : int64 (n,)
         Rows of `classes_` of the support images, where the method's rule classifies.
     embedding_ : Embedding
-        As it was read when the head was fitted.
+        Embedding with which the head was fitted.
 
     Notes
     -----
-    Wherever images are asked for they are uint8 arrays (n, h, w) or (n, h, w, c), or a list of arrays, PIL images and
+    Images are uint8 arrays (n, h, w) or (n, h, w, c), or a list of arrays, PIL images and
     paths. They may have any size and are brought to the model's; see `mela.inference.input_images.packed_blocks`.
 
     Examples
@@ -131,7 +131,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path | None = None, device: str = "auto", **parameters: Any) -> Self:
-        """A classifier whose model is read at once, so that what is wrong with the file is told here.
+        """Return a classifier whose model is read at once, so that errors in the file show here.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         MelaError
-            The file is missing, damaged or no model; the device is none of this machine; a parameter is out of its
+            The file is missing, damaged or no model; this machine has no such device; a parameter is out of its
             range.
         """
         classifier = cls(path, device=device, **parameters)
@@ -164,7 +164,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            Images or labels are not as they should be, a parameter is out of its range, the solver does not converge.
+            Images or labels are invalid, a parameter is out of its range, the solver does not converge.
         """
         self._check_parameters()
         pictures = list_pictures(X, "support images")
@@ -203,18 +203,18 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class (n,) of each image."""
+        """Return the most probable class (n,) of each image."""
         best = self._logits(X).argmax(axis=1)
         return self.classes_[best]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return probabilities (n, K) of `classes_`, calibrated where the model has been; rows sum to 1."""
+        """Return the probabilities (n, K) of `classes_`, calibrated if the model is; rows sum to 1."""
         logits = self._logits(X) / (self.temperature_ if self.head_ == LOGISTIC else 1.0)
         probabilities: Floats = softmax(logits, axis=1)
         return probabilities
 
     def transform(self, X: Any) -> Features:
-        """Features (n, m) of images as the embedding gives them, not scaled; needs no fit."""
+        """Return the features (n, m) of images as the embedding gives them, not scaled; needs no fit."""
         embedding = self.embedding_ if hasattr(self, "embedding_") else self._read()
         return _joined(embedding.blocks(list_pictures(X, "images"), "images"))
 
@@ -223,7 +223,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate(list(self._logits_of_blocks(list_pictures(X, "query images"))))
 
     def _logits_of_blocks(self, pictures: Pictures) -> Iterator[Floats]:
-        """Logits (b, K) of images, a block of them at a time."""
+        """Yield the logits (b, K) of images, a block of them at a time."""
         embedding = self.embedding_
         if self.head_ != LOGISTIC:
             for seen in embedding.seen(pictures, "query images"):
@@ -239,7 +239,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             yield head.logits(l2_normalize(features)[None])[0].T
 
     def _by_rule(self, embedding: Embedding) -> bool:
-        """Whether the method's own rule is to classify."""
+        """Tell whether the method's own rule classifies."""
         if self.head == LOGISTIC or embedding.learner is None:
             return False
         if self.support_copies > 1:
@@ -266,14 +266,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return heads
 
     def _temperature(self, embedding: Embedding, shots: float) -> float | None:
-        """Return the temperature for heads that are fitted as those of ``evaluate`` were; None where none was."""
+        """Return the temperature for heads fitted as those of ``evaluate`` were; None if there is none."""
         known = embedding.temperatures
         if known is None or not known.knows(self.C) or self.support_copies > 1:
             return None
         return known.of(shots, self.C)
 
     def _copies(self, embedding: Embedding, pictures: Pictures) -> Iterator[Iterator[Features]]:
-        """Features of the images as they are, or of one augmented copy of each after the other."""
+        """Yield features of the images as they are, or of one augmented copy of each after the other."""
         if self.augmentation is None or self.support_copies == 1:
             yield embedding.blocks(pictures, "support images")
             return
@@ -285,7 +285,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             yield embedding.blocks(pictures, "support images", lambda batch: augmentation(batch, generator))
 
     def _read(self) -> Embedding:
-        """The embedding that the parameters ask for, read once."""
+        """Return the embedding that the parameters ask for, read once."""
         model = UseParams.model() if self.model is None else Path(self.model)
         asked = (str(model), self.device)
         there: tuple[tuple[str, str], Embedding] | None = getattr(self, "_there", None)
@@ -309,7 +309,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def __sklearn_tags__(self) -> Any:
-        """Images are no table of features."""
+        """Tell scikit-learn that images are no table of features."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True

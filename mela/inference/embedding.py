@@ -1,4 +1,4 @@
-"""A trained model, and what it makes of pictures."""
+"""Embed images by a trained model."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -30,19 +30,19 @@ BYTES = 16 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """A trained backbone, alone or with a method's own rule, for pictures of any size.
+    """Embed images of any size by a trained backbone, alone or with a method's own rule.
 
     Attributes
     ----------
     backbone : Backbone
     size, channels : int
-        Of the images that it takes; the side in pixels.
+        Side in pixels and channels of the images that it takes.
     method : str or None
         What has learned it, if that is in the file.
     learner : Learner or None
         The method around the same backbone, if it has a rule of its own.
     temperatures : Temperatures or None
-        Of the logistic head, where the model has been calibrated.
+        Temperatures of the logistic head, if calibrated.
     """
 
     backbone: Backbone
@@ -56,7 +56,7 @@ class Embedding:
 
     @classmethod
     def read(cls, path: Path, device: str) -> "Embedding":
-        """From a file, onto a device by name.
+        """Read an embedding from a file onto a device by name.
 
         Raises
         ------
@@ -72,25 +72,25 @@ class Embedding:
         return cls(found.backbone, size, channels, found.method, learner, read_temperatures(path))
 
     def blocks(self, pictures: Pictures, name: str, change: Callable[[Tensor], Tensor] = to_unit) -> Iterator[Features]:
-        """Features (b, m) of images, a block of them at a time."""
+        """Yield features (b, m) of images, a block of them at a time."""
         for block in packed_blocks(pictures, name, size=self.size, channels=self.channels):
             with nullcontext() if self.learner is None else self._alone:
                 features = extract_features(self.backbone, block, np.arange(len(block)), change)
             yield features
 
     def seen(self, pictures: Pictures, name: str) -> Iterator[Features]:
-        """What the method's rule needs (b, ...) of images, a block of them at a time."""
+        """Yield what the method's rule needs (b, ...) of images, a block of them at a time."""
         learner = self._with_rule()
         for block in packed_blocks(pictures, name, size=self.size, channels=self.channels):
             yield np.concatenate([found for _, found in feature_batches(learner, block, np.arange(len(block)))])
 
     def by_rule(self, support: Features, targets: Ints, queries: Features, ways: int) -> Floats:
-        """Logits by the method's own rule.
+        """Return logits by the method's own rule.
 
         Parameters
         ----------
         support, queries : float32 (n, ...), (q, ...)
-            Of `seen`.
+            Results of `seen`.
         targets : int64 (n,)
             0 to ways - 1.
         ways : int
@@ -134,9 +134,9 @@ class Embedding:
         return self.learner
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the lock, which cannot be pickled."""
+        """Leave out the lock, which cannot be pickled."""
         return {name: value for name, value in self.__dict__.items() if name != "_alone"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """With a lock of its own."""
+        """Restore the state with a new lock."""
         self.__dict__.update(state, _alone=Lock())

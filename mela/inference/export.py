@@ -1,4 +1,4 @@
-"""A trained embedding as a program of its own, for ONNX Runtime and for PyTorch without this library."""
+"""Export a trained embedding as a program, for ONNX Runtime and for PyTorch without this library."""
 
 import io
 import logging
@@ -30,7 +30,7 @@ INSTALL = f"run `pip install -e '.[onnx]'` in a clone of the project, or `pip in
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """A file that was made of an embedding.
+    """Hold a file that was made of an embedding.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Export:
     kind : {"onnx", "torch"}
     content : bytes
     difference : float
-        From the embedding, see `largest_difference`.
+        Largest difference from the embedding; see `largest_difference`.
     """
 
     file: str
@@ -49,7 +49,7 @@ class Export:
 
 
 def export(kind: Format, file: str, backbone: Backbone, configuration: Mapping[str, Any]) -> Export:
-    """Make a file and check that it computes what the embedding does.
+    """Export the embedding to a file, and check that it computes the same.
 
     Parameters
     ----------
@@ -98,14 +98,14 @@ def require_packages() -> None:
 
 
 def to_torch(backbone: Backbone, channels: int, size: int) -> bytes:
-    """A ``.pt2`` file: images (n, c, h, w), float32 in [0, 1], to features (n, m), for any n.
+    """Return a ``.pt2`` file: images (n, c, h, w), float32 in [0, 1], to features (n, m), for any n.
 
     Parameters
     ----------
     backbone : Backbone
         On the CPU; its memory format is changed.
     channels, size : int
-        Of the images (side in pixels).
+        Channels and side in pixels of the images.
     """
     file = io.BytesIO()
     torch.export.save(_program(backbone, channels, size), file)
@@ -113,7 +113,7 @@ def to_torch(backbone: Backbone, channels: int, size: int) -> bytes:
 
 
 def to_onnx(backbone: Backbone, channels: int, size: int) -> bytes:
-    """An ``.onnx`` file of the same, see `to_torch`; weights inside."""
+    """Return an ``.onnx`` file of the same, see `to_torch`, with the weights inside."""
     import onnx
 
     program = _program(backbone, channels, size)
@@ -139,7 +139,7 @@ def to_onnx(backbone: Backbone, channels: int, size: int) -> bytes:
 
 
 def run_torch(content: bytes) -> Callable[[Features], Features]:
-    """What the ``.pt2`` file computes."""
+    """Return the function that a ``.pt2`` file computes."""
     with warnings.catch_warnings():
         # torch reads weights from bytes that cannot be written to, and does not write to them
         warnings.filterwarnings("ignore", "The given buffer is not writable", UserWarning)
@@ -153,7 +153,7 @@ def run_torch(content: bytes) -> Callable[[Features], Features]:
 
 
 def run_onnx(content: bytes) -> Callable[[Features], Features]:
-    """What the ``.onnx`` file computes, by ONNX Runtime on the CPU."""
+    """Return the function that an ``.onnx`` file computes, by ONNX Runtime on the CPU."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
@@ -161,7 +161,7 @@ def run_onnx(content: bytes) -> Callable[[Features], Features]:
 
 
 def largest_difference(compute: Callable[[Features], Features], backbone: Backbone, channels: int, size: int) -> float:
-    """How far features are from those of the embedding, as a share of the largest of these.
+    """Return how far features are from those of the embedding, as a share of the largest of these.
 
     Taken on random images, in batches of 1, 2, 7 and 64.
     """
@@ -192,7 +192,7 @@ def _program(backbone: Backbone, channels: int, size: int) -> torch.export.Expor
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporter says about itself, which is for its own developers."""
+    """Silence the exporter's messages, which are for its own developers."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     try:

@@ -1,4 +1,4 @@
-"""Images as users hold them, brought to the size and the channels of a model as the stage ``images`` would."""
+"""Bring users' images to the size and the channels of a model as the stage ``images`` would."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ CHANNELS = (1, 3, 4)
 
 
 def list_pictures(images: Any, name: str) -> Pictures:
-    """The images as something that has a length, checked as far as that goes without opening files.
+    """Return the images as something with a length, checked as far as possible without opening files.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def list_pictures(images: Any, name: str) -> Pictures:
     Raises
     ------
     MelaError
-        There are none, it is one image and no batch of them, or an array is of another type or shape.
+        There are none, it is a single image, or an array is of another type or shape.
     """
     if isinstance(images, str | Path | Image.Image):
         kind = "one PIL image" if isinstance(images, Image.Image) else f"one path, {str(images)!r}"
@@ -55,7 +55,7 @@ def list_pictures(images: Any, name: str) -> Pictures:
 
 
 def packed_blocks(pictures: Pictures, name: str, *, size: int, channels: int) -> Iterator[Images]:
-    """Images (b, size, size, channels) in order, 16 MiB of them at a time.
+    """Yield images (b, size, size, channels) in order, 16 MiB of them at a time.
 
     Each goes the way of an image file through the stage ``images``: turned as its EXIF orientation says, transparency
     blended with black, converted to grey or RGB, cut to a centred square and resized.
@@ -67,7 +67,7 @@ def packed_blocks(pictures: Pictures, name: str, *, size: int, channels: int) ->
     name : str
         What errors call them; files are called by their path.
     size, channels : int
-        Of the model.
+        Side in pixels and channels of the model's images.
 
     Raises
     ------
@@ -89,20 +89,20 @@ def packed_blocks(pictures: Pictures, name: str, *, size: int, channels: int) ->
 def readable_blocks(
     paths: Sequence[Path], *, size: int, channels: int, leave_out: Callable[[Path, str], object]
 ) -> Iterator[tuple[Ints, Images]]:
-    """Read image files like `packed_blocks`, and go on after those that cannot be read.
+    """Read image files as `packed_blocks` does, but skip those that cannot be read.
 
     Parameters
     ----------
     paths : sequence of Path
     size, channels : int
-        Of the model.
+        Side in pixels and channels of the model's images.
     leave_out : callable
         Told each file that cannot be read, and why.
 
     Yields
     ------
     positions : int64 (b,)
-        Of the files in `paths`.
+        Positions of the files in `paths`.
     images : uint8 (b, size, size, channels)
     """
     rows = max(1, BLOCK_BYTES // (size * size * channels))
@@ -120,7 +120,7 @@ def readable_blocks(
 
 
 def _fits(block: Images, size: int, channels: int) -> bool:
-    """Whether packing would change nothing."""
+    """Tell whether packing would change nothing."""
     return block.shape[1:] == (size, size, channels) or (channels == 1 and block.shape[1:] == (size, size))
 
 

@@ -1,4 +1,4 @@
-"""What one has to know of a model that leaves this project, as a page of markdown beside it."""
+"""Write what users have to know of an exported model, as a page of markdown beside it."""
 
 import hashlib
 import platform
@@ -24,7 +24,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The embedding that it was made of.
+    """Describe the embedding from which an export was made.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Source:
     method : str or None
         What has learned it beside a rule of its own, which is left out.
     temperatures : Temperatures or None
-        Of the logistic head, where a file beside the model knows them.
+        Temperatures of the logistic head, if a file beside the model has them.
     """
 
     file: str
@@ -92,7 +92,7 @@ def _numbers(values: Sequence[float]) -> str:
 def _largest_classes(listing: pd.DataFrame) -> tuple[dict[int, Names], bool]:
     """Return what people called the largest classes, and whether these are all.
 
-    Who these people are stays with the data, since cards are published.
+    The people themselves are not named, since cards are published.
     """
     sizes = listing[listing["clustered"]]["cluster"].value_counts()
     names = names_of_classes(listing)
@@ -101,6 +101,6 @@ def _largest_classes(listing: pd.DataFrame) -> tuple[dict[int, Names], bool]:
 
 
 def _as_text(name: str) -> str:
-    """Return a name that markdown does not take for anything else."""
+    """Escape a name so that markdown shows it as it is."""
     entities = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
     return re.sub(r"[!-/:-@\[-`{-~]", lambda found: entities.get(found[0], f"\\{found[0]}"), name)

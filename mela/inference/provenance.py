@@ -1,4 +1,4 @@
-"""Where a model comes from: what it was trained on, and what was measured of it."""
+"""Find where a model comes from: what it was trained on, and what was measured of it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ TEMPERATURES = Path("models/temperatures.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """A run of the pipeline, seen from one of its models.
+    """Describe a run of the pipeline, seen from one of its models.
 
     Attributes
     ----------
     embedding : str
-        Which of them it is: ``initial``, or the labels that it learned.
+        Name of the embedding: ``initial``, or the labels that it learned.
     data, tasks, head : mapping
         The blocks ``data``, ``tasks`` and ``evaluate`` of the parameters.
     evaluation : mapping
@@ -55,11 +55,11 @@ class Provenance:
 def provenance(
     model: Path, *, params: Path, results: Path, lock: Path, temperatures: Path = TEMPERATURES
 ) -> Provenance | None:
-    """The last run in this folder, if the model is one of its embeddings.
+    """Return the last run in this folder if the model is one of its embeddings.
 
     Where DVC's record knows the content of the model, the parameters are those of the record, since ``params.yaml`` may
     have been changed since. A run without DVC leaves its own record: ``evaluate`` writes the SHA-256 of all models
-    beside their temperatures. Where neither is there, the name of the file has to do.
+    beside their temperatures. If there is neither, the name of the file decides.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def provenance(
     Raises
     ------
     MelaError
-        A file is there but cannot be read as what it should be.
+        A file exists but is damaged.
     """
     evaluation = _metrics(results / "evaluate/metrics.json")
     embedding, blocks = _recorded(model, lock) if lock.is_file() else (None, {})
@@ -103,7 +103,7 @@ def provenance(
 
 
 def _recorded(model: Path, lock: Path) -> tuple[str | None, dict[str, Any]]:
-    """Which of the models that ``evaluate`` met last this is, and the parameters of that run."""
+    """Return which model of the last run of ``evaluate`` this is, and the parameters of that run."""
     try:
         stages = YAML(typ="safe").load(lock.read_text(encoding="utf-8"))["stages"]
         used = {str(entry["path"]): entry["md5"] for entry in stages["evaluate"]["deps"] if "md5" in entry}
@@ -121,7 +121,7 @@ def _recorded(model: Path, lock: Path) -> tuple[str | None, dict[str, Any]]:
 def _measured(
     model: Path, temperatures: Path, params: Path, evaluation: Mapping[str, Any]
 ) -> tuple[str | None, dict[str, Any]]:
-    """Which of the models that ``evaluate`` met last this is, without DVC, and the parameters as they are now."""
+    """Return which model of the last run of ``evaluate`` this is, without DVC, and the parameters as they are now."""
     found = read_entry(temperatures, model)
     embedding = None if found is None else EMBEDDINGS.get(found[0])
     if found is None or embedding is None or not params.is_file():

@@ -1,4 +1,4 @@
-"""Files on disk: written whole or not at all, and checked when they are read."""
+"""Write files whole or not at all, and check them when they are read."""
 
 import lazy_loader
 

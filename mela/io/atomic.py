@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, alone or several at once.
+"""Write files that appear whole or not at all, alone or several at once.
 
 The module is the project's own, since packages for atomic writes replace one file at a time, and several outputs of a
 stage belong together.
@@ -27,7 +27,7 @@ _group: ContextVar[dict[Path, Path] | None] = ContextVar("_group", default=None)
 
 @cache
 def _machine() -> str:
-    """Where numbers of processes mean something: a host and, for containers on it, their own numbering."""
+    """Return where process numbers mean something: a host and, for containers on it, their own numbering."""
     numbering = Path("/proc/self/ns/pid")
     name = f"{platform.node()} {numbering.stat().st_ino if numbering.exists() else ''}"
     return hashlib.sha256(name.encode()).hexdigest()[:8]
@@ -35,14 +35,14 @@ def _machine() -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` that takes its place, synced to disk, once the block ends without an error.
+    """Yield a temporary name that takes the place of `path`, synced to disk, once the block ends without an error.
 
-    What processes that are gone have left there is deleted. Within `together` the place is taken at the end of that.
+    Leftovers of ended processes are deleted. Within `together`, the file takes its place at the end of that block.
 
     Raises
     ------
     MelaError
-        The path names no file, but a folder, a device or a pipe, whose place must not be taken.
+        The path names a folder, a device or a pipe, whose place must not be taken.
     """
     _require_place(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,10 +81,10 @@ def _require_place(path: Path) -> None:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Files that are written in the block take their places when it ends, and none of them if it raises.
+    """Put files that are written in the block in their places when it ends; put none there if it raises.
 
-    They do so one right after the other, while signals wait: only a process that is killed by SIGKILL, or with its
-    machine, in that moment leaves some old and some new.
+    They do so one right after the other, while signals wait. Only SIGKILL, or a failure of the machine, in that moment
+    leaves some old and some new.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def together() -> Iterator[None]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Signals for which Python has a handler wait until the block ends."""
+    """Let signals for which Python has a handler wait until the block ends."""
     if threading.current_thread() is not threading.main_thread():
         # handlers run in the main thread only
         yield

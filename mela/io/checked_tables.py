@@ -1,4 +1,4 @@
-"""Tables of stages whose rows make sense together."""
+"""Read tables of stages, and check that their rows make sense together."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ RERUN = "rerun the stage that makes it"
 
 
 def read_manifest(path: Path) -> pd.DataFrame:
-    """The tasks of one split.
+    """Read the tasks of one split.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def _refuse(path: Path, rows: pd.DataFrame, wrong: "pd.Series[bool]", expected: 
 
 
 def read_labels(path: Path) -> pd.DataFrame:
-    """One label for each image.
+    """Read one label for each image.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def read_labels(path: Path) -> pd.DataFrame:
 
 
 def read_truth(path: Path) -> pd.DataFrame:
-    """The true class of each image.
+    """Read the true class of each image.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def read_truth(path: Path) -> pd.DataFrame:
 
 
 def read_assignments(path: Path, manifest: pd.DataFrame) -> pd.DataFrame:
-    """The cluster of each task class of a manifest.
+    """Read the cluster of each task class of a manifest.
 
     Returns
     -------
@@ -121,14 +121,14 @@ def read_assignments(path: Path, manifest: pd.DataFrame) -> pd.DataFrame:
 
 
 def require_known(path: Path, labels: pd.DataFrame, known: pd.DataFrame) -> None:
-    """Raise MelaError unless there are labels, of images that are known only.
+    """Raise MelaError unless there are labels, and all of their images are known.
 
     Parameters
     ----------
     path : Path
-        Of the labels, named in the error.
+        File of the labels, named in the error.
     labels, known : DataFrame
-        With a column image_id.
+        Tables with a column image_id.
     """
     if labels.empty:
         raise MelaError(f"{path}: expected labels of one image or more, got none; {RERUN}")

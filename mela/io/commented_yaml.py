@@ -1,4 +1,4 @@
-"""YAML that people write and read, whose comments are kept when it is changed."""
+"""Change YAML files that people edit, and keep their comments."""
 
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import ScalarNode
@@ -6,7 +6,7 @@ from ruamel.yaml.representer import RoundTripRepresenter
 
 
 class _Representer(RoundTripRepresenter):
-    """Writes None as ``null``. A class of its own, since representers are kept by class."""
+    """Write None as ``null``; this is a class of its own, since representers are kept by class."""
 
 
 def _null(representer: _Representer, value: None) -> ScalarNode:
@@ -17,7 +17,7 @@ _Representer.add_representer(type(None), _null)
 
 
 def commented_yaml() -> YAML:
-    """Return what loads and dumps such files: comments stay, lines are not wrapped, and None is ``null``."""
+    """Return a YAML loader and dumper that keeps comments, wraps no lines, and writes None as ``null``."""
     yaml = YAML()
     yaml.Representer = _Representer
     yaml.width = 4096

@@ -1,4 +1,4 @@
-"""Tables of features, which are written and read in blocks since they may be larger than memory."""
+"""Write and read tables of features in blocks, since they may be larger than memory."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,12 +17,12 @@ ROW_GROUP_BYTES = 2**22
 
 
 def features_schema(dimensions: int) -> pa.Schema:
-    """Schema of a feature table: ``image_id`` and a list of exactly `dimensions` float32."""
+    """Return the schema of a feature table: ``image_id`` and a list of exactly `dimensions` float32."""
     return pa.schema([("image_id", pa.int64()), ("feature", pa.list_(pa.float32(), dimensions))])
 
 
 def read_features(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Image ids (n,) and features (n, m) of a feature table; beside them one row group at a time is in memory.
+    """Read image ids (n,) and features (n, m) of a feature table, with one row group at a time beside them in memory.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def read_features(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.flo
 
 
 def rows_per_group(dimensions: int) -> int:
-    """Rows of a feature table that are written and read at once: 4 MiB of features."""
+    """Return how many rows of a feature table are written and read at once: 4 MiB of features."""
     return max(1, ROW_GROUP_BYTES // (4 * max(1, dimensions)))
 
 

@@ -1,4 +1,4 @@
-"""What people called their tasks, labels and images, beside the numbers that all stages compute with."""
+"""Keep what people called their tasks, labels and images, beside the numbers that all stages compute with."""
 
 import pandas as pd
 import pyarrow as pa
@@ -22,7 +22,7 @@ def names_of_labels(tasks: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     tasks : DataFrame
-        As `mela.sources.source.ImageSource.tasks` has them.
+        Tasks as `mela.sources.source.ImageSource.tasks` has them.
     given : DataFrame
         The tasks that the stage ``images`` has numbered.
 
@@ -42,7 +42,7 @@ def names_of_labels(tasks: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
 
 
 def no_names() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return no names of labels and images: where tasks are drawn nobody wrote any, and the paths hold the class."""
+    """Return empty tables of names, for drawn tasks, in which nobody wrote any and the paths hold the class."""
     return pd.DataFrame(columns=TASK_NAMES.names), pd.DataFrame(columns=IMAGE_NAMES.names)
 
 

@@ -7,7 +7,7 @@ from mela.errors import MelaError
 
 
 def require_apart(option: str, out: Path, inputs: Iterable[Path]) -> None:
-    """Raise MelaError if an output is an input, or lies in a folder that is one, by whatever name or link.
+    """Raise MelaError if an output is an input, or lies in an input folder, by whatever name or link.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What becomes of a problem that a reader finds: it ends the reading, or it is noted and the reading goes on.
+"""Define what a reader does about a problem: it stops, or notes the problem and goes on.
 
 A reader tells each problem to its argument `report`. By default that is `refuse`, so that the first one ends the
 reading; given the ``append`` of a list, the reader leaves out what is wrong and goes on to the next.
@@ -13,7 +13,7 @@ Report = Callable[[str], object]
 
 
 class AboutFile(str):
-    """A problem of a single file, which can be put right by taking the file away.
+    """Report a problem of a single file, which can be solved by taking the file away.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The columns of every table that stages hand to each other, and the names of splits and roles."""
+"""Define the columns of every table that stages exchange, and the names of splits and roles."""
 
 from typing import Literal, get_args
 

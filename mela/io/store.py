@@ -1,4 +1,4 @@
-"""Files that stages hand to each other: written whole or not at all, and checked when read.
+"""Write the files that stages exchange whole or not at all, and check them when read.
 
 Every parquet file carries its schema and, under the metadata key ``mela``, which stage made it from which parameters.
 """
@@ -64,7 +64,7 @@ def read_table(path: Path, schema: pa.Schema) -> pd.DataFrame:
 
 @contextmanager
 def opened(path: Path) -> Iterator[pq.ParquetFile]:
-    """A parquet file that a stage wrote; what pyarrow cannot read in it within the block is an error of the file."""
+    """Open a parquet file that a stage wrote; what pyarrow cannot read within the block is an error of the file."""
     _require(path)
     try:
         # else whole row groups are read ahead
@@ -85,7 +85,7 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def require_values(path: Path, table: pa.Table | pa.RecordBatch, first: int) -> None:
-    """Raise MelaError where a value is missing; `first` is the number of the table's first row in the file."""
+    """Raise MelaError if a value is missing; `first` is the number of the table's first row in the file."""
     for name in table.column_names:
         column = table.column(name)
         if column.null_count:
@@ -94,7 +94,7 @@ def require_values(path: Path, table: pa.Table | pa.RecordBatch, first: int) -> 
 
 
 def open_images(path: Path) -> npt.NDArray[np.uint8]:
-    """The packed images (N, H, W, C) uint8, memory-mapped."""
+    """Open the packed images (N, H, W, C) uint8, memory-mapped."""
     _require(path)
     try:
         images = np.lib.format.open_memmap(path, mode="r")
@@ -114,7 +114,7 @@ def open_images(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def write_json(path: Path, content: Mapping[str, Any] | list[Any]) -> None:
-    """Write metrics; NaN and infinity are refused, since they are no JSON and hide a failure."""
+    """Write metrics; refuse NaN and infinity, since they are no JSON and hide a failure."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Safetensors files with a JSON object in the header."""
+"""Store tensors as Safetensors files with a JSON object in the header."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from mela.io.atomic import replacing
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The object under the key ``mela`` of a file's header, empty where there is none, and all tensors.
+    """Return the object under the key ``mela`` of a file's header, empty if there is none, and all tensors.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def write_trained(path: Path, trained: nn.Module, about: Mapping[str, Any]) -> N
 
 
 def read_trained(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """What `write_trained` wrote: the object in the header and the tensors.
+    """Return what `write_trained` wrote: the object in the header and the tensors.
 
     Raises
     ------

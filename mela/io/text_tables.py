@@ -1,7 +1,7 @@
-"""CSV files of users: read in any usual form, and written so that a spreadsheet runs none of it as a formula.
+"""Read users' CSV files in any usual form, and write them so that a spreadsheet runs no cell as a formula.
 
-The module csv reads them, because pandas fills short rows without a word and does not tell the line of a row. The names
-of the columns decide on the separator, where csv.Sniffer would guess it from how often characters occur.
+The module csv reads them, because pandas fills short rows silently and does not tell the line of a row. The column
+names decide on the separator, while csv.Sniffer would guess it from character counts.
 """
 
 import csv
@@ -28,14 +28,14 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 @dataclass(frozen=True, kw_only=True)
 class TextTable:
-    """Columns of text, and the line of the file on which each row starts (the header being line 1)."""
+    """Hold columns of text, and the line of the file on which each row starts (the header being line 1)."""
 
     columns: dict[str, list[str]]
     lines: list[int]
 
 
 def read_text(path: Path, key: str) -> str:
-    """The text of the UTF-8 file `path`, the value of the parameter `key`; a byte order mark is dropped."""
+    """Return the text of the UTF-8 file `path`, the value of the parameter `key`, without a byte order mark."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -97,7 +97,7 @@ def parse_csv(text: str, *, where: str, required: Sequence[str], report: Report 
 
 
 def read_header(text: str, separator: str) -> list[str]:
-    """Return the cells of the first row that is not blank; none where it cannot be read."""
+    """Return the cells of the first row that is not blank; none if it cannot be read."""
     try:
         reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
         return next((cells for cells in reader if cells), [])
@@ -106,7 +106,7 @@ def read_header(text: str, separator: str) -> list[str]:
 
 
 def find_separator(text: str, wanted: Collection[str]) -> str:
-    """Return the separator by which the header has most of the wanted columns; a comma where none has any.
+    """Return the separator that gives the header most of the wanted columns; a comma if none gives any.
 
     Names that differ in case or blanks count where no separator has all of the wanted ones.
     """
@@ -117,12 +117,12 @@ def find_separator(text: str, wanted: Collection[str]) -> str:
 
 
 def folded(name: str) -> str:
-    """Return what column names have in common that differ in case or blanks."""
+    """Return the common form of column names that differ only in case or blanks."""
     return "".join(name.split()).casefold()
 
 
 def require_columns(header: Sequence[str], *, where: str, required: Sequence[str], report: Report = refuse) -> None:
-    """Raise MelaError unless every required column is in `header`, and none twice; all but the last are reported."""
+    """Raise MelaError unless every required column is in `header` once; all but the last are reported."""
     got = ", ".join(map(repr, header)) or "no header"
     missing = [name for name in required if name not in header]
     repeated = [name for name, count in Counter(header).items() if count > 1]
@@ -179,7 +179,7 @@ def write_text_csv(path: Path, table: pd.DataFrame) -> None:
 
 
 def read_text_csv(path: Path, schema: pa.Schema) -> pd.DataFrame:
-    """Read what `write_text_csv` wrote, as `mela.io.store.read_csv` does, with all text as users wrote it."""
+    """Read what `write_text_csv` wrote, with all text as users wrote it."""
     table = store.read_csv(path, schema)
     texts = [field.name for field in schema if field.type == pa.string()]
     return table.assign(**{name: table[name].map(as_written) for name in texts})

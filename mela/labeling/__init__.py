@@ -1,4 +1,4 @@
-"""How global labels are inferred from independently labelled tasks (Algorithm 2, and merging)."""
+"""Infer global labels from independently labelled tasks (Algorithm 2, and merging)."""
 
 import lazy_loader
 

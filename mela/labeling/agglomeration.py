@@ -1,4 +1,4 @@
-"""Merging of clusters, pair by pair: the most probable pair first, or all that belong together at once."""
+"""Merge clusters pair by pair, the most probable pair first, or all that belong together at once."""
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -13,7 +13,7 @@ BLOCK = 128
 
 
 def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
-    r"""Log marginal likelihood (k,) of clusters, without what all partitions share.
+    r"""Return the log marginal likelihood (k,) of clusters, without the term that all partitions share.
 
     .. math:: \tfrac12 \sum_i \frac{b_i s_i^2}{1 + N b_i} - \log(1 + N b_i)
     """
@@ -22,7 +22,7 @@ def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
 
 
 def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) -> Merges:
-    """Merge greedily, the pair with the largest log odds for one class first, while these are not hopeless.
+    """Merge greedily, always the pair with the largest log odds for one class, until these are hopeless.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
 
 
 def most_probable(merges: Merges) -> int:
-    """How many of the merges make the most probable partition; the sum of their odds can have several peaks."""
+    """Return how many merges lead to the most probable partition; the sum of their odds can have several peaks."""
     return int(np.concatenate([[0], np.cumsum([odds for _, _, odds in merges])]).argmax())
 
 
@@ -107,7 +107,7 @@ REFUSED = 10
 
 
 def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, gamma: float) -> Merges:
-    r"""Second round: merge pure clusters by the odds with their own covariances.
+    r"""Merge pure clusters by the odds with their own covariances: the second round.
 
     With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average one
     with the weight of d samples, their difference is normal with covariance A if they are one class, and A + 2 diag(b)
@@ -130,8 +130,8 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
     Returns
     -------
     list of (u, v, odds)
-        Cluster v went into u; merges are worth it up to the first whose odds are at most 0, and some after it show by
-        how much the rest are not.
+        Cluster v went into u. Merges are favourable up to the first whose odds are at most 0; some after it show how
+        unfavourable the rest are.
     """
     k, d = clusters.sums.shape
     alive = np.ones(k, dtype=bool)

@@ -1,4 +1,4 @@
-"""Task classes get clusters such that the classes of one task have different ones."""
+"""Assign task classes to clusters such that the classes of one task have different ones."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from mela.labeling.centroids import nearest
 
 
 def distinct(clusters: Ints, starts: Ints) -> npt.NDArray[np.bool_]:
-    """Whether all classes of the task that a row belongs to have different clusters (n,)."""
+    """Tell for each row (n,) whether all classes of its task have different clusters."""
     tasks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     _, inverse, counts = np.unique(tasks * (clusters.max() + 1) + clusters, return_inverse=True, return_counts=True)
     collides = np.zeros(len(starts) - 1, dtype=np.bool_)
@@ -23,7 +23,7 @@ Collisions = Literal["drop", "assign"]
 
 
 def assign_tasks(points: Floats, starts: Ints, centers: Floats, collisions: Collisions) -> tuple[Ints, Ints]:
-    """Clusters of task classes, with and without those of tasks whose classes collide.
+    """Return the clusters of task classes, with and without those of tasks whose classes collide.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def assign_tasks(points: Floats, starts: Ints, centers: Floats, collisions: Coll
     Returns
     -------
     clusters : int64 (n,)
-        Nearest centers; where "assign" has changed them, what it has chosen.
+        Nearest centers, or those that "assign" has chosen instead.
     labels : int64 (n,)
         The same, but -1 for all classes of a dropped task.
     """
@@ -50,7 +50,7 @@ def assign_tasks(points: Floats, starts: Ints, centers: Floats, collisions: Coll
 def settle_collisions(
     clusters: Ints, points: Floats, starts: Ints, centers: Floats, collisions: Collisions
 ) -> tuple[Ints, Ints]:
-    """The same for task classes whose nearest centers (n,) are known already; they stay as they are."""
+    """Do as `assign_tasks`, given the nearest center (n,) of each task class, which is not changed."""
     fine = distinct(clusters, starts)
     if collisions == "drop":
         return clusters, np.where(fine, clusters, -1)

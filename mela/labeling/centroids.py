@@ -1,4 +1,4 @@
-"""Centroids that move in passes over the tasks (`mela.labeling.pruning.run_pass`), scored by matrix products.
+"""Move centroids in passes over the tasks (`mela.labeling.pruning.run_pass`), scored by matrix products.
 
 The definition is a plain loop: tasks in order, each class to its nearest centroid, matched centroids moved at once.
 Here the scores of a block of tasks come from one matrix product, and after each match only the columns of the centroids
@@ -22,7 +22,7 @@ BLOCK_ROWS = 256
 
 
 class Centroids:
-    r"""Centroids that score points.
+    r"""Score points by centroids that move.
 
     The score :math:`\langle x, g \rangle - |g|^2 / 2` is largest where :math:`|x - g|` is smallest.
 
@@ -47,15 +47,15 @@ class Centroids:
 
     @property
     def points(self) -> Array:
-        """The centroids (n_clusters, m), as they are now."""
+        """The current centroids (n_clusters, m)."""
         return self._extended[:, :-1]
 
     def scores(self, extended: Array) -> Array:
-        """Scores (b, n_clusters) of points that `extend` has prepared."""
+        """Return the scores (b, n_clusters) of points that `extend` has prepared."""
         return extended @ self._extended.T
 
     def margins(self, point_norms: Array) -> Array:
-        r"""How far below the best score a centroid may lie and still be nearest, for points of these norms (b,).
+        r"""Return how far below the best score the nearest centroid may lie, for points of these norms (b,).
 
         A sum of m products in any order errs by at most :math:`\gamma_m = m u / (1 - m u)` times the sum of their
         magnitudes (Higham, *Accuracy and Stability of Numerical Algorithms*, 2002, Sect. 3.1). Here eps = 2 u, which
@@ -64,7 +64,7 @@ class Centroids:
         return self._relative * self._radius * (point_norms + self._radius)
 
     def nearest(self, points: Array, scores: Array, margins: Array) -> list[int]:
-        """The nearest centroid of each of a few points (k, m), given their scores (k, n_clusters) and margins (k,)."""
+        """Return the nearest centroid of each point (k, m), given scores (k, n_clusters) and margins (k,)."""
         xp = self.xp
         best = xp.argmax(scores, axis=1)
         highest = scores[xp.arange(len(best), device=device(scores)), best]
@@ -82,7 +82,7 @@ class Centroids:
         return int(candidates[int(xp.argmin(distances))])
 
     def move(self, where: Array, points: Array, old_weights: Floats, new_weights: Floats) -> Array:
-        """Average centroids (indices, (k,)) of the given weights (k,) with points (k, m) of weights (k,).
+        """Average centroids (indices, (k,)) of given weights (k,) with points (k, m) of weights (k,).
 
         Returns the rows that changed, with their last column.
         """
@@ -100,7 +100,7 @@ class Centroids:
 
 
 def nearest(means: Array, centroids: Array, *, block_rows: int = BLOCK_ROWS) -> Ints:
-    """Nearest of the centroids (n_clusters, m) to each of the means (n, m), the lowest index at a tie; int64 (n,)."""
+    """Return which of the centroids (n_clusters, m) is nearest to each mean (n, m), the first at a tie: int64 (n,)."""
     lengths = norms(means)
     fixed = Centroids(centroids, float(array_namespace(means).max(lengths)))
     margins = fixed.margins(lengths)
@@ -112,7 +112,7 @@ def nearest(means: Array, centroids: Array, *, block_rows: int = BLOCK_ROWS) -> 
 
 
 def norms(points: Array) -> Array:
-    """Euclidean norms (n,) of points (n, m)."""
+    """Return the Euclidean norms (n,) of points (n, m)."""
     return (2 * _half_norms(points)) ** 0.5
 
 
@@ -122,7 +122,7 @@ def _half_norms(points: Array) -> Array:
 
 
 def extend(points: Array) -> Array:
-    """Return points with a last column of ones, as centroids are scored with."""
+    """Append a column of ones to points, as centroids are scored with."""
     xp = array_namespace(points)
     ones = xp.ones((points.shape[0], 1), dtype=points.dtype, device=device(points))
     return xp.concat([points, ones], axis=1)

@@ -1,4 +1,4 @@
-"""Clusters of task classes that merge, and what it says about two of them whether they have met in tasks."""
+"""Merge clusters of task classes, and weigh how often two of them have met in tasks."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +16,7 @@ BLOCK = 16_384
 
 @dataclass
 class Clusters:
-    """Clusters as sums over their task classes; merging adds rows.
+    """Hold clusters as sums over their task classes, so that merging adds rows.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Clusters:
     meetings: npt.NDArray[np.float32]
 
     def absorb(self, u: int, v: int) -> None:
-        """Add cluster v to cluster u; row v is no longer of use."""
+        """Add cluster v to cluster u; row v is no longer valid."""
         self.weights[u] += self.weights[v]
         self.sums[u] += self.sums[v]
         self.counts[u] += self.counts[v]
@@ -48,7 +48,7 @@ class Clusters:
 def weighted_sums(
     clusters: Ints, points: Floats, weights: npt.NDArray[np.number], k: int | None = None
 ) -> tuple[Floats, Floats]:
-    """Weights (k,) and weighted sums (k, d) over the points (n, d) of each cluster; -1 among `clusters` is left out."""
+    """Return each cluster's weight (k,) and weighted sum (k, d) of its points (n, d); cluster -1 is left out."""
     used, k = clusters >= 0, int(clusters.max()) + 1 if k is None else k
     sums = np.zeros((k, points.shape[1]))
     # by parts, since the products would take as much memory as the points
@@ -59,7 +59,7 @@ def weighted_sums(
 
 
 def collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Clusters:
-    """The clusters of points (n, d) with weights (n,) in tasks with the bounds `starts`; -1 is left out."""
+    """Return the clusters of points (n, d) with weights (n,) in tasks with the bounds `starts`; -1 is left out."""
     totals, sums = weighted_sums(clusters, points, weights)
     return Clusters(
         weights=totals,
@@ -70,7 +70,7 @@ def collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Cl
 
 
 def meetings(clusters: Ints, starts: Ints, n_clusters: int) -> npt.NDArray[np.float32]:
-    """Tasks in which two clusters meet (n_clusters, n_clusters); -1 among `clusters` (n,) is left out."""
+    """Count the tasks in which two clusters meet (n_clusters, n_clusters); -1 among `clusters` (n,) is left out."""
     met = np.zeros((n_clusters, n_clusters), dtype=np.float32)
     for start, end in pairwise(starts):
         own = clusters[start:end]
@@ -83,7 +83,7 @@ def meetings(clusters: Ints, starts: Ints, n_clusters: int) -> npt.NDArray[np.fl
 def meeting_odds(
     met: npt.NDArray[np.float32], count: float, counts: Floats, rate: float, wrong: float = WRONG_MEETINGS
 ) -> Floats:
-    r"""Log odds for one class that the meetings give, :math:`E (1 - \epsilon) - M \log(1 / \epsilon)`.
+    r"""Return the log odds for one class from the meetings, :math:`E (1 - \epsilon) - M \log(1 / \epsilon)`.
 
     Of two classes, M is Poisson with mean :math:`E = N_u N_v \cdot` rate, where rate is the share of all pairs of task
     classes that lie in one task, :math:`\sum_t K_t (K_t - 1) / n^2` for tasks of :math:`K_t` ways and n task classes
@@ -94,7 +94,7 @@ def meeting_odds(
 
 
 def cut(n: int, merges: Merges) -> Ints:
-    """Cluster (n,) of each of n items after the merges, numbered from 0."""
+    """Return the cluster (n,) of each of n items after the merges, numbered from 0."""
     parents = np.arange(n)
     for u, v, _ in merges:
         parents[v] = u

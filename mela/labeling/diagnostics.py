@@ -1,4 +1,4 @@
-"""What there is to tell about inferred global labels: figures, tables, and what to watch out for."""
+"""Describe inferred global labels by metrics, tables, and remarks."""
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ THIN = 0.9
 
 
 def label_metrics(labeler: "TaskLabeler") -> dict[str, Any]:
-    """Return what is known about the labels without any truth; shares are in percent."""
+    """Return what is known about the labels without truth; shares are in percent."""
     quality = labeler.pair_quality_
     metrics: dict[str, Any] = {
         "tasks_clustered": 100 * float((labeler.class_labels_[labeler.task_classes_.starts[:-1]] >= 0).mean()),
@@ -36,14 +36,14 @@ def label_metrics(labeler: "TaskLabeler") -> dict[str, Any]:
 
 
 def passes_table(labeler: "TaskLabeler") -> pd.DataFrame:
-    """The passes of pruning, counted from 1, shares in percent; no rows if merged."""
+    """List the passes of pruning, counted from 1, with shares in percent; no rows if merged."""
     table = pd.DataFrame(getattr(labeler, "path_", []), columns=[field.name for field in fields(Pass)])
     table[["tasks_clustered", "precision"]] *= 100
     return table.rename_axis("pass").rename(lambda row: row + 1).reset_index()
 
 
 def merges_table(labeler: "TaskLabeler") -> pd.DataFrame:
-    """Clusters left by each merge of the two rounds, its log odds, and whether it was made; no rows if pruned.
+    """List the merges of both rounds: the clusters left, the log odds, and whether it was made; no rows if pruned.
 
     Merges that left more than five times the clusters found are not listed.
     """
@@ -60,7 +60,7 @@ def merges_table(labeler: "TaskLabeler") -> pd.DataFrame:
 
 
 def sizes_table(labeler: "TaskLabeler") -> pd.DataFrame:
-    """Tasks of each cluster, largest first, beside the number below which clusters were removed."""
+    """Return the tasks of each cluster, largest first, and the number below which clusters were removed."""
     counts = np.sort(labeler.counts_)[::-1]
     threshold = getattr(labeler, "threshold_", float(labeler.min_count))
     return pd.DataFrame({"rank": np.arange(1, len(counts) + 1), "tasks": counts, "threshold": threshold})
@@ -79,7 +79,7 @@ def assignments_table(flat: "ImageLabels", labeler: "TaskLabeler") -> pd.DataFra
 
 
 def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDArray[np.int64]) -> pd.DataFrame:
-    """Return each label's images, task classes, and how certain it is of its images in percent.
+    """Return each label's number of images and task classes, and its certainty of its images in percent.
 
     A label of one task class has nothing to be compared with, so its certainty is missing.
 
@@ -87,7 +87,7 @@ def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDAr
     ----------
     flat : ImageLabels
     weights : csr_array (n_labelled, n_clusters)
-        Of `mela.labeling.image_labels.image_weights`; their means over a label's own images are its certainty.
+        Result of `mela.labeling.image_labels.image_weights`; their means over a label's own images are its certainty.
     clusters : int64 (n_classes,)
         Label of each task class that counts.
     """
@@ -101,12 +101,12 @@ def clusters_table(flat: "ImageLabels", weights: "csr_array", clusters: npt.NDAr
 
 
 def merged_counts(clusters: npt.NDArray[np.int64]) -> dict[str, int]:
-    """Count the task classes that share their cluster with others, those that are alone, and those without a cluster.
+    """Count the task classes that share their cluster, those that are alone, and those without a cluster.
 
     Parameters
     ----------
     clusters : int64 (n_classes,)
-        Of every task class, -1 where it has none.
+        Cluster of every task class, -1 if it has none.
     """
     used = clusters[clusters >= 0]
     alone = int((np.bincount(used) == 1).sum())
@@ -127,7 +127,7 @@ def single_tasks(labeler: "TaskLabeler") -> str | None:
 
 
 def remark(labeler: "TaskLabeler") -> str | None:
-    """What a user should know about how the clusters came about, if anything, in one line."""
+    """Return what a user should know about how the clusters were found, in one line; None if nothing."""
     if hasattr(labeler, "consistency_"):
         differ = (
             "people differ: their task classes lie further apart than their samples tell, which the clusters allow for"

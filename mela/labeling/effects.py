@@ -38,7 +38,7 @@ ROUNDS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Effects:
-    """The partition that `find_effects` arrives at.
+    """Hold the partition that `find_effects` arrives at.
 
     Attributes
     ----------

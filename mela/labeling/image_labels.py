@@ -1,4 +1,4 @@
-"""Each image gets one label, or shares of several, from the clusters of its task classes."""
+"""Give each image one label, or shares of several, from the clusters of its task classes."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ from mela.data.array_types import Ints
 
 @dataclass(frozen=True, kw_only=True)
 class ImageLabels:
-    """One label per image.
+    """Hold one label per image.
 
     Attributes
     ----------
     image_ids : int64 (n_labelled,)
         Images that occur in a clustered task, in rising order.
     labels : int64 (n_labelled,)
-        From 0 to the number of labels less 1.
+        Labels from 0 to the number of labels less 1.
     order : int64 (n_clusters,)
         The clusters renumbered: label v is cluster ``order[v]``; clusters that label no image come last.
     """
@@ -28,7 +28,7 @@ class ImageLabels:
     order: Ints
 
     def renumber(self, clusters: Ints) -> Ints:
-        """New numbers of clusters (n,)."""
+        """Return the new numbers (n,) of clusters (n,)."""
         return np.argsort(self.order)[clusters]
 
 
@@ -59,7 +59,7 @@ def label_images(labels: Ints, n_clusters: int, image_ids: Ints, classes: Ints) 
 
 
 def image_weights(flat: ImageLabels, class_weights: csr_array, image_ids: Ints, classes: Ints) -> csr_array:
-    """How much each labelled image belongs to each cluster: the mean of what its task classes do.
+    """Return how much each labelled image belongs to each cluster: the mean over its task classes.
 
     An image that is "maple" in half of its tasks and "tree" in the others has the weights 1/2 and 1/2.
 
@@ -88,7 +88,7 @@ def image_weights(flat: ImageLabels, class_weights: csr_array, image_ids: Ints, 
 
 
 def weights_table(image_ids: Ints, weights: csr_array) -> pd.DataFrame:
-    """Columns image_id, label and weight, one row per weight above 0 of `image_weights`."""
+    """Return a table of image_id, label and weight, one row per weight of `image_weights` above 0."""
     entries = weights.tocoo()
     return pd.DataFrame(
         {"image_id": image_ids[entries.row], "label": entries.col.astype(np.int64), "weight": entries.data}

@@ -1,4 +1,4 @@
-"""All labels of all people in one table: as they were written, and which class each was found to be."""
+"""List all labels of all people as they were written, with the class that each was found to be."""
 
 from collections.abc import Mapping
 
@@ -43,13 +43,13 @@ def listing(
         What people wrote, with columns as `mela.io.name_tables.TASK_NAMES`; perhaps no rows.
     image_ids : int64 (n,)
     features : float32 (n, m)
-        Of images of the manifests. A task is not assigned where one of its images has none.
+        Features of images of the manifests. A task is not assigned if one of its images has none.
 
     Returns
     -------
     DataFrame
         Columns as `mela.io.name_tables.LISTING`. Certainty is in percent, and missing where a label was merged with no
-        other one. A label that was assigned to none of the clusters has the certainty of that.
+        other one. For a label of no cluster, it is the certainty of that.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def _of_training(labeler: TaskLabeler, train: TaskSamples, assignments: pd.DataF
 
 
 def _of_the_same_people(rows: pd.DataFrame, samples: TaskSamples, names: pd.DataFrame) -> dict[int, list[int]]:
-    """Return the clusters that a person's other labels have, by the number of the task whose labels are left.
+    """Return, by the number of each task that is left, the clusters of its author's other labels.
 
     A label that no task is learned from lies in a task of its own, but the person who wrote it told it from the others.
     """

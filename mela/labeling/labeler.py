@@ -1,4 +1,4 @@
-"""LearnLabeler: Algorithm 2 of the paper as a scikit-learn estimator."""
+"""Define LearnLabeler: Algorithm 2 of the paper as a scikit-learn estimator."""
 
 from numbers import Real
 from typing import Any
@@ -42,7 +42,7 @@ class LearnLabeler(TaskLabeler):
     collisions, soft
         See `mela.labeling.task_labeler.TaskLabeler`, which has the other attributes too.
     random_state : int, RandomState or None, default=0
-        Of the first clusters and the order of the visits.
+        Seed of the first clusters and the order of the visits.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The labeler that a block of parameters asks for."""
+"""Build the labeler that a block of parameters asks for."""
 
 import inspect
 from typing import Any
@@ -9,7 +9,7 @@ from mela.labeling.task_labeler import TaskLabeler
 
 
 def build_labeler(*, merge: bool = True, **parameters: Any) -> TaskLabeler:
-    """Return MergeLabeler, which takes those of the parameters that it has, or LearnLabeler with all of them."""
+    """Build MergeLabeler, with those of the parameters that it has, or LearnLabeler, with all of them."""
     if not merge:
         return LearnLabeler(**parameters)
     known = inspect.signature(MergeLabeler).parameters

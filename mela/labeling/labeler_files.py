@@ -1,4 +1,4 @@
-"""A fitted labeler on disk: arrays as safetensors and a JSON file that says what they are, no pickle."""
+"""Store a fitted labeler as safetensors arrays and a JSON file that describes them, without pickle."""
 
 import hashlib
 from dataclasses import fields
@@ -29,7 +29,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64] | None = None) -> None:
-    """Write what `predict` and `predict_proba` need; samples and their labels are left out.
+    """Write what `predict` and `predict_proba` need, without samples and their labels.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
 
 
 def load_labeler(folder: str | Path = "models/labelers/merged") -> TaskLabeler:
-    """Read a fitted labeler, which predicts as the one did that was saved.
+    """Read a fitted labeler, which predicts as the saved one did.
 
     Attributes that tell of the samples, such as ``labels_`` and ``task_classes_``, are not there.
 

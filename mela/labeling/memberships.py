@@ -1,4 +1,4 @@
-"""How much each task class belongs to each cluster: the posterior of its class, given where all others went."""
+"""Model how much each task class belongs to each cluster: its posterior, given the clusters of all others."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ LEAST = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class Memberships:
-    r"""Clusters as normal distributions whose means are known only so well.
+    r"""Model clusters as normal distributions whose means are known only so well.
 
     In a `mela.labeling.space.Space` a task class of weight w (its samples over the average number) lies around its
     class with variance 1 / w, and classes have variance b. A cluster of total weight N and weighted sum s then
@@ -44,7 +44,7 @@ class Memberships:
         Task classes of each cluster.
     gamma : float
     novelty : float
-        What a new class has in place of n + gamma.
+        Value for a new class in place of n + gamma.
     """
 
     between: Floats
@@ -58,7 +58,7 @@ class Memberships:
     def of(
         cls, points: Floats, weights: Floats, clusters: Ints, n_clusters: int, between: Floats, gamma: float
     ) -> "Memberships":
-        """The clusters of task classes.
+        """Model the clusters of task classes.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class Memberships:
         weights : float64 (n,)
             Samples of each task class over the average number.
         clusters : int64 (n,)
-            From 0 to n_clusters - 1; -1 is left out.
+            Clusters from 0 to n_clusters - 1; -1 is left out.
         n_clusters : int
         between : float64 (d,)
         gamma : float
@@ -78,16 +78,16 @@ class Memberships:
         return cls(between=between, weights=totals, sums=sums, counts=counts, gamma=gamma, novelty=novelty)
 
     def of_tasks(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, *, members: bool) -> csr_array:
-        """Posterior of the clusters for each task class (n, k); rows sum to 1, or to 0 where the cluster is -1.
+        """Return the posterior of the clusters for each task class (n, k); rows sum to 1, or to 0 for cluster -1.
 
-        What is below one in a thousand is left out.
+        Entries below one in a thousand are left out.
 
         Parameters
         ----------
         points : float64 (n, d)
         weights : float64 (n,)
         clusters : int64 (n,)
-            Where the task classes went; -1 for the tasks that were not clustered.
+            Clusters of the task classes; -1 for the tasks that were not clustered.
         starts : int64 (n_tasks + 1,)
             Bounds of the tasks.
         members : bool
@@ -97,7 +97,7 @@ class Memberships:
         return vstack(parts, format="csr")
 
     def best(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints) -> Ints:
-        """The clusters (n,) where the classes of a task most probably belong, all different, given the other tasks.
+        """Return the most probable clusters (n,) of each task's classes, all different, given the other tasks.
 
         The task classes are those that the clusters were made of; -1 stays. If a task has more classes than there are
         clusters, each goes where it most probably belongs.
@@ -118,7 +118,7 @@ class Memberships:
     def _blocks(
         self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, members: bool
     ) -> Iterator[tuple[Floats, Ints]]:
-        """Log odds (b, k) of some task classes at a time, and which of them have a cluster."""
+        """Yield the log odds (b, k) of some task classes at a time, and which of them have a cluster."""
         task = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         for start in range(0, len(points), BLOCK):
             rows = np.arange(start, min(start + BLOCK, len(points)))
@@ -143,12 +143,12 @@ class Memberships:
         return odds
 
     def of_samples(self, points: Floats, weight: float) -> Floats:
-        """Posterior of the clusters for points (n, d) by themselves, each of the same weight: float64 (n, k)."""
+        """Return the posterior of the clusters for single points (n, d) of the same weight: float64 (n, k)."""
         posterior: Floats = softmax(self._log_odds(points, np.full(len(points), weight)), axis=1)
         return posterior
 
     def log_odds_or_none(self, points: Floats, weights: Floats) -> Floats:
-        r"""Return the log odds of the clusters, and in the last column of none of them: float64 (n, k + 1).
+        r"""Return the log odds of the clusters and, in the last column, of none of them: float64 (n, k + 1).
 
         The points are task classes that the clusters were not made of. A class that no cluster stands for has the
         prior's mean 0 and variance b, so that the task class is expected at :math:`\mathcal N(0, 1 / w + b)`. One more
@@ -193,7 +193,7 @@ class Memberships:
 
 
 def _sparse(log_odds: Floats, rows: Ints) -> csr_array:
-    """Posteriors of some rows without their smallest entries; the other rows are empty."""
+    """Return the posteriors of some rows without their smallest entries; the other rows are empty."""
     posterior = softmax(log_odds[rows], axis=1)
     posterior[posterior < LEAST] = 0
     whole = np.zeros_like(log_odds)

@@ -1,4 +1,4 @@
-"""MergeLabeler: task classes are merged where they are probably one class, as a scikit-learn estimator."""
+"""Define MergeLabeler: a scikit-learn estimator that merges task classes that are probably one class."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,7 +38,7 @@ class MergeLabeler(TaskLabeler):
     collisions, soft
         See `mela.labeling.task_labeler.TaskLabeler`, which has the other attributes too.
     random_state : int, RandomState or None, default=0
-        Of the fragments that merging more than 5,000 task classes starts from; with fewer nothing is random.
+        Seed of the fragments that merging more than 5,000 task classes starts from; with fewer nothing is random.
 
     Attributes
     ----------

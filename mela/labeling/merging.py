@@ -1,4 +1,4 @@
-r"""Which task classes are the same class: the most probable partition, without a number of clusters and without q.
+r"""Find the most probable partition of task classes, without a number of clusters and without q.
 
 The model. The mean :math:`x` of a task class lies around the mean of its global class with the covariance of its
 samples divided by their number; the samples say what that is, since those of one task class are known to belong
@@ -42,7 +42,7 @@ OTHERWISE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """The merges of one round.
+    """Hold the merges of one round.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Round:
     odds : float64 (n_merges,)
         Log odds for one class of each merge, in their order.
     kept : int
-        Merges that were made; the rest were tried and are not worth it.
+        Merges that were made; the rest were tried and rejected.
     """
 
     n_items: int
@@ -61,7 +61,7 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True)
 class Merged:
-    """What `merge_classes` finds.
+    """Hold the result of `merge_classes`.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Merged:
     points : float64 (n, d)
         Task classes in it.
     assignments : int64 (n,)
-        Class of each task class, from 0; -1 where the task was left out, two of its classes having met in one fragment.
+        Class of each task class, from 0; -1 if two classes of its task met in one fragment, so that it was left out.
     rounds : (Round, Round)
     fragments : int64 (n,)
         Task classes that were together from the start; -1 as above.
@@ -83,15 +83,15 @@ class Merged:
 
 
 def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -> Merged:
-    """The most probable partition of task classes that a greedy search finds.
+    """Find the most probable partition of task classes by a greedy search.
 
     Parameters
     ----------
     samples : TaskSamples
     classes : ClassMeans
-        Of these samples.
+        Task classes of these samples.
     seed : int
-        Of the fragments to start from, where there are more than 5,000 task classes; with fewer nothing is random.
+        Seed of the first fragments, if there are more than 5,000 task classes; with fewer nothing is random.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def meeting_rate(classes: ClassMeans) -> float:
 
 
 def left_out(points: Floats, sizes: Ints, clusters: Ints) -> Ints:
-    """Return the cluster (n,) whose center is nearest to each task class once it is taken out of its own cluster.
+    """Return the cluster (n,) with the center nearest to each task class, centers computed without that class.
 
     A cluster of one has no center then, and its task class goes to another.
 
@@ -157,7 +157,7 @@ def left_out(points: Floats, sizes: Ints, clusters: Ints) -> Ints:
     sizes : int64 (n,)
         Their samples.
     clusters : int64 (n,)
-        From 0; -1 for task classes that have none. A number that nobody has is no cluster.
+        Clusters from 0; -1 for task classes without one. An unused number is no cluster.
     """
     weights, sums = weighted_sums(clusters, points, sizes)
     centers = sums / np.maximum(weights, 1)[:, None]
@@ -177,7 +177,7 @@ def left_out(points: Floats, sizes: Ints, clusters: Ints) -> Ints:
 
 
 def _deviations(samples: TaskSamples, space: Space, points: Floats) -> Iterator[tuple[Floats, Ints]]:
-    """Deviations of samples from their task class (b, d), in units of a task class's noise, and the task class (b,)."""
+    """Yield samples' deviations (b, d) from their task class, in units of its noise, and the task classes (b,)."""
     scale = 1 / np.sqrt(samples.sizes.mean())
     for features, rows in samples.blocks():
         yield (space.transform(features) - points[rows]) * scale, rows
@@ -192,7 +192,7 @@ def _add_scatter(scatter: Floats, deviations: Floats, clusters: Ints) -> None:
 
 
 def _fragments(points: Floats, starts: Ints, seed: int) -> Ints:
-    """Small pure clusters (n,): some rounds of K-means under the local constraints; -1 for tasks that collide."""
+    """Find small pure clusters (n,) by K-means under the local constraints; -1 marks tasks that collide."""
     from sklearn.cluster import kmeans_plusplus
 
     some = np.random.default_rng(seed).permutation(len(points))[: 4 * FRAGMENTS]

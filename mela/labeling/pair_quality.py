@@ -1,4 +1,4 @@
-r"""How good clusters of task classes are, judged without any ground truth.
+r"""Judge clusters of task classes without any ground truth.
 
 Two classes of one task are different classes, whatever they are: pairs within tasks are known to be wrong where they
 share a cluster. Let a be the share of such pairs that do, and b that of all pairs of task classes. If tasks draw their
@@ -8,8 +8,8 @@ the share of all pairs that are right, which belongs to the tasks and not to the
 .. math:: b = s \, \text{recall} + (1 - s) \, a, \qquad \text{precision} = s \, \text{recall} / b
     = 1 - (1 - s) \, a / b .
 
-s is unknown but small (one over the number of classes, if they are equally frequent): 1 - a / b is the precision, short
-of less than s. Recall is known up to that factor, and so is
+s is unknown but small (one over the number of classes, if they are equally frequent): 1 - a / b is below the
+precision, by less than s. Recall is known up to that factor, and so is
 
 .. math:: \text{match} = \frac{b - a}{\sqrt{b}} = \sqrt{s} \cdot \sqrt{\frac{s}{b}} \, (\text{recall} - a) ,
 
@@ -17,8 +17,8 @@ the index of Fowlkes and Mallows (*A Method for Comparing Two Hierarchical Clust
 times recall, which is :math:`\sqrt{s / b} \, \text{recall}`, with recall less what chance gives: of
 several clusterings of the same tasks, the one with the largest `match` is closest to the truth.
 
-Both hold for clusters that did not look at which classes met in tasks; what was chosen to keep those apart scores too
-high. They err where the classes of a task are more alike than those of different tasks (then too low).
+Both hold for clusters that ignore which classes met in tasks; clusters chosen to keep these apart score too high. Both
+are too low if the classes of a task are more alike than those of different tasks.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from mela.data.array_types import Floats, Ints
 
 @dataclass(frozen=True, kw_only=True)
 class PairQuality:
-    """Estimates against the unknown truth.
+    """Hold estimates of how well clusters agree with the unknown truth.
 
     Attributes
     ----------
@@ -98,8 +98,8 @@ def _tasks(starts: Ints) -> Ints:
 def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
     """Judge the clusters (n,), from 0, of task classes; task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``.
 
-    The standard errors take the pairs within tasks that share a cluster for a Poisson number, and count one more of
-    them, so that seeing none is not certainty.
+    The standard errors treat the number of pairs within tasks that share a cluster as Poisson, and add one to it, so
+    that zero such pairs are not certainty.
     """
     ways, n = np.diff(starts), len(clusters)
     tasks = np.repeat(np.arange(len(ways)), ways)

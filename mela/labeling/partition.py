@@ -1,4 +1,4 @@
-"""How probable a partition of task classes is, and steps that make it more probable."""
+"""Compute how probable a partition of task classes is, and improve it step by step."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +16,7 @@ WEIGHT_STEP = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Task classes in a `mela.labeling.space.Space`.
+    """Hold task classes in a `mela.labeling.space.Space`.
 
     Partitions number their clusters from 0; -1 is for task classes that are left out.
 
@@ -40,7 +40,7 @@ class Evidence:
     rate: float
 
     def log_posterior(self, clusters: Ints) -> float:
-        """Log posterior probability of a partition (n,), up to a constant, under the evenness that suits it best."""
+        """Return the log posterior of a partition (n,), up to a constant, under the most probable evenness."""
         weights, sums = weighted_sums(clusters, self.points, self.weights)
         counts = np.bincount(clusters[clusters >= 0])
         gamma = evenness(counts)
@@ -50,7 +50,7 @@ class Evidence:
         return float(marginal(weights, sums, self.between).sum()) + apart + within - wrong
 
     def merge(self, clusters: Ints, gamma: float) -> tuple[Ints, Merges, int]:
-        """The most probable partition on the way of greedy merging, all merges tried, and how many are made."""
+        """Return the most probable partition of greedy merging, all merges tried, and how many are made."""
         start = collect(clusters, self.points, self.weights, self.starts)
         merges = agglomerate(start, self.between, self.rate, gamma)
         kept = most_probable(merges)
@@ -58,7 +58,7 @@ class Evidence:
         return merged, merges, kept
 
     def reassign(self, clusters: Ints, gamma: float) -> Ints:
-        """The classes of every task to their most probable clusters, given where those of all others are."""
+        """Move the classes of every task to their most probable clusters, given the clusters of all others."""
         k = int(clusters.max()) + 1
         model = Memberships.of(self.points, self._rounded, clusters, k, self.between, gamma)
         found = model.best(self.points, self._rounded, clusters, self.starts)
@@ -69,12 +69,12 @@ class Evidence:
 
     @cached_property
     def _rounded(self) -> Floats:
-        """Weights in steps of a tenth, so that there are few different ones."""
+        """Weights in logarithmic steps of a tenth, so that there are few different ones."""
         rounded: Floats = np.exp(np.round(np.log(self.weights) / WEIGHT_STEP) * WEIGHT_STEP)
         return rounded
 
     def _collisions(self, clusters: Ints) -> int:
-        """Pairs of classes of one task that share a cluster."""
+        """Count the pairs of classes of one task that share a cluster."""
         task = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
         used = clusters >= 0
         keys = task[used] * (int(clusters.max()) + 1) + clusters[used]
@@ -83,11 +83,11 @@ class Evidence:
 
 
 def refine(evidence: Evidence, clusters: Ints) -> tuple[Ints, float]:
-    """Let task classes change sides and clusters merge, in turns, as long as the partition gets more probable.
+    """Reassign task classes and merge clusters, in turns, as long as the partition gets more probable.
 
-    What was merged early is stuck where it is; moving the classes of each task to their most probable clusters
-    corrects that (iterated conditional modes; Besag, "On the Statistical Analysis of Dirty Pictures", 1986). All are
-    moved at once, and a step that makes things worse is not taken.
+    Early merges cannot be undone by merging; moving the classes of each task to their most probable clusters corrects
+    them (iterated conditional modes; Besag, "On the Statistical Analysis of Dirty Pictures", 1986). All are moved at
+    once, and a step that lowers the probability is not taken.
 
     Returns
     -------

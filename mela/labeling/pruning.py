@@ -1,4 +1,4 @@
-"""Clusters of task classes by Algorithm 2: passes under the local constraints, between which rare clusters go."""
+"""Cluster task classes by Algorithm 2: passes under the local constraints, with rare clusters pruned between them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from mela.labeling.task_classes import ClassMeans
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """One pass over the tasks.
+    """Describe one pass over the tasks.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Pass:
     tasks_clustered : float
         Share of the tasks whose classes had different nearest centroids when they were visited.
     precision, match, match_error : float
-        How good the clusters of this pass are, judged without the truth (`mela.labeling.pair_quality`).
+        Estimates of the quality of this pass's clusters (`mela.labeling.pair_quality`).
     """
 
     clusters: int
@@ -43,7 +43,7 @@ class Pass:
 
 @dataclass(frozen=True, kw_only=True)
 class Pruned:
-    """What Algorithm 2 finds.
+    """Hold the result of Algorithm 2.
 
     Attributes
     ----------
@@ -62,12 +62,12 @@ class Pruned:
 
     @property
     def settled(self) -> bool:
-        """Whether the last pass removed no cluster, so that `max_passes` did not cut the search short."""
+        """True if the last pass removed no cluster, so that `max_passes` did not cut the search short."""
         return self.path[-1].kept == self.path[-1].clusters
 
     @property
     def guarded(self) -> bool:
-        """Whether pruning ran away: the clusters are those of a pass before it removed any."""
+        """True if pruning ran away, so that the clusters are those of a pass before it removed any."""
         return self.chosen < len(self.path) - 1 or len(self.centroids) > self.path[-1].kept
 
 
@@ -107,14 +107,14 @@ def prune_clusters(
         Tasks that a cluster needs whatever the threshold, which is negative when there are few tasks.
     cumulative_weights : bool
         Do not reset N_v, the weights of the running means, between passes; the paper resets them, the authors' code
-        does not. The counts that pruning looks at start from 0 in every pass in either case.
+        does not. The counts for pruning start from 0 in every pass in either case.
     guard : bool
         Pruning can run away: each class that loses its cluster makes the tasks that hold it collide, they are not
         counted, and more clusters fall below the threshold. True takes the last pass whose `match` is not below the
         best one's by more than two standard errors, which looks at no truth; False is Algorithm 2 to the letter.
     max_passes : int
     seed : int
-        Of the initial tasks and the order of the visits.
+        Seed of the initial tasks and the order of the visits.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def run_pass(
     *,
     block_rows: int = BLOCK_ROWS,
 ) -> tuple[Ints, Ints]:
-    """One pass of Algorithm 2 without its pruning.
+    """Run one pass of Algorithm 2 without its pruning.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def run_pass(
 
 
 def _blocks(order: Ints, starts: Ints, block_rows: int) -> Iterator[Ints]:
-    """Consecutive tasks of at most `block_rows` rows together, or one that has more."""
+    """Yield consecutive tasks of at most `block_rows` rows together, or a single task that has more."""
     first, rows = 0, 0
     for position, task in enumerate(order):
         ways = int(starts[task + 1] - starts[task])

@@ -1,4 +1,4 @@
-r"""What is expected of the number of classes and their sizes before anything is seen: a mixture of finite mixtures.
+r"""Define the prior of the number of classes and their sizes: a mixture of finite mixtures.
 
 Any number of classes K is as probable as any other, their frequencies have a symmetric Dirichlet distribution with
 parameter :math:`\gamma`, and each of n task classes is drawn by them. A partition into G classes of
@@ -20,25 +20,25 @@ EVENNESS = np.geomspace(1e-2, 1e3, 100)
 
 
 def log_number(n_clusters: Ints | int, n: int, gamma: float) -> Floats:
-    """The part of the log probability that depends on the number of classes alone, for each of some numbers."""
+    """Return the part of the log probability that depends on the number of classes alone, for each number."""
     number = np.asarray(n_clusters, dtype=np.float64)
     total: Floats = gammaln(number + 1) + gammaln(gamma * number) - gammaln(gamma * number + n)
     return total
 
 
 def one_fewer(n_clusters: int, n: int, gamma: float) -> Floats:
-    """What the first, second, ... merge of n_clusters adds by making them one fewer: float64 (n_clusters - 1,)."""
+    """Return what each merge of n_clusters adds by leaving one cluster fewer: float64 (n_clusters - 1,)."""
     return np.diff(log_number(np.arange(n_clusters, 0, -1), n, gamma))
 
 
 def log_sizes(counts: Floats | Ints, gamma: float) -> Floats:
-    """The part that each class (k,) adds by its size."""
+    """Return the part of the log probability that each class (k,) adds by its size."""
     sizes: Floats = gammaln(counts + gamma) - gammaln(gamma)
     return sizes
 
 
 def evenness(counts: Ints) -> float:
-    """The gamma, from .01 to 1,000, under which classes of these sizes (k,) are most probable."""
+    """Return the gamma, from 0.01 to 1,000, under which classes of these sizes (k,) are most probable."""
     n = int(counts.sum())
     scores = [float(log_number(len(counts), n, gamma)) + float(log_sizes(counts, gamma).sum()) for gamma in EVENNESS]
     return float(EVENNESS[int(np.argmax(scores))])

@@ -1,4 +1,4 @@
-"""How task classes scatter, and the directions in which they differ by more than that."""
+"""Estimate how task classes scatter, and the directions in which they differ by more than that."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ NOISE_LEAST = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """Coordinates in which a task class of average size has noise of unit covariance, and classes vary independently.
+    """Map to coordinates with unit noise for a task class of average size, in which classes vary independently.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Space:
     between: Floats
 
     def transform(self, points: Floats) -> Floats:
-        """Coordinates (n, d) of points (n, m)."""
+        """Return the coordinates (n, d) of points (n, m)."""
         found = np.empty((len(points), self.components.shape[1]))
         for rows, centred in _centred(points, self.center):
             found[rows] = centred @ self.components
@@ -41,14 +41,14 @@ class Space:
 
 
 def _centred(points: Floats, center: Floats) -> Iterator[tuple[slice, Floats]]:
-    """Differences from the center, some rows at a time, since all would take as much memory as the points."""
+    """Yield differences from the center, some rows at a time, since all would take as much memory as the points."""
     for start in range(0, len(points), BLOCK):
         rows = slice(start, start + BLOCK)
         yield rows, points[rows] - center
 
 
 def sample_space(samples: TaskSamples, classes: ClassMeans) -> Space:
-    """`space_of` samples with these class means; some task class has two samples or more."""
+    """Return the `space_of` samples with these class means; some task class has two samples or more."""
     return space_of(classes.means, *noise_of(samples, classes))
 
 
@@ -75,7 +75,7 @@ def noise_of(samples: TaskSamples, classes: ClassMeans) -> tuple[Floats, int]:
 
 
 def space_of(means: Floats, noise: Floats, freedom: int) -> Space:
-    r"""Return the directions in which classes differ by more than noise would show.
+    r"""Find the directions in which classes differ by more than noise would show.
 
     These are the generalised eigenvectors of the covariance of the means with respect to the noise. Without any
     difference between classes the eigenvalues would still spread up to the edge of Wachter's law,
@@ -108,7 +108,7 @@ def space_of(means: Floats, noise: Floats, freedom: int) -> Space:
 
 
 def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
-    """Noise variance (n,) of each task class, relative to the average, shrunk by what chance alone would spread it.
+    """Return the noise variance (n,) of each task class relative to the average, shrunk by what chance would spread it.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
     freedom : float64 (n,)
         Samples less one.
     dimensions : int
-        Of the space.
+        Dimensions of the space.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Samples of independently labelled tasks, grouped by task and local label, and the mean of each group."""
+"""Group samples of independently labelled tasks by task and local label, and average each group."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ BLOCK_SAMPLES = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSamples:
-    """Samples sorted by task and local label; a task class is what one local label of one task names.
+    """Hold samples sorted by task and local label; a task class is what one local label of one task names.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class TaskSamples:
     classes : int64 (n_samples,)
         Task class of each sample, rising from 0.
     order : int64 (n_samples,)
-        Where each sample stands in the caller's order.
+        Position of each sample in the caller's order.
     task_ids, local_labels : (n_classes,)
         Names of the task and of the local label of each task class; a task's classes are adjacent.
     """
@@ -53,17 +53,17 @@ class TaskSamples:
 
     @property
     def first(self) -> Ints:
-        """Where in `index` each task class begins (n_classes,)."""
+        """Positions in `index` at which the task classes begin (n_classes,)."""
         return np.flatnonzero(np.diff(self.classes, prepend=-1))
 
     def spread(self, values: Ints) -> Ints:
-        """Values of the task classes (n_classes,) for all their samples, in the caller's order (n_samples,)."""
+        """Return the values (n_classes,) of the task classes for all samples, in the caller's order (n_samples,)."""
         spread = np.empty(len(self.order), dtype=np.int64)
         spread[self.order] = values[self.classes]
         return spread
 
     def blocks(self) -> Iterator[tuple[Floats, Ints]]:
-        """Features (b, m) and task classes (b,) of some 4,000 samples at a time; no class is torn apart."""
+        """Yield features (b, m) and task classes (b,) of some 4,000 samples at a time; no class is split."""
         bounds = np.concatenate([[0], np.cumsum(self.sizes)])
         start = 0
         while start < len(self.index):
@@ -112,7 +112,7 @@ def group_samples(
 def manifest_samples(
     manifest: pd.DataFrame, image_ids: npt.NDArray[np.int64], features: npt.NDArray[np.float32]
 ) -> TaskSamples:
-    """The samples of a manifest.
+    """Return the samples of a manifest.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def manifest_samples(
 
 @dataclass(frozen=True, kw_only=True)
 class ClassMeans:
-    """The classes of all tasks, sorted by task and local label.
+    """Hold the classes of all tasks, sorted by task and local label.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class ClassMeans:
 
     @property
     def widest(self) -> Any:
-        """Name of the task of the most ways."""
+        """Name of the task with the most ways."""
         return self.task_ids[self.starts[int(self.ways.argmax())]]
 
 

@@ -1,4 +1,4 @@
-"""What labelers of tasks share: from given tasks to clusters of their classes, and the labels of new tasks."""
+"""Define what labelers of tasks share: clusters of given tasks' classes, and labels of new tasks."""
 
 from abc import ABC, abstractmethod
 from numbers import Integral
@@ -32,8 +32,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     """Infer the global classes of tasks that were labelled independently of each other.
 
     In each task samples carry local labels, which mean nothing outside of it. Samples of one local label belong
-    together, those of different ones do not; which labels of different tasks are the same class is what is inferred.
-    `mela.LearnLabeler` and `mela.MergeLabeler` say how, and have parameters and attributes of their own beside these.
+    together, those of different ones do not. Inferred is which labels of different tasks are the same class.
+    `mela.LearnLabeler` and `mela.MergeLabeler` define how, and add parameters and attributes of their own.
 
     Attributes
     ----------
@@ -46,13 +46,13 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Cluster of each sample, -1 where its task was not clustered.
     cluster_centers_ : float64 (n_clusters, n_features)
     counts_ : int64 (n_clusters,)
-        Tasks in which a cluster was found, before tasks were assigned for the last time.
+        Tasks in which a cluster was found, before the last assignment of tasks.
     pair_quality_ : mela.labeling.pair_quality.PairQuality
-        How good the final clusters are, judged by the tasks alone.
+        Quality of the final clusters, judged by the tasks alone.
     n_single_tasks_ : int
         Tasks of one class. They say nothing about which classes differ, but are labelled like the others.
     task_classes_ : mela.labeling.task_classes.TaskSamples
-        Which samples, tasks and local labels the task classes stand for.
+        Samples, tasks and local labels of the task classes.
     class_clusters_, class_labels_ : int64 (n_task_classes,)
         Nearest cluster of each task class, and the same with -1 where the task was not clustered.
     space_ : mela.labeling.space.Space or None
@@ -82,7 +82,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     @abstractmethod
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
-        """Set the clusters and what there is to tell of them; return task classes where distances are taken."""
+        """Find the clusters, set the attributes that describe them, and return the points of the task classes."""
 
     def _judged(self, found: Ints, points: Floats, classes: ClassMeans) -> Ints:
         """Return the nearest clusters by which the quality of the labels is judged."""
@@ -143,7 +143,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return self
 
     def predict(self, X: Any, y: Any = None, groups: Any = None) -> Ints:
-        """Cluster of each sample (n_samples,).
+        """Return the cluster of each sample (n_samples,).
 
         With `y` and `groups` as in `fit`, tasks are labelled under their local constraints (-1 where a task collides
         and `collisions` is "drop"). Without both, each sample takes its nearest centroid.
@@ -155,13 +155,13 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return samples.spread(found)
 
     def transform(self, X: Any) -> Floats:
-        """Return how far each sample is from each cluster (n_samples, n_clusters); `predict` takes the nearest."""
+        """Return each sample's distance to each cluster (n_samples, n_clusters); `predict` takes the nearest."""
         check_is_fitted(self)
         return euclidean_distances(self._project(self._features(X)), self._project(self.cluster_centers_))
 
     @available_if(_is_soft)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, y: Any = None, groups: Any = None) -> Floats:
-        """Probability of each cluster for each sample (n_samples, n_clusters); requires ``soft=True``.
+        """Return the probability of each cluster for each sample (n_samples, n_clusters); requires ``soft=True``.
 
         With `y` and `groups` it is that of the sample's task class, given the clusters of the other classes of its
         task, and 0 throughout where `predict` gives -1. Without both, it is that of each sample by itself.
@@ -186,11 +186,11 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return weights[samples.spread(np.arange(len(found)))].toarray()
 
     def _features(self, X: Any) -> Floats:
-        """Return single samples as they are computed with; raise ValueError if they are not like those of the fit."""
+        """Return samples in the type of the computation; raise ValueError if they are unlike those of the fit."""
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False).astype(np.float64)
 
     def _assigned(self, X: Any, y: Any, groups: Any) -> tuple[TaskSamples, ClassMeans, Ints]:
-        """New tasks, their class means, and the cluster of each task class, -1 where a task was dropped."""
+        """Return new tasks, their class means, and the cluster of each task class, -1 where a task was dropped."""
         samples = self._samples(X, y, groups, reset=False)
         classes = class_means(samples)
         k = len(self.cluster_centers_)

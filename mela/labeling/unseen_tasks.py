@@ -1,4 +1,4 @@
-"""Tasks that the labeler was not fitted to: to which of its classes their labels belong, or to none of these."""
+"""Assign the labels of new tasks to the classes of a fitted labeler, or to none of these."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ BLOCK = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """Where the labels of new tasks belong.
+    """Hold the clusters of new tasks' labels.
 
     Attributes
     ----------
     clusters : int64 (n_task_classes,)
-        -1 for none of the clusters.
+        Cluster of each label, -1 for none of them.
     certainty : float64 (n_task_classes,)
         Probability of that, given where the other labels of the task belong; NaN where no model gives one.
     """
@@ -39,16 +39,15 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
     In each task, labels get the clusters that are jointly most probable, all different, where any label may be none of
     the clusters (`mela.labeling.memberships.Memberships.log_odds_or_none`). So no task is dropped, unlike in `predict`.
 
-    A labeler without the model behind soft labels cannot tell what is none of its clusters. Then the clusters are those
-    of `predict`, and -1 stands for tasks whose labels collide, and for those that have more labels than there are
-    clusters.
+    A labeler without the model behind soft labels cannot recognise labels of no cluster. Then the clusters are those of
+    `predict`, and -1 stands for tasks whose labels collide or outnumber the clusters.
 
     Parameters
     ----------
     labeler : LearnLabeler or MergeLabeler
         Fitted with ``soft=True``, or read by `mela.labeling.labeler_files.load_labeler`.
     samples : TaskSamples
-        Of tasks of any number of ways and shots.
+        Samples of tasks of any number of ways and shots.
     taken : mapping of int to iterable of int, optional
         Clusters that labels of a task must not get, by the number of the task: those of other labels of that person.
     """
@@ -73,7 +72,7 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
 
 
 def _predicted(labeler: TaskLabeler, samples: TaskSamples, classes: ClassMeans, forbidden: Sequence[Ints]) -> Ints:
-    """Return the clusters of task classes by `predict`, -1 for tasks that it cannot answer and clusters not allowed."""
+    """Return the clusters of task classes by `predict`; -1 marks unanswerable tasks and clusters not allowed."""
     clusters = np.full(len(classes.sizes), NONE, dtype=np.int64)
     answered = np.repeat(classes.ways <= len(labeler.cluster_centers_), classes.ways)
     used = answered[samples.classes]
@@ -88,7 +87,7 @@ def _predicted(labeler: TaskLabeler, samples: TaskSamples, classes: ClassMeans, 
 
 
 def place_labels(labeler: TaskLabeler, X: Any, y: Any, groups: Any) -> pd.DataFrame:
-    """Place the labels of tasks that are given by their samples, as `predict` of a labeler takes them.
+    """Place the labels of tasks given by their samples, as for `predict` of a labeler.
 
     Parameters
     ----------
@@ -119,7 +118,7 @@ def _blocks(classes: ClassMeans) -> Iterator[tuple[range, slice]]:
 
 
 def _place_task(odds: Floats) -> tuple[Ints, Floats]:
-    """Return the most probable clusters of a task's labels, whose log odds (ways, k + 1) are given, and how certain."""
+    """Return the most probable clusters of a task's labels and their certainty, given log odds (ways, k + 1)."""
     ways, k = len(odds), odds.shape[1] - 1
     # none of the clusters may be taken by several labels, so each has a column of its own for it
     none = np.full((ways, ways), -np.inf)

@@ -1,4 +1,4 @@
-"""Features and tasks that users provide for a labeler: read, checked, and matched by image."""
+"""Read and check users' features and tasks for a labeler, and match them by image."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ COLUMNS = ("task_id", "image_id", "local_label")
 
 
 def read_features(path: Path) -> tuple[pd.Index, Features]:
-    """Read features, whoever wrote them.
+    """Read features from a file of any origin.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def read_tasks(path: Path) -> pd.DataFrame:
     ----------
     path : Path
         CSV, TSV or Parquet with the columns ``task_id``, ``image_id`` and ``local_label``, text or integers; others are
-        ignored. A CSV column all of whose cells are integers is one of integers.
+        ignored. A CSV column of integers alone holds integers.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def read_tasks(path: Path) -> pd.DataFrame:
 
 
 def _typed(cells: Sequence[str]) -> Sequence[Any]:
-    """Cells as integers if each is written as one and fits into 64 bits."""
+    """Return cells as integers if each is written as one and fits into 64 bits."""
     whole = all(re.fullmatch("0|-?[1-9][0-9]{0,17}", cell) for cell in cells)
     return [int(cell) for cell in cells] if whole else cells
 
@@ -218,19 +218,19 @@ def _check_tasks(rows: pd.DataFrame) -> None:
 
 
 def _named(value: object) -> str:
-    """An identifier as messages show it."""
+    """Return an identifier as messages show it."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def match(rows: pd.DataFrame, image_ids: pd.Index, features: Features, *, where: str) -> TaskSamples:
-    """The samples of tasks, one per row.
+    """Return the samples of tasks, one per row.
 
     Identifiers that are integers in one table and text in the other are compared as text.
 
     Parameters
     ----------
     rows : DataFrame
-        As `read_tasks` gives them.
+        Result of `read_tasks`.
     image_ids : Index (n,)
     features : float (n, m)
     where : str
@@ -259,7 +259,7 @@ ORDER = "image_id is the row of data/images/images.npy"
 
 
 def given_features(path: Path, image_ids: npt.NDArray[np.int64], n_images: int) -> npt.NDArray[np.float32]:
-    """Features (n, m) of the images with the given ids (n,), from a file.
+    """Read the features (n, m) of the images with the given ids (n,).
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def given_features(path: Path, image_ids: npt.NDArray[np.int64], n_images: int) 
         of their ids, or Parquet with ``image_id`` and ``feature`` or ``f0``, ``f1``...
     image_ids : int64 (n,)
     n_images : int
-        That are packed.
+        Number of packed images.
 
     Raises
     ------
@@ -288,7 +288,7 @@ def given_features(path: Path, image_ids: npt.NDArray[np.int64], n_images: int) 
 def features_that_are_given(
     path: Path, image_ids: npt.NDArray[np.int64], n_images: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Return those of the ids that have features, and their features; errors are those of `given_features`."""
+    """Return the ids that have features, and these; errors are those of `given_features`."""
     if not path.is_file():
         raise MelaError(f"extract.features: expected the file {path}, found none; put it there, or correct the name")
     known, features = read_features(path)

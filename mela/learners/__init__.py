@@ -1,4 +1,4 @@
-"""What a method is made of: base classes, the checks of what it makes, and parts that several methods share."""
+"""Provide the parts of methods: base classes, checks of what they make, and parts that several methods share."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The classes that methods derive from: what learns from tasks, from labels, or from images alone."""
+"""Define the classes that methods derive from, which learn from tasks, from labels, or from images alone."""
 
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -13,9 +13,9 @@ from mela.runtime.compute import Run
 
 
 class Learner(nn.Module):
-    """An embedding and a rule that labels query images by a support set; methods say which rule, and which loss.
+    """Combine an embedding with a rule that labels query images by a support set; methods define rule and loss.
 
-    Everything is for t tasks of one shape at once: n support and q query images each, of the same number of ways.
+    Tensors hold t tasks of one shape: n support and q query images each, with the same number of ways.
 
     Parameters
     ----------
@@ -24,16 +24,16 @@ class Learner(nn.Module):
     Attributes
     ----------
     optimizer : {"sgd", "adam"}
-        That trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
+        Optimizer that trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
     learning_rate : float
         At the start.
     initial_scale : float, optional
-        Of the logits, for methods that learn it: what the parameter `scale` is at the start. A small one leaves the
-        embedding more to learn from queries that are right already; training moves it by little.
+        Scale of the logits at the start, for methods that learn it as the parameter `scale`. A small one lets
+        the embedding learn more from queries that are already right; training changes it little.
     regularizer : float, optional
-        Of a head that has one, and does not learn it.
+        Regularizer of a head that has one, and does not learn it.
     remedy : str
-        What helps where the head has no solution, beside a lower learning rate.
+        What helps if the head has no solution, beside a lower learning rate.
     """
 
     optimizer: ClassVar[Literal["sgd", "adam"]] = "adam"
@@ -50,12 +50,12 @@ class Learner(nn.Module):
             self.scale = nn.Parameter(torch.tensor(self.initial_scale, dtype=torch.float32))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (b, c, h, w), float in [0, 1], to what the rule needs of each (b, ...): by default features (b, m)."""
+        """Return what the rule needs of each image (b, c, h, w), float in [0, 1]: by default features (b, m)."""
         features: Tensor = self.backbone(images)
         return features
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """How much each query image belongs to each class.
+        """Return how much each query image belongs to each class.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Learner(nn.Module):
         raise NotImplementedError
 
     def checked_logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """`logits`, of the shape that they are to have; what trains and tests asks for these.
+        """Return `logits` after a check of their shape; training and testing call this.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Learner(nn.Module):
         return require_tensor(self, "logits", logits, "logits (tasks, queries, ways)", (*query.shape[:2], ways))
 
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
-        """Losses that training minimises: by default the cross-entropy of the query images.
+        """Return the losses that training minimises: by default the cross-entropy of the query images.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Learner(nn.Module):
 def checked_losses(
     learner: Learner, features: Tensor, labels: Tensor, n_support: int, ways: int
 ) -> tuple[Tensor, Tensor]:
-    """`Learner.losses`, one loss and one accuracy for each task.
+    """Return `Learner.losses` after a check: one loss and one accuracy for each task.
 
     Raises
     ------
@@ -122,24 +122,24 @@ def checked_losses(
 
 
 def query_losses(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropies (t,) and accuracies (t,) of logits (t, q, k) for labels (t, q)."""
+    """Return the mean cross-entropies (t,) and accuracies (t,) of logits (t, q, k) for labels (t, q)."""
     losses = F.cross_entropy(logits.mT, labels, reduction="none").mean(1)
     return losses, (logits.detach().argmax(2) == labels).float().mean(1)
 
 
 def one_hot(labels: Tensor, ways: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Labels (...) as (..., ways)."""
+    """Encode labels (...) as one-hot vectors (..., ways)."""
     return F.one_hot(labels, ways).to(dtype)
 
 
 def prototypes(support: Tensor, labels: Tensor, ways: int) -> Tensor:
-    """Mean of each class's features: (t, n, m) to (t, ways, m); each class has one image or more."""
+    """Return each class's mean feature: (t, n, m) to (t, ways, m); each class has at least one image."""
     members = one_hot(labels, ways, support.dtype).mT
     return members @ support / members.sum(2, keepdim=True)
 
 
 class LabelLearner(nn.Module):
-    r"""Classifies all global labels at once, :math:`W \psi(x) + b` (Eq. 7); methods say how the loss differs.
+    r"""Classify all global labels at once, :math:`W \psi(x) + b` (Eq. 7); methods define the loss.
 
     Parameters
     ----------
@@ -153,16 +153,16 @@ class LabelLearner(nn.Module):
         self.classifier = nn.Linear(backbone.dimensions, n_labels)
 
     def forward(self, images: Tensor) -> Any:
-        """Images (b, c, h, w), float in [0, 1], to logits (b, n_labels), or to all that the loss needs."""
+        """Return the logits (b, n_labels) of images (b, c, h, w), float in [0, 1], or all that the loss needs."""
         return self.classifier(self.backbone(images))
 
     def logits(self, images: Tensor) -> Tensor:
-        """Logits (b, n_labels) of images (b, c, h, w)."""
+        """Return the logits (b, n_labels) of images (b, c, h, w)."""
         logits: Tensor = self.classifier(self.backbone(images))
         return logits
 
     def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Loss of a batch: by default the cross-entropy.
+        """Return the loss of a batch: by default the cross-entropy.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class LabelLearner(nn.Module):
         loss : Tensor ()
             Summed over the images.
         logits : Tensor (b, n_labels)
-            By which the training accuracy is measured.
+            Logits that measure the training accuracy.
         """
         del generator
         logits = run(images)
@@ -189,25 +189,25 @@ class LabelLearner(nn.Module):
 
 @runtime_checkable
 class Student(Protocol):
-    """A method that learns from another model besides."""
+    """Require what a method has that also learns from another model."""
 
     def learn_from(self, teacher: LabelLearner) -> None:
-        """Take a teacher, which stays as it is and is no part of what is learned."""
+        """Take a teacher, which does not change and is not trained."""
 
 
 class ImageLearner(nn.Module):
-    """Tells images apart without any label; methods say how.
+    """Learn to tell images apart without any label; methods define how.
 
     Parameters
     ----------
     backbone : Backbone
     n_images : int
-        In the data set.
+        Images in the data set.
 
     Attributes
     ----------
     optimizer : {"sgd", "adam"}
-        That trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
+        Optimizer that trains the method; "adam" is AdamW, for which the schedule's momentum does not count.
     learning_rate : float
         At the start.
     """
@@ -221,13 +221,13 @@ class ImageLearner(nn.Module):
         self.n_images = n_images
 
     def forward(self, images: Tensor) -> Any:
-        """Images (b, c, h, w), float in [0, 1], to what is compared."""
+        """Return what is compared of images (b, c, h, w), float in [0, 1]."""
         raise NotImplementedError
 
     def loss(
         self, run: Run, images: Tensor, augmentation: Augmentation, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Loss of a batch.
+        """Return the loss of a batch.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class ImageLearner(nn.Module):
         images : Tensor (b, c, h, w)
             float in [0, 1].
         augmentation : Augmentation
-            Of every view, beside the method's own changes.
+            Changes of every view, beside the method's own changes.
         generator : Generator
             On the CPU, of all that is drawn.
 
@@ -251,14 +251,14 @@ class ImageLearner(nn.Module):
 
 
 def contrast(logits: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    r"""InfoNCE (van den Oord, Li and Vinyals, 2018): :math:`-\log(e^{s_{own}} / \sum_j e^{s_j})`, summed over images.
+    r"""Return InfoNCE :math:`-\log(e^{s_{own}} / \sum_j e^{s_j})` (van den Oord, Li and Vinyals, 2018), summed.
 
     Parameters
     ----------
     logits : Tensor (b, k)
         Similarities s, divided by the temperature.
     own : Tensor (b,) of int64
-        Which one is the image's own.
+        Column of the image's own similarity.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What methods make, held to the shape that it is to have: any other may train, and test, as something else."""
+"""Check the shape of what methods make: another one may train, and test, as something else."""
 
 from typing import Any
 
@@ -10,25 +10,25 @@ from mela.errors import MelaError
 def require_tensor(
     maker: object, part: str, found: object, axes: str, shape: tuple[int, ...], *, learned: bool = False
 ) -> Tensor:
-    """What a method has made, if it is as it is to be.
+    """Return what a method has made if it is the expected tensor.
 
     Parameters
     ----------
     maker : object
         Named in the error by its class.
     part : str
-        Of the method, such as ``logits``.
+        Part of the method, such as ``logits``.
     found : object
     axes : str
-        What it is to be, as the error says it.
+        Expected axes, as the error says it.
     shape : tuple of int
     learned : bool
-        It is to have a gradient.
+        Whether it needs a gradient.
 
     Raises
     ------
     MelaError
-        It is no tensor, or one of another shape, or without a gradient where it is to have one.
+        It is no tensor, has another shape, or lacks a needed gradient.
     """
     where = f"{type(maker).__name__}.{part}: expected {axes}"
     if not isinstance(found, Tensor) or found.shape != shape:
@@ -39,12 +39,12 @@ def require_tensor(
 
 
 def require_each(maker: object, found: object, n_images: int) -> Tensor:
-    """What `forward` has made, if it is one thing for each image.
+    """Return what `forward` has made if it has one row for each image.
 
     Raises
     ------
     MelaError
-        It is not.
+        It is no tensor, or has another number of rows.
     """
     if isinstance(found, Tensor) and found.ndim and len(found) == n_images:
         return found
@@ -55,12 +55,12 @@ def require_each(maker: object, found: object, n_images: int) -> Tensor:
 
 
 def described(found: object) -> str:
-    """What something is, in an error."""
+    """Describe an object in an error."""
     return f"a tensor of {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
 
 
 def pair_of(maker: object, part: str, found: object, axes: str) -> tuple[Any, Any]:
-    """Two things that a method is to have made.
+    """Return the two things that a method is expected to make.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Learners that adapt to a task by steps of gradient descent."""
+"""Adapt learners to a task by steps of gradient descent."""
 
 from collections.abc import Callable
 from typing import ClassVar, Literal
@@ -13,17 +13,16 @@ from mela.models.backbones import Backbone
 
 
 class SupportBatchNorm(nn.BatchNorm2d):
-    """BatchNorm with the statistics of a support set, where `n_support` says how many of a batch's first images it is.
+    """Normalise by the statistics of a support set: the first `n_support` images of a batch.
 
-    So nothing is learned of a query image from the others, and training and testing do the same (as in MetaBN;
-    Bronskill et al., 2020). Where `n_support` is None it is plain BatchNorm, with running statistics in evaluation
-    mode.
+    So query images do not influence each other, and training and testing do the same (as in MetaBN; Bronskill et al.,
+    2020). If `n_support` is None it is plain BatchNorm, with running statistics in evaluation mode.
     """
 
     n_support: int | None = None
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps (b, c, h, w) of the same shape."""
+        """Return the normalised maps (b, c, h, w)."""
         if self.n_support is None:
             return super().forward(maps)
         support = maps[: self.n_support]
@@ -36,12 +35,12 @@ class SupportBatchNorm(nn.BatchNorm2d):
 
 
 class GradientLearner(Learner):
-    r"""Gradient descent on the cross-entropy of the support set, from weights that are learned for it.
+    r"""Adapt learned weights to each task by gradient descent on the cross-entropy of its support set.
 
     .. math:: \theta_{i+1} = \theta_i - \eta \nabla_{\theta_i} L_{ce}(\theta_i; S)
 
-    The linear classifier on top starts at zero (Kao, Chiu and Chen, 2022), so that any number of ways goes, and the
-    order of a task's labels makes no difference; the first step changes it alone.
+    The linear classifier on top starts at zero (Kao, Chiu and Chen, 2022), so that any number of ways works, and the
+    order of a task's labels makes no difference; the first step changes only the classifier.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ class GradientLearner(Learner):
     first_order : bool
         Whether the steps count as constants when their outcome is differentiated.
     steps, test_steps : int
-        In training, and in testing (as Finn et al. have it).
+        Numbers of steps in training, and in testing (those of Finn et al.).
     rate : float
         eta.
     """
@@ -72,18 +71,18 @@ class GradientLearner(Learner):
             module.__class__ = SupportBatchNorm
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images as they are; the features depend on the task."""
+        """Return the images unchanged; the features depend on the task."""
         return images
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways) of images (t, q, c, h, w); see `Learner.logits`."""
+        """Return the logits (t, q, ways) of images (t, q, c, h, w); see `Learner.logits`."""
         learning = torch.is_grad_enabled() and self.training
         with torch.enable_grad():
             found = [self._adapted(*task, ways) for task in zip(support, labels, query, strict=True)]
         return torch.stack(found) if learning else torch.stack(found).detach()
 
     def _adapted(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (q, ways) for one task."""
+        """Return the logits (q, ways) of one task."""
         like = next(self.backbone.parameters())
         weights = {"head": like.new_zeros(ways, self.backbone.dimensions), "bias": like.new_zeros(ways)}
         weights = {name: value.requires_grad_() for name, value in weights.items()}
@@ -106,7 +105,7 @@ class GradientLearner(Learner):
         return F.linear(features[len(support) :], weights["head"], weights["bias"])
 
     def _features(self, weights: dict[str, Tensor], images: Tensor, n_support: int) -> Tensor:
-        """Features (b, m) of images the first of which are the support set, with some weights in place of the own."""
+        """Return the features (b, m) of images, the first of which are the support set, by the given weights."""
         body = {name: value for name, value in weights.items() if name not in ("head", "bias")}
         for norm in self.norms:
             norm.n_support = n_support  # type: ignore[assignment]
@@ -121,7 +120,7 @@ class GradientLearner(Learner):
 def descend(
     start: Tensor, loss_of: Callable[[Tensor], Tensor], rate: Tensor | float, steps: int, *, learning: bool
 ) -> Tensor:
-    r"""Steps :math:`x_{i+1} = x_i - \eta \nabla L(x_i)`.
+    r"""Take gradient steps :math:`x_{i+1} = x_i - \eta \nabla L(x_i)`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a method says of itself, and the checks that it fits what it learns from."""
+"""Describe a method, and check that it fits what it learns from."""
 
 import math
 import traceback
@@ -30,12 +30,12 @@ SETTINGS = ("optimizer", "learning_rate")
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """What a module of `mela.methods` says of itself, as ``METHOD``.
+    """Describe a method; each module of `mela.methods` defines one as ``METHOD``.
 
     Attributes
     ----------
     title : str
-        As tables call it.
+        Name in tables.
     source : str
         Authors and year.
     sees : {"tasks", "labels", "images"}
@@ -47,7 +47,7 @@ class Method:
     Raises
     ------
     MelaError
-        It has no name, sees nothing that there is, or its class does not fit what it sees.
+        It has no name, `sees` is unknown, or its class does not fit what it sees.
     """
 
     title: str
@@ -56,7 +56,7 @@ class Method:
     learner: type[Any]
 
     def __post_init__(self) -> None:
-        """Check what it says, and the class that learns."""
+        """Check the description and the learner's class."""
         for key in ("title", "source"):
             text = getattr(self, key)
             if not isinstance(text, str) or not text.strip() or set(text) & set("|\n"):
@@ -73,18 +73,18 @@ class Method:
         _require_complete(self.learner, base)
 
     def build(self, backbone: Backbone, *counts: int) -> Any:
-        """A learner that is not trained yet.
+        """Return an untrained learner.
 
         Parameters
         ----------
         backbone : Backbone
         *counts : int
-            Of labels or images, if it learns from labels or from images alone.
+            Number of labels or images, if it learns from labels or from images alone.
 
         Raises
         ------
         MelaError
-            Its class cannot be made of these, or forgets the embedding.
+            Its class cannot be built from these, or does not keep the embedding.
         """
         name = self.learner.__name__
         try:
@@ -103,7 +103,7 @@ class Method:
 
 
 def _require_complete(learner: type[Any], base: type) -> None:
-    """Raise MelaError unless a class has what its base leaves open, and of what sets its training what there is."""
+    """Raise MelaError unless a class defines what its base leaves open, with valid training settings."""
     for part in OPEN[base]:
         if getattr(learner, part) is getattr(base, part):
             raise MelaError(f"{learner.__name__}: expected {part} of its own, got none; write it, see {base.__name__}")
@@ -137,7 +137,7 @@ def _require_complete(learner: type[Any], base: type) -> None:
 
 
 def file_of(error: Exception, otherwise: str) -> tuple[str, int | None]:
-    """The file of a method from which an error came, and the line; or what to say where it came from no such file."""
+    """Return the file and line of the method from which an error came, or `otherwise` if from no method's file."""
     if isinstance(error, SyntaxError) and error.filename:
         return _short(Path(error.filename)), error.lineno
     frames = traceback.extract_tb(error.__traceback__)
@@ -146,16 +146,16 @@ def file_of(error: Exception, otherwise: str) -> tuple[str, int | None]:
 
 
 def place_of(error: Exception, otherwise: str) -> str:
-    """Where an error came from, as it is told."""
+    """Return where an error came from, in words."""
     file, line = file_of(error, otherwise)
     return f"{file}, line {line}" if line else file
 
 
 def said(error: Exception) -> str:
-    """What an error is, and what it says."""
+    """Return the kind of an error and its message."""
     return f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else one_line(error)}"
 
 
 def _short(path: Path) -> str:
-    """A path as it stands in the repository, if it is one of a method."""
+    """Return a path relative to the repository if it is that of a method."""
     return "/".join(path.parts[-3:]) if path.match(METHODS) else str(path)

@@ -1,4 +1,4 @@
-"""Manifold mixup: images that are mixed somewhere on their way through the network (Verma et al., 2019)."""
+"""Mix images somewhere on their way through the network: manifold mixup (Verma et al., 2019)."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ CONCENTRATION = 2.0
 
 @dataclass(frozen=True)
 class Mix:
-    r"""Image i becomes :math:`\lambda x_i + (1 - \lambda) x_{p(i)}` before the layer `layer` of the backbone.
+    r"""Mix image i to :math:`\lambda x_i + (1 - \lambda) x_{p(i)}` before the layer `layer` of the backbone.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Mix:
 
     @classmethod
     def draw(cls, backbone: Backbone, count: int, generator: torch.Generator) -> "Mix":
-        """A layer among those between blocks, lambda of a Beta(2, 2) distribution, and a partner for each image."""
+        """Draw one of the layers between blocks, lambda from Beta(2, 2), and a partner for each image."""
         layers = mixing_layers(backbone)
         layer = layers[int(torch.randint(len(layers), (), generator=generator))]
         # the ratio of Gamma(2) variables, each a sum of two exponential ones
@@ -40,7 +40,7 @@ class Mix:
 
 
 def mixing_layers(backbone: Backbone) -> list[int]:
-    """Where images may be mixed: at the beginning, and after all blocks but the last, where the network has any."""
+    """List where images may be mixed: at the beginning, and after every block but the last, if there are any."""
     if not isinstance(backbone.body, nn.Sequential):
         return [0]
     ends = [place for place, layer in enumerate(backbone.body, 1) if isinstance(layer, nn.ReLU | ResidualBlock)]
@@ -48,7 +48,7 @@ def mixing_layers(backbone: Backbone) -> list[int]:
 
 
 def mixed_features(backbone: Backbone, images: Tensor, mix: Mix) -> Tensor:
-    """Features (b, m) of images (b, c, h, w) that are mixed on their way."""
+    """Return the features (b, m) of images (b, c, h, w) that are mixed on their way."""
     partners = mix.partners.to(images.device)
     maps = backbone.normalized(images)
     layers = list(backbone.body) if isinstance(backbone.body, nn.Sequential) else [backbone.body]
@@ -62,7 +62,7 @@ def mixed_features(backbone: Backbone, images: Tensor, mix: Mix) -> Tensor:
 def mixed_loss(
     run: Run, backbone: Backbone, images: Tensor, targets: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of mixed images to the labels of both, weighted as they are mixed, summed; and their logits.
+    """Return the summed cross-entropy of mixed images to the labels of both, weighted as mixed, and their logits.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ridge regression in closed form, and the learner that meta-learns an embedding with it (Eq. 4-5)."""
+"""Solve ridge regression in closed form, and meta-learn an embedding with it (Eq. 4-5)."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from mela.models.backbones import Backbone
 
 
 def ridge(features: Tensor, targets: Tensor, regularizer: float | Tensor, *, normalize: bool = False) -> Tensor:
-    r"""Weights of a ridge regression with a regularised intercept, in closed form (Eq. 5).
+    r"""Return the weights of a ridge regression with a regularised intercept, in closed form (Eq. 5).
 
     With Z the features and a last column of ones, the minimiser of :math:`\|Z W - Y\|^2 + \lambda \|W\|^2` is
 
@@ -23,7 +23,7 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float | Tensor, *, nor
     Parameters
     ----------
     features : Tensor (..., n, m)
-        Of one problem or, with leading dimensions, of several.
+        Features of one problem or, with leading dimensions, of several.
     targets : Tensor (..., n, k)
         One-hot labels.
     regularizer : float or Tensor ()
@@ -65,7 +65,7 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float | Tensor, *, nor
 
 
 def with_intercept(features: Tensor) -> Tensor:
-    """Features (..., n, m) with a last column of ones (..., n, m + 1)."""
+    """Append a column of ones to features (..., n, m): (..., n, m + 1)."""
     return F.pad(features, (0, 1), value=1.0)
 
 
@@ -78,7 +78,7 @@ def ridge_outputs(
     *,
     normalize: bool = False,
 ) -> Tensor:
-    """What ridge regression on the support sets of t tasks predicts of their queries' one-hot labels.
+    """Predict one-hot labels of queries by ridge regression on the support sets of t tasks.
 
     Parameters
     ----------
@@ -100,12 +100,12 @@ def ridge_outputs(
 def ridge_query_losses(
     features: Tensor, labels: Tensor, ways: int, n_support: int, regularizer: float, *, normalize: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Meta-learning losses of tasks of one shape (Eq. 4): ridge on the support set, squared error on the query set.
+    """Return the meta-learning losses (Eq. 4): ridge on the support set, squared error on the query set.
 
     Parameters
     ----------
     features : Tensor (t, n, m)
-        Of each task's support images, followed by its query images.
+        Features of each task's support images, followed by its query images.
     labels : Tensor (t, n) of int64
         Local labels, 0 to ways - 1.
     ways, n_support : int
@@ -127,7 +127,7 @@ def ridge_query_losses(
 
 
 class RidgeLearner(Learner):
-    """Ridge regression on the support set, squared error on the query set.
+    """Fit ridge regression to the support set, with the squared error on the query set as the loss.
 
     Parameters
     ----------
@@ -144,9 +144,9 @@ class RidgeLearner(Learner):
         self.regularizer, self.normalize = ridge, normalize
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """What ridge regression predicts of one-hot labels."""
+        """Predict one-hot labels by ridge regression."""
         return ridge_outputs(support, labels, query, ways, self.regularizer, normalize=self.normalize)
 
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
-        """See `mela.learners.ridge.ridge_query_losses`."""
+        """Return `mela.learners.ridge.ridge_query_losses`."""
         return ridge_query_losses(features, labels, ways, n_support, self.regularizer, normalize=self.normalize)

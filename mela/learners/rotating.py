@@ -1,4 +1,4 @@
-"""Rotations to recognise beside the classes (Gidaris, Singh and Komodakis, 2018; as S2M2 uses them)."""
+"""Recognise rotations beside the classes (Gidaris, Singh and Komodakis, 2018; as S2M2 uses them)."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ from mela.runtime.compute import Run
 
 
 class RotationHead(LabelLearner):
-    """A classifier of labels and one of the four rotations, whose logits come last."""
+    """Classify labels and the four rotations; logits of rotations come last."""
 
     def __init__(self, backbone: Backbone, n_labels: int) -> None:
         super().__init__(backbone, n_labels)
         self.rotations = nn.Linear(backbone.dimensions, 4)
 
     def heads(self, features: Tensor) -> Any:
-        """Features (b, m) to logits (b, n_labels + 4)."""
+        """Return the logits (b, n_labels + 4) of features (b, m)."""
         return torch.cat([self.classifier(features), self.rotations(features)], dim=1)
 
 
 def rotated_loss(run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> Tensor:
-    """Mean of the losses of class and rotation, of a quarter of the images in all four rotations, times their number.
+    """Return the mean loss of class and rotation of a quarter of the images, turned four ways, times their number.
 
     Parameters
     ----------

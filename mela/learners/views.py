@@ -1,4 +1,4 @@
-"""Random views of images, by which methods without labels learn what does not matter."""
+"""Draw random views of images, by which methods without labels learn what does not matter."""
 
 import math
 from dataclasses import replace
@@ -16,22 +16,22 @@ COLOUR = Augmentation(crop_padding=0, flip=False, jitter=0.4)
 
 
 def random_view(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
-    """Another view of each image (b, c, h, w), float in [0, 1]: a random part of it in random colours.
+    """Return another view of each image (b, c, h, w), float in [0, 1]: a random part of it in random colours.
 
-    Of the augmentation, colours are left out.
+    The augmentation's colours are left out.
     """
     return random_colours(random_parts(images, augmentation, generator), generator)
 
 
 def random_parts(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
-    """Of each image a random rectangle, resized to the whole: 20% to 100% of the area, sides 3:4 to 4:3.
+    """Resize a random rectangle of each image to the whole: 20% to 100% of the area, sides 3:4 to 4:3.
 
     Parameters
     ----------
     images : Tensor (b, c, h, w)
         float in [0, 1].
     augmentation : Augmentation
-        Done before, but for colours.
+        Applied before, without colours.
     generator : Generator
         On the CPU.
     """
@@ -49,7 +49,7 @@ def random_parts(images: Tensor, augmentation: Augmentation, generator: torch.Ge
 
 
 def random_colours(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Brightness, contrast and saturation changed by up to 0.4, and a fifth of the images grey."""
+    """Change brightness, contrast and saturation by up to 0.4, and turn a fifth of the images grey."""
     images = COLOUR(images, generator)
     without = torch.rand(len(images), generator=generator) < GREY
     return torch.where(without.to(images.device)[:, None, None, None], grey(images), images)

@@ -1,4 +1,4 @@
-"""Few-shot methods, one in each module, and the registry that finds them by name."""
+"""Provide few-shot methods, one in each module, and the registry that finds them by name."""
 
 import pkgutil
 from contextlib import suppress
@@ -11,17 +11,17 @@ __all__ = ["find_method", "method_names", "methods_that_see"]
 
 
 def method_names() -> list[str]:
-    """Of all methods, in alphabetical order."""
+    """List the names of all methods in alphabetical order."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
 
 
 def find_method(name: str) -> Method:
-    """The method of a name.
+    """Return the method of a name.
 
     Raises
     ------
     MelaError
-        There is none, or its file does not say what it is.
+        There is none, or its file defines no METHOD.
     """
     if name not in method_names():
         raise MelaError(f"method {name!r}: expected one of {', '.join(method_names())}")
@@ -39,7 +39,7 @@ def find_method(name: str) -> Method:
 
 
 def methods_that_see(sees: Sees) -> list[str]:
-    """Names of the methods that learn from one kind of things; files that cannot be read are left out."""
+    """List the methods that learn from one kind of things; files that cannot be read are left out."""
     found = []
     for name in method_names():
         with suppress(MelaError):
@@ -48,5 +48,5 @@ def methods_that_see(sees: Sees) -> list[str]:
 
 
 def _file(name: str) -> str:
-    """Of the method of a name, as it stands in the repository."""
+    """Return the file of the method of a name, relative to the repository."""
     return f"mela/methods/{name}.py"

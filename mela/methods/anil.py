@@ -5,7 +5,7 @@ from mela.learners.method import Method
 
 
 class ANIL(GradientLearner):
-    """The classifier takes the steps, on features that stay as they are."""
+    """Take the steps on the classifier alone; features do not change."""
 
     adapts = "head"
 

@@ -20,7 +20,7 @@ BLUR = 5
 
 
 class SplitBackbone(Backbone):
-    """Two networks side by side, each of which sees one half of what an image tells; features are those of both.
+    """Concatenate the features of two networks, each of which sees one half of what an image tells.
 
     Colour images are split into what all channels have in common and how each differs from it, grey ones into a blurred
     image and what it lacks. Both networks start alike.
@@ -32,18 +32,18 @@ class SplitBackbone(Backbone):
         super().__init__(bodies, 2 * backbone.dimensions, mean, std)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (n, c, h, w), float in [0, 1], to features (n, 2m)."""
+        """Return the features (n, 2m) of images (n, c, h, w), float in [0, 1]."""
         return torch.cat(self.halves(images, images), dim=1)
 
     def halves(self, first: Tensor, second: Tensor) -> list[Tensor]:
-        """Features of the first view of some images, and of the second view of others: two of (n, m)."""
+        """Return the features (n, m) of the first view of some images, and of the second view of others."""
         grey = first.shape[1] == 1
         views = split(self.normalized(first), grey=grey)[0], split(self.normalized(second), grey=grey)[1]
         return [body(view) for body, view in zip(self.body.children(), views, strict=True)]
 
 
 def split(images: Tensor, *, grey: bool) -> tuple[Tensor, Tensor]:
-    """Two views (n, c, h, w) that add up to the images (n, c, h, w); a grey one may have become three channels."""
+    """Split images (n, c, h, w) into two views of that shape that add up to them; grey ones may have three channels."""
     if grey:
         common = F.avg_pool2d(images, BLUR, 1, BLUR // 2, count_include_pad=False)
     else:
@@ -52,10 +52,10 @@ def split(images: Tensor, *, grey: bool) -> tuple[Tensor, Tensor]:
 
 
 class CMC(ImageLearner):
-    """What one network makes of its view is to be nearer to what the other makes of the same image than of the others.
+    """Bring the two networks' views of an image nearer to each other than to views of other images.
 
-    The views come from two random parts of the image, so that they do not fit together like the pieces of a puzzle, and
-    are compared within a batch, where the authors remember codes of all images; their trainings are much longer.
+    The views come from two random parts of the image, so that their edges do not match. They are compared within a
+    batch, while the authors remember codes of all images in much longer trainings.
     """
 
     def __init__(self, backbone: Backbone, n_images: int) -> None:
@@ -63,14 +63,14 @@ class CMC(ImageLearner):
         self.projections = nn.ModuleList([nn.Linear(backbone.dimensions, DIMENSIONS) for _ in range(2)])
 
     def forward(self, images: Tensor) -> Tensor:
-        """Pairs of images (2b, c, h, w), first all firsts, to projections of a view of each (b, 2, 128)."""
+        """Return the projections of a view of each image (b, 2, 128) of pairs (2b, c, h, w), all first images first."""
         halves = cast("SplitBackbone", self.backbone).halves(*images.chunk(2))
         return torch.stack([project(half) for project, half in zip(self.projections, halves, strict=True)], dim=1)
 
     def loss(
         self, run: Run, images: Tensor, augmentation: Augmentation, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Summed loss of both directions, and who was told apart in both; see `ImageLearner.loss`."""
+        """Return the summed loss of both directions, and which images both told apart; see `ImageLearner.loss`."""
         pairs = [random_parts(images, augmentation, generator) for _ in range(2)]
         one, other = F.normalize(run(torch.cat(pairs)), dim=2).unbind(1)
         similarities, own = one @ other.T / TEMPERATURE, torch.arange(len(images), device=images.device)

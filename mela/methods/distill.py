@@ -13,7 +13,7 @@ TEMPERATURE = 4.0
 
 
 class DistillLearner(LabelLearner):
-    r"""Half the cross-entropy to the labels, half the divergence from a teacher's classes at temperature T = 4.
+    r"""Average the cross-entropy to the labels and the divergence from a teacher's classes at temperature T = 4.
 
     .. math:: \tfrac12 L_{ce} + \tfrac12 T^2 KL(\mathrm{softmax}(t / T) \| \mathrm{softmax}(s / T))
 
@@ -23,12 +23,12 @@ class DistillLearner(LabelLearner):
     _teacher: tuple[LabelLearner, ...] = ()
 
     def learn_from(self, teacher: LabelLearner) -> None:
-        """Take a teacher, which stays as it is and is no part of what is learned."""
+        """Take a teacher, which does not change and is not trained."""
         # in a tuple, where torch does not take it for a part of this module
         self._teacher = (teacher.eval().requires_grad_(requires_grad=False),)
 
     def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Summed loss and logits; see `LabelLearner.loss`."""
+        """Return the summed loss and the logits; see `LabelLearner.loss`."""
         if not self._teacher:
             raise MelaError("distill: expected a teacher, got none; give the former generation's model with --teacher")
         hard, logits = super().loss(run, images, targets, generator)

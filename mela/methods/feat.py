@@ -12,7 +12,7 @@ BALANCE = 0.1
 
 
 class SetTransformer(nn.Module):
-    """One head of attention among the vectors of a set, added to them and normalised.
+    """Add one head of attention among the vectors of a set to them, and normalise.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class SetTransformer(nn.Module):
         self.norm = nn.LayerNorm(dimensions)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Sets (b, k, m) to sets of the same shape."""
+        """Return the transformed sets (b, k, m)."""
         mixed, _ = self.attention(vectors, vectors, vectors, need_weights=False)
         changed: Tensor = self.norm(vectors + self.drop(mixed))
         return changed
@@ -37,7 +37,7 @@ class SetTransformer(nn.Module):
 class FEAT(Learner):
     r"""Logits are :math:`-\|\psi(x) - T(c)_k\|^2 / 64`, T being a `SetTransformer` of the class means c.
 
-    A second loss asks that, where T sees the images of one class together, each is nearest to the mean of its own.
+    A second loss lets T see the images of one class together, and pulls each image to the mean of its class.
     """
 
     learning_rate = 0.001
@@ -47,19 +47,19 @@ class FEAT(Learner):
         self.transformer = SetTransformer(backbone.dimensions)
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
+        """Return the logits (t, q, ways); see `Learner.logits`."""
         adapted: Tensor = self.transformer(prototypes(support, labels, ways))
         return -torch.cdist(query, adapted).square() / TEMPERATURE
 
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
-        """Cross-entropies of the queries and, a tenth of it, of all images with the means of whole classes."""
+        """Return the queries' cross-entropies plus a tenth of those of all images with the means of whole classes."""
         losses, accuracies = super().losses(features, labels, n_support, ways)
         centres = torch.stack([self._centres(*task, ways) for task in zip(features, labels, strict=True)])
         logits = -torch.cdist(features, centres).square() / TEMPERATURE
         return losses + BALANCE * query_losses(logits, labels)[0], accuracies
 
     def _centres(self, features: Tensor, labels: Tensor, ways: int) -> Tensor:
-        """Of one task (n, m): the means (ways, m) of classes whose images have seen each other."""
+        """Return the class means (ways, m) of one task (n, m) whose images have seen each other."""
         every = [self.transformer(features[None, labels == label])[0] for label in range(ways)]
         return torch.stack([images.mean(0) for images in every])
 

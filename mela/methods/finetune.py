@@ -13,7 +13,7 @@ class CosineLearner(Learner):
     initial_scale = 10.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
+        """Return the logits (t, q, ways); see `Learner.logits`."""
         means = prototypes(F.normalize(support, dim=2), labels, ways)
         return self.scale * (F.normalize(query, dim=2) @ F.normalize(means, dim=2).mT)
 

@@ -5,7 +5,7 @@ from mela.learners.method import Method
 
 
 class FirstOrderMAML(GradientLearner):
-    """All weights take the steps, which count as constants when their outcome is differentiated."""
+    """Take the steps on all weights, as constants when the outcome is differentiated."""
 
     first_order = True
 

@@ -13,7 +13,7 @@ POOLING = (nn.Flatten, nn.AdaptiveAvgPool2d)
 
 
 class FRN(Learner):
-    r"""How badly the map of a query can be put together from the vectors of a class's maps.
+    r"""Classify a query by how well its map can be rebuilt from the vectors of a class's maps.
 
     With S (n r, d) the vectors of a class, Q (r, d) those of a query,
 
@@ -34,14 +34,14 @@ class FRN(Learner):
         self.gamma = nn.Parameter(torch.ones(()))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (b, c, h, w) to the vectors (b, r, d) of their last maps, scaled by 1 / sqrt(d)."""
+        """Return the vectors (b, r, d) of the last maps of images (b, c, h, w), scaled by 1 / sqrt(d)."""
         maps = self.backbone.normalized(images)
         for layer in list(self.backbone.body.children())[: self.layers]:
             maps = layer(maps)
         return maps.flatten(2).mT / maps.shape[1] ** 0.5
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
+        """Return the logits (t, q, ways); see `Learner.logits`."""
         found = []
         for vectors, own, asked in zip(support, labels, query, strict=True):
             rebuilt = torch.stack([self._rebuilt(vectors[own == label].flatten(0, 1), asked) for label in range(ways)])
@@ -49,7 +49,7 @@ class FRN(Learner):
         return torch.stack(found)
 
     def _rebuilt(self, vectors: Tensor, query: Tensor) -> Tensor:
-        """Queries (q, r, d) from the vectors (s, d) of a class."""
+        """Rebuild queries (q, r, d) from the vectors (s, d) of a class."""
         with torch.autocast(query.device.type, enabled=False):
             vectors, query = vectors.float(), query.float()
             count, dimensions = vectors.shape
@@ -59,7 +59,7 @@ class FRN(Learner):
             return self.beta.exp() * query @ hat
 
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
-        """Cross-entropies of the queries and 0.03 of how alike the vectors of different classes are."""
+        """Return the queries' cross-entropies plus 0.03 of how alike the vectors of different classes are."""
         support, own = features[:, :n_support], labels[:, :n_support]
         losses, accuracies = query_losses(
             self.checked_logits(support, own, features[:, n_support:], ways), labels[:, n_support:]

@@ -22,9 +22,9 @@ SPREAD = 0.1
 
 
 class LEO(Learner):
-    """A linear classifier of features that stay as they are, decoded from one code for each class.
+    """Classify fixed features linearly, with weights decoded from one code for each class.
 
-    The support images, each pair of them compared, give each class a normal distribution of codes. Five gradient steps
+    Comparisons of all pairs of support images give each class a normal distribution of codes. Five gradient steps
     on the support set's cross-entropy change the codes, five more the classifier itself; the rates of both are learned
     for each dimension. In training codes and classifiers are drawn; in testing they are the means.
     """
@@ -43,24 +43,24 @@ class LEO(Learner):
         self.drop = nn.Dropout(DROP_RATE)
 
     def train(self, mode: bool = True) -> "LEO":
-        """The embedding stays in evaluation mode."""
+        """Keep the embedding in evaluation mode."""
         super().train(mode)
         self.backbone.eval()
         return self
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (b, c, h, w) to features (b, m) of length 1."""
+        """Return the features (b, m) of length 1 of images (b, c, h, w)."""
         return F.normalize(self.backbone(images), dim=1)
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
+        """Return the logits (t, q, ways); see `Learner.logits`."""
         return self.drop(query) @ self.classifiers(support, labels, ways)[0].mT
 
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
-        """Cross-entropies of the queries, and three penalties.
+        """Return the cross-entropies of the queries plus three penalties.
 
-        They keep the codes near a standard normal, the first codes near those to which the steps lead, and apart what
-        the decoder makes of each dimension of a code.
+        They keep the codes near a standard normal, the first codes near the final ones, and the decoder's directions
+        for the dimensions of a code apart.
         """
         own = labels[:, :n_support]
         classifiers, penalties = self.classifiers(features[:, :n_support], own, ways)
@@ -69,7 +69,7 @@ class LEO(Learner):
         return losses + penalties + ORTHOGONALITY_WEIGHT * self._correlation(), accuracies
 
     def classifiers(self, support: Tensor, labels: Tensor, ways: int) -> tuple[Tensor, Tensor]:
-        """Of support features (t, n, m) with labels (t, n): weights (t, ways, m), and penalties on codes (t,)."""
+        """Return weights (t, ways, m) and penalties on codes (t,) of support features (t, n, m), labels (t, n)."""
         learning = torch.is_grad_enabled() and self.training
 
         def loss_of(weights: Tensor) -> Tensor:
@@ -84,26 +84,26 @@ class LEO(Learner):
         return found, KL_WEIGHT * divergence + CODE_WEIGHT * (codes.detach() - first).square().mean((1, 2))
 
     def _distribution(self, support: Tensor, labels: Tensor, ways: int) -> Normal:
-        """Of codes (t, ways, CODE)."""
+        """Return the distribution of the codes (t, ways, CODE)."""
         codes = self.encoder(self.drop(support))
         pairs = codes[:, :, None].expand(-1, -1, codes.shape[1], -1), codes[:, None].expand(-1, codes.shape[1], -1, -1)
         relations = self.relations(torch.cat(pairs, dim=3)).mean(2)
         return _normal(prototypes(relations, labels, ways), SPREAD)
 
     def _decode(self, codes: Tensor) -> Tensor:
-        """Codes (t, ways, CODE) to weights (t, ways, m)."""
+        """Decode codes (t, ways, CODE) to weights (t, ways, m)."""
         made = self.decoder(codes)
         about = _normal(made, math.sqrt(2 / (codes.shape[1] + made.shape[2] // 2)))
         return about.rsample() if self.training else about.mean
 
     def _correlation(self) -> Tensor:
-        """Mean squared difference between the cosines of the decoder's directions and those of orthogonal ones."""
+        """Return the mean squared difference of the cosines of the decoder's directions from orthogonal ones."""
         cosines = F.normalize(self.decoder.weight, dim=0)
         return (cosines.T @ cosines - torch.eye(CODE, device=cosines.device)).square().mean()
 
 
 def _normal(parameters: Tensor, spread: float) -> Normal:
-    """Means and logarithms of standard deviations / `spread`, side by side in the last dimension."""
+    """Split the last dimension into means and logarithms of standard deviations / `spread`."""
     means, logarithms = parameters.chunk(2, dim=-1)
     # what is not finite shows in the loss, and training says so
     return Normal(means, spread * logarithms.clamp(-2, 2).exp(), validate_args=False)

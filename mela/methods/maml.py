@@ -5,7 +5,7 @@ from mela.learners.method import Method
 
 
 class MAML(GradientLearner):
-    """All weights take the steps, and what they lead to is differentiated through them."""
+    """Take the steps on all weights, and differentiate the outcome through them."""
 
 
 METHOD = Method(title="MAML", source="Finn et al., 2017", sees="tasks", learner=MAML)

@@ -18,7 +18,7 @@ class MatchingNet(Learner):
     initial_scale = 30.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Log-probabilities (t, q, ways); see `Learner.logits`."""
+        """Return the log-probabilities (t, q, ways); see `Learner.logits`."""
         cosines = F.normalize(query, dim=2) @ F.normalize(support, dim=2).mT
         attention = (self.scale * cosines).softmax(2)
         return (attention @ one_hot(labels, ways)).clamp(min=SMALLEST).log()

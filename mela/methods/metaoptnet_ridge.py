@@ -14,7 +14,7 @@ class MetaOptNetRidge(Learner):
     regularizer: float = 50.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
+        """Return the logits (t, q, ways); see `Learner.logits`."""
         return self.scale * ridge_outputs(support, labels, query, ways, self.regularizer)
 
 

@@ -36,7 +36,7 @@ class MetaOptNetSVM(Learner):
     ridge: float = 1.0
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
+        """Return the logits (t, q, ways); see `Learner.logits`."""
         targets = one_hot(labels, ways, support.dtype)
         gram = support @ support.mT
         gram = gram + self.ridge * torch.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
@@ -45,7 +45,7 @@ class MetaOptNetSVM(Learner):
 
 
 def free_variables(gram: Tensor, targets: Tensor, C: float) -> Tensor:
-    """Which entries of B are above 0 at the optimum (t, n, k), by accelerated projected gradients (FISTA).
+    """Find which entries of B are above 0 at the optimum (t, n, k), by accelerated projected gradients (FISTA).
 
     Raises
     ------
@@ -73,7 +73,7 @@ def free_variables(gram: Tensor, targets: Tensor, C: float) -> Tensor:
 
 
 def to_simplex(points: Tensor, total: float) -> Tensor:
-    """The nearest points (..., k) with entries from 0 that sum to `total` (Held, Wolfe and Crowder, 1974)."""
+    """Return the nearest points (..., k) with entries from 0 that sum to `total` (Held, Wolfe and Crowder, 1974)."""
     ordered = points.sort(dim=-1, descending=True).values
     excess = ordered.cumsum(-1) - total
     counts = torch.arange(1, points.shape[-1] + 1, device=points.device)
@@ -82,7 +82,7 @@ def to_simplex(points: Tensor, total: float) -> Tensor:
 
 
 def solve(gram: Tensor, targets: Tensor, free: Tensor, C: float) -> Tensor:
-    """The dual solution A (t, n, k) as a function of the Gram matrices (t, n, n), given which entries of B are above 0.
+    """Return the dual solution A (t, n, k) by the Gram matrices (t, n, n), given which entries of B are above 0.
 
     Where B is 0, A is C Y; elsewhere the gradient of the objective is one number for each image, and rows sum to 0.
     """

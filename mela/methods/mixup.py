@@ -13,14 +13,14 @@ from mela.runtime.compute import Run
 
 
 class MixupLearner(LabelLearner):
-    """The mean of the cross-entropy of all images as they are, and mixed in pairs."""
+    """Average the cross-entropies of all images as they are, and mixed in pairs."""
 
     def forward(self, images: Tensor, mix: Mix | None = None) -> Any:
-        """Images (b, c, h, w), mixed or not, to logits (b, n_labels)."""
+        """Return the logits (b, n_labels) of images (b, c, h, w), mixed or not."""
         return self.classifier(self.backbone(images) if mix is None else mixed_features(self.backbone, images, mix))
 
     def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Summed loss, and logits of the images as they are; see `LabelLearner.loss`."""
+        """Return the summed loss, and the logits of the images as they are; see `LabelLearner.loss`."""
         plain = run(images)
         mixed, _ = mixed_loss(run, self.backbone, images, targets, generator)
         return (F.cross_entropy(plain, targets, reduction="sum") + mixed) / 2, plain

@@ -20,12 +20,12 @@ INERTIA = 0.99
 
 
 class MoCo(ImageLearner):
-    """A view of an image is to be nearer to another view of it than to earlier images, in a queue.
+    """Bring a view of an image nearer to another view of it than to earlier images, in a queue.
 
     What the queue holds comes from a second network that follows the first one slowly, in evaluation mode, its
-    BatchNorm statistics included (Cai et al., 2021): so views of one batch have no statistics in common that would give
-    them away, for which the authors shuffle batches between GPUs. The queue holds at most half of the data set; where
-    it is that half, an image meets itself in about one of eight steps.
+    BatchNorm statistics included (Cai et al., 2021). So views of one batch share no statistics that would give them
+    away; the authors shuffle batches between GPUs for that. The queue holds at most half of the data set; if it holds
+    that half, an image meets itself in about one of eight steps.
     """
 
     queue: Tensor
@@ -39,14 +39,14 @@ class MoCo(ImageLearner):
         self.register_buffer("place", torch.zeros((), dtype=torch.int64))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (b, c, h, w) to projections (b, 128)."""
+        """Return the projections (b, 128) of images (b, c, h, w)."""
         projected: Tensor = self.projection(self.backbone(images))
         return projected
 
     def loss(
         self, run: Run, images: Tensor, augmentation: Augmentation, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Summed loss, and who was told apart; see `ImageLearner.loss`."""
+        """Return the summed loss, and which images were told apart; see `ImageLearner.loss`."""
         queries = F.normalize(run(random_view(images, augmentation, generator)), dim=1)
         with torch.no_grad():
             self._follow()
@@ -67,7 +67,7 @@ class MoCo(ImageLearner):
                 value.copy_(leaders[name])
 
     def _keep(self, keys: Tensor) -> None:
-        """Put keys (b, 128) in the place of the oldest."""
+        """Replace the oldest keys of the queue by keys (b, 128)."""
         size = len(self.queue)
         places = (self.place + torch.arange(len(keys), device=keys.device)) % size
         # a copy, since the loss still needs what is there

@@ -10,7 +10,7 @@ class ProtoNet(Learner):
     r"""Logits are the negative squared distances to the class means, :math:`-\|\psi(x) - c_k\|^2`."""
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
+        """Return the logits (t, q, ways); see `Learner.logits`."""
         means = prototypes(support, labels, ways)
         return 2 * query @ means.mT - means.square().sum(2)[:, None] - query.square().sum(2, keepdim=True)
 

@@ -15,8 +15,8 @@ from mela.models.backbones import Backbone
 class R2D2(Learner):
     r"""Logits are :math:`\alpha\, x W + \beta`, W being ridge regression's weights for the learned :math:`\lambda`.
 
-    Training lowers lambda, but not far, so that it matters where it starts: from the number that suits validation tasks
-    best. The authors' code has 50 of means over the support set, of sums 1,250 for 25 images, and does not learn it.
+    Training lowers lambda only a little, so that its start matters: it is the best one on validation tasks. The
+    authors' code uses 50 for means over the support set, which is 1,250 for sums over 25 images, and does not learn it.
     """
 
     initial_scale = 3.0
@@ -28,7 +28,7 @@ class R2D2(Learner):
         self.shift = nn.Parameter(torch.zeros(()))
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
+        """Return the logits (t, q, ways); see `Learner.logits`."""
         return self.scale * ridge_outputs(support, labels, query, ways, self.log_lambda.exp()) + self.shift
 
 

@@ -12,14 +12,14 @@ from mela.runtime.compute import Run
 
 
 class RotationLearner(RotationHead):
-    """The cross-entropy of all images, and `rotated_loss` of some."""
+    """Sum the cross-entropy of all images, and `rotated_loss` of some."""
 
     def forward(self, images: Tensor) -> Any:
-        """Images (b, c, h, w) to logits of labels and rotations (b, n_labels + 4)."""
+        """Return the logits of labels and rotations (b, n_labels + 4) of images (b, c, h, w)."""
         return self.heads(self.backbone(images))
 
     def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Summed loss, and logits of the upright images; see `LabelLearner.loss`."""
+        """Return the summed loss, and the logits of the upright images; see `LabelLearner.loss`."""
         upright = run(images)[:, :-4]
         loss = F.cross_entropy(upright, targets, reduction="sum")
         return loss + rotated_loss(run, images, targets, generator), upright

@@ -13,14 +13,14 @@ from mela.runtime.compute import Run
 
 
 class S2M2Learner(RotationHead):
-    """The mean of the cross-entropy of all images as they are and mixed in pairs, and `rotated_loss` of some."""
+    """Average the cross-entropies of all images as they are and mixed in pairs, and add `rotated_loss` of some."""
 
     def forward(self, images: Tensor, mix: Mix | None = None) -> Any:
-        """Images (b, c, h, w), mixed or not, to logits of labels and rotations (b, n_labels + 4)."""
+        """Return the logits of labels and rotations (b, n_labels + 4) of images (b, c, h, w), mixed or not."""
         return self.heads(self.backbone(images) if mix is None else mixed_features(self.backbone, images, mix))
 
     def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Summed loss, and logits of the images as they are; see `LabelLearner.loss`."""
+        """Return the summed loss, and the logits of the images as they are; see `LabelLearner.loss`."""
         plain = run(images)[:, :-4]
         mixed, _ = mixed_loss(lambda batch, mix: run(batch, mix=mix)[:, :-4], self.backbone, images, targets, generator)
         loss = (F.cross_entropy(plain, targets, reduction="sum") + mixed) / 2

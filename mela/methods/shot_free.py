@@ -15,9 +15,8 @@ STEPS = 5
 class ShotFree(Learner):
     r"""Logits are :math:`-s \|h(x) - c_k\|^2` with :math:`h(x) = W\psi(x) / \|W\psi(x)\|` in twice the dimensions.
 
-    The class models c are no means: they are defined by what they are to do, the minimum of the support set's
-    cross-entropy, to which gradient steps lead from the means. The steps are differentiated through, and s and their
-    rate are learned.
+    The class models c minimise the support set's cross-entropy: gradient steps lead to them from the means. The steps
+    are differentiated through, and s and their rate are learned.
     """
 
     initial_scale = 10.0
@@ -28,11 +27,11 @@ class ShotFree(Learner):
         self.rate = nn.Parameter(torch.tensor(0.1))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (b, c, h, w) to h (b, 2m)."""
+        """Return h (b, 2m) of images (b, c, h, w)."""
         return F.normalize(self.lift(self.backbone(images)), dim=1)
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways); see `Learner.logits`."""
+        """Return the logits (t, q, ways); see `Learner.logits`."""
 
         def loss_of(models: Tensor) -> Tensor:
             logits = self._logits(support, models).flatten(0, 1)
@@ -43,7 +42,7 @@ class ShotFree(Learner):
         return self._logits(query, models)
 
     def _logits(self, features: Tensor, models: Tensor) -> Tensor:
-        """Of features (t, n, 2m) for models (t, ways, 2m); the length of the features is 1."""
+        """Return the logits of features (t, n, 2m) of length 1 for models (t, ways, 2m)."""
         return self.scale * (2 * features @ models.mT - models.square().sum(2)[:, None] - 1)
 
 

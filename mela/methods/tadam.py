@@ -15,7 +15,7 @@ class TADAM(Learner):
     r"""Logits are :math:`-s \|\psi(x, \Gamma) - c_k\|^2`, with s learned and :math:`\Gamma` made of the task.
 
     The mean of the class means without a task, through one small network for each block, gives a scale and a shift of
-    each channel of the block (FiLM). The paper trains on global labels besides, which are not there here.
+    each channel of the block (FiLM). The paper also trains on global labels, which are unknown here.
     """
 
     initial_scale = 0.03
@@ -27,11 +27,11 @@ class TADAM(Learner):
         self.conditions = nn.ModuleList([Condition(backbone.dimensions, count) for count in channels.values()])
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images as they are; the features depend on the task."""
+        """Return the images unchanged; the features depend on the task."""
         return images
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-        """Logits (t, q, ways) of images (t, q, c, h, w); see `Learner.logits`."""
+        """Return the logits (t, q, ways) of images (t, q, c, h, w); see `Learner.logits`."""
         return torch.stack([self._logits(*task, ways) for task in zip(support, labels, query, strict=True)])
 
     def _logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
@@ -44,7 +44,7 @@ class TADAM(Learner):
         return -self.scale * torch.cdist(features[len(support) :], means).square()
 
     def _conditioned(self, images: Tensor, task: Tensor) -> Tensor:
-        """Features (b, m) of images (b, c, h, w) for a task (m,)."""
+        """Return the features (b, m) of images (b, c, h, w) for a task (m,)."""
         maps = self.backbone.normalized(images)
         for place, layer in enumerate(_layers(self.backbone)):
             maps = layer(maps)
@@ -55,7 +55,7 @@ class TADAM(Learner):
 
 
 class Condition(nn.Module):
-    """Scale and shift of some channels for a task; nothing at the start, and as strong as it is learned to be."""
+    """Scale and shift some channels for a task: not at all at the start, then as strongly as is learned."""
 
     def __init__(self, dimensions: int, channels: int) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Condition(nn.Module):
         self.strength = nn.Parameter(torch.zeros(2, 1))
 
     def forward(self, task: Tensor) -> Tensor:
-        """Task (m,) to scales and shifts (2, channels)."""
+        """Return the scales and shifts (2, channels) for a task (m,)."""
         made: Tensor = self.strength * self.network(task).view(2, -1)
         return made
 
@@ -73,7 +73,7 @@ def _layers(backbone: Backbone) -> list[nn.Module]:
 
 
 def _channels(layer: nn.Module) -> int:
-    """Of the maps that a layer gives, if they are conditioned: of BatchNorm, before the activation, or of a block."""
+    """Count the channels of a layer's maps, 0 if they are not conditioned; those of BatchNorm and blocks are."""
     if isinstance(layer, nn.BatchNorm2d):
         return layer.num_features
     if isinstance(layer, ResidualBlock):
@@ -83,7 +83,7 @@ def _channels(layer: nn.Module) -> int:
 
 @contextmanager
 def _without_memory(network: nn.Module) -> Iterator[None]:
-    """Running statistics of BatchNorm stay as they are within the block; they are those of conditioned maps."""
+    """Keep the running statistics of BatchNorm within the block; they are those of conditioned maps."""
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
     before = [module.momentum for module in norms]
     for module in norms:

@@ -1,4 +1,4 @@
-"""Embeddings: networks, their files, and the features that they give images."""
+"""Provide embeddings: networks, their files, and the features that they give images."""
 
 import lazy_loader
 

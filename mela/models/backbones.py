@@ -1,4 +1,4 @@
-"""Embeddings psi: images to vectors."""
+"""Define the embeddings psi, which map images to vectors."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ DROP_BLOCK_STEPS = 40_000
 
 
 class DropBlock(nn.Module):
-    """Dropout of square regions (Ghiasi et al., 2018), with a drop rate that grows from 0.
+    """Drop square regions (Ghiasi et al., 2018), with a drop rate that grows from 0.
 
     Each position starts a dropped block with probability gamma, such that the expected share of dropped activations is
     about the current rate; what remains is scaled to keep the sum. The rate grows linearly to `rate` over `steps`
@@ -56,7 +56,7 @@ class DropBlock(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Three 3x3 convolutions with a 1x1 shortcut, halving the side (RFS flavour)."""
+    """Apply three 3x3 convolutions with a 1x1 shortcut, halving the side (RFS flavour)."""
 
     def __init__(self, channels_in: int, channels_out: int, drop: nn.Module) -> None:
         super().__init__()
@@ -73,14 +73,14 @@ class ResidualBlock(nn.Module):
         self.drop = drop
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps (n, c, h, w) to (n, c', h // 2, w // 2)."""
+        """Return maps (n, c', h // 2, w // 2) of maps (n, c, h, w)."""
         # the field writes LeakyReLU before MaxPool; the two commute, and after it there is a quarter of the work
         summed = F.max_pool2d(self.body(maps) + self.shortcut(maps), 2)
         return self.drop(F.leaky_relu(summed, 0.1))
 
 
 class Backbone(nn.Module):
-    """An embedding that carries its own input normalisation.
+    """Embed images; the input normalisation is part of the module.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Backbone(nn.Module):
     dimensions : int
         m.
     mean, std : sequence of float, length c
-        Of the images, scaled to [0, 1]. A grey image takes on as many channels as there are numbers.
+        Mean and deviation of images in [0, 1]. A grey image gets as many channels as there are numbers.
     """
 
     mean: Tensor
@@ -103,16 +103,16 @@ class Backbone(nn.Module):
         self.register_buffer("std", torch.tensor(std, dtype=torch.float32).view(1, -1, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (n, c, h, w), float in [0, 1], to features (n, m)."""
+        """Return the features (n, m) of images (n, c, h, w), float in [0, 1]."""
         return self.body(self.normalized(images))
 
     def normalized(self, images: Tensor) -> Tensor:
-        """Images (n, c, h, w), float in [0, 1], as the body takes them."""
+        """Return images (n, c, h, w), float in [0, 1], as the body takes them."""
         return (images - self.mean) / self.std
 
 
 def conv4(channels: int, size: int, width: int) -> tuple[nn.Module, int]:
-    """Four conv-BatchNorm-MaxPool-ReLU layers, flattened: m = width * (size // 16)^2.
+    """Build four conv-BatchNorm-MaxPool-ReLU layers, flattened: m = width * (size // 16)^2.
 
     The field writes ReLU before MaxPool. The two commute, and after it there is a quarter of the work.
     """
@@ -128,7 +128,7 @@ def conv4(channels: int, size: int, width: int) -> tuple[nn.Module, int]:
 
 
 def resnet12(channels: int, width: int, drop_rate: float, drop_block: int) -> tuple[nn.Module, int]:
-    """Four residual blocks of width * (1, 2.5, 5, 10) channels and global average pooling: m = 10 * width.
+    """Build four residual blocks of width * (1, 2.5, 5, 10) channels and global average pooling: m = 10 * width.
 
     Dropout follows the first two blocks and DropBlock the last two, as in RFS (Tian et al., 2020).
     """
@@ -160,7 +160,7 @@ def build_backbone(
     interpolation: str = "bicubic",
     head: bool = False,
 ) -> Backbone:
-    """A freshly initialised backbone.
+    """Build a freshly initialised backbone.
 
     Convolutions are Kaiming normal with fan-out and gain sqrt(2), as in RFS; BatchNorm starts as the identity. Networks
     of timm start as timm makes them.
@@ -169,28 +169,28 @@ def build_backbone(
     ----------
     name : {"conv4", "resnet12"} or "timm:<architecture>"
     channels, size : int
-        Of the images (side in pixels).
+        Channels and side in pixels of the images.
     width : int
         Channels of the first layer or block.
     drop_rate, drop_block : float, int
-        Of resnet12; conv4 has no dropout.
+        Drop rate and block size of resnet12; conv4 has no dropout.
     mean, std : sequence of float, length channels
         Or 3 for a network of timm, which sees a grey image three times.
     seed : int
-        Of the initial weights; torch's global generator is left as it was.
+        Seed of the initial weights; torch's global generator does not change.
     side : int, optional
         Pixels to which a network of timm has its images resized; by default `size`.
     interpolation : str
-        Of that.
+        Method of that.
     head : bool
-        Of a network of timm, whether a linear map on top is all that learns.
+        Whether only a linear map on top of a network of timm learns.
 
     Raises
     ------
     ValueError
         The name is unknown, or a size is below 1.
     MelaError
-        timm does not have the network, or is not there.
+        timm lacks the network, or is not installed.
     """
     for key, value in (("channels", channels), ("size", size), ("width", width)):
         if value < 1:

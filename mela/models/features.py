@@ -1,4 +1,4 @@
-"""Features of many images, in evaluation mode."""
+"""Extract features of many images, in evaluation mode."""
 
 from collections.abc import Callable, Iterator
 
@@ -23,7 +23,7 @@ def feature_batches(
     team: Team = ALONE,
     watch: Watch = SILENT,
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]]:
-    """Ids (b,) and features (b, m) of the images with the given ids (n,), a batch at a time.
+    """Yield ids (b,) and features (b, m) of the images with the given ids (n,), a batch at a time.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def feature_batches(
     change : callable, optional
         What each batch, uint8 (b, c, h, w), is put through first, to float in [0, 1].
     team : Team
-        Processes among which each batch is divided; the first gets all features and the others, which have to go
-        through the batches as well, none.
+        Processes among which each batch is divided; the first gets all features. The others get none, but have to
+        iterate as well.
     watch : Watch
         Counts images.
 
@@ -76,7 +76,7 @@ def extract_features(
     *,
     watch: Watch = SILENT,
 ) -> npt.NDArray[np.float32]:
-    """Features (n, m) of `feature_batches` in one array."""
+    """Return the features (n, m) of `feature_batches` in one array."""
     features = np.empty((len(image_ids), backbone.dimensions), dtype=np.float32)
     done = 0
     for _, found in feature_batches(backbone, images, image_ids, change, watch=watch):

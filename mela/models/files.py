@@ -1,4 +1,4 @@
-"""Embeddings on disk: safetensors, with the backbone's configuration in the header."""
+"""Store embeddings as safetensors, with the backbone's configuration in the header."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,13 +21,13 @@ NOTHING = "mela.nothing/1"
 
 
 def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """The arguments of `build_backbone` but for the seed.
+    """Return the arguments of `build_backbone` but for the seed.
 
     Parameters
     ----------
     model : ModelParams
-        Where its mean and std are null, they are those that a network of timm is configured for, or measured on the
-        images with the given ids.
+        If its mean and std are null, they are those of a network of timm's configuration, or measured on the images
+        with the given ids.
     images : uint8 (N, h, w, c)
     image_ids : int64 (n,)
     """
@@ -75,7 +75,7 @@ def save_nothing(path: Path) -> None:
 
 
 def is_trained(path: Path) -> bool:
-    """Return whether a file holds an embedding, and does not say that none was trained.
+    """Tell whether a file holds an embedding, and does not say that none was trained.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def is_trained(path: Path) -> bool:
 
 
 def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) -> Backbone:
-    """The backbone in evaluation mode, for images (N, h, w, c).
+    """Return the backbone in evaluation mode, for images (N, h, w, c).
 
     Raises
     ------
@@ -99,14 +99,14 @@ def load_model(path: Path, device: torch.device, images: npt.NDArray[np.uint8]) 
 def read_model(
     path: Path, device: torch.device, images: npt.NDArray[np.uint8] | None = None
 ) -> tuple[Backbone, dict[str, Any]]:
-    """The backbone in evaluation mode, and its configuration: the arguments of `build_backbone` but for the seed.
+    """Return the backbone in evaluation mode, and the arguments of `build_backbone` but for the seed.
 
     Parameters
     ----------
     path : Path
     device : torch.device
     images : uint8 (N, h, w, c), optional
-        That the model has to be for.
+        Images that the model has to fit.
 
     Raises
     ------
@@ -126,14 +126,14 @@ def loaded(
     device: torch.device,
     images: npt.NDArray[np.uint8] | None,
 ) -> tuple[Backbone, dict[str, Any]]:
-    """What `read_model` gives, of a file of this kind that has been read."""
+    """Return what `read_model` does, given the header and tensors of such a file."""
     backbone, configuration = build_configured(path, header, images)
     load_tensors(path, backbone, tensors)
     return backbone.to(device).eval(), configuration
 
 
 def read_file(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The object in a trained file's header and the tensors, as `mela.io.tensors.read_trained`; it has to be there.
+    """Return the object in a trained file's header and the tensors; see `mela.io.tensors.read_trained`.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 def build_configured(
     path: Path, header: Mapping[str, Any], images: npt.NDArray[np.uint8] | None
 ) -> tuple[Backbone, dict[str, Any]]:
-    """An untrained backbone by the configuration in a file's header, and that configuration; see `read_model`."""
+    """Build an untrained backbone by the configuration in a file's header; return both; see `read_model`."""
     configuration = header.get("configuration", {})
     try:
         shape = (configuration["size"], configuration["size"], configuration["channels"])
@@ -178,12 +178,12 @@ def build_configured(
 
 
 def load_tensors(path: Path, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Put a file's tensors into a module, of which every one must fit.
+    """Load a file's tensors into a module; every one must fit.
 
     Raises
     ------
     MelaError
-        They do not.
+        A tensor does not fit.
     """
     try:
         module.load_state_dict(tensors, strict=True)

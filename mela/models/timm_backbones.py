@@ -1,4 +1,4 @@
-"""Backbones of the package timm, with weights that somebody else has trained."""
+"""Use backbones of the package timm, with weights that somebody else has trained."""
 
 import difflib
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ NONE, DOWNLOAD = "none", "timm"
 
 @dataclass(frozen=True, kw_only=True)
 class Manners:
-    """How a network takes its images, by its own configuration.
+    """Describe how a network takes its images, by its own configuration.
 
     Attributes
     ----------
     side : int
         Pixels.
     interpolation : str
-        To that side.
+        Method of resizing to that side.
     mean, std : list of float
-        Of each of its three channels, in [0, 1].
+        Mean and deviation of its three channels, in [0, 1].
     """
 
     side: int
@@ -38,16 +38,16 @@ class Manners:
 
 
 class Pretrained(nn.Module):
-    """A network of timm as the body of a backbone: images of any size to vectors.
+    """Wrap a network of timm as the body of a backbone: images of any size to vectors.
 
     Parameters
     ----------
     network : nn.Module
         Images (n, 3, side, side) to features (n, m).
     side : int
-        To which images are resized.
+        Side to which images are resized.
     interpolation : str
-        Of resizing, as `torch.nn.functional.interpolate` names it.
+        Method of resizing, as `torch.nn.functional.interpolate` names it.
     head : int or None
         With m, a linear map of the features, at first the identity, is all that learns: the network's weights stay,
         and so do its running statistics.
@@ -65,14 +65,14 @@ class Pretrained(nn.Module):
             network.requires_grad_(False)
 
     def train(self, mode: bool = True) -> "Pretrained":
-        """As any module, but a network that does not learn stays in evaluation mode."""
+        """Set the mode as any module does, but keep a network that does not learn in evaluation mode."""
         super().train(mode)
         if self.frozen:
             self.network.eval()
         return self
 
     def forward(self, images: Tensor) -> Tensor:
-        """Normalised images (n, 3, h, w) to features (n, m)."""
+        """Return the features (n, m) of normalised images (n, 3, h, w)."""
         if images.shape[-1] != self.side:
             smaller = images.shape[-1] > self.side
             images = F.interpolate(images, size=(self.side, self.side), mode=self.interpolation, antialias=smaller)
@@ -82,13 +82,12 @@ class Pretrained(nn.Module):
 
 @cache
 def manners(name: str) -> Manners:
-    """How the network `timm:<architecture>` takes its images.
+    """Return how the network `timm:<architecture>` takes its images.
 
     Raises
     ------
     MelaError
-        There is no such network in timm, timm is not there, or the network does not take square images of three
-        channels.
+        timm lacks the network or is not installed, or the network does not take square images of three channels.
     """
     found = _timm().data.resolve_model_data_config(_create(name))
     channels, height, width = found["input_size"]
@@ -102,9 +101,9 @@ def manners(name: str) -> Manners:
 
 
 def pretrained_body(name: str, side: int, interpolation: str, *, head: bool) -> tuple[Pretrained, int]:
-    """The network `timm:<architecture>`, with random weights, as a body, and the length m of its features.
+    """Return the network `timm:<architecture>` with random weights as a body, and the length m of its features.
 
-    A network with positions of its own, such as a vision transformer, interpolates them where the side is not its own.
+    A network with positions of its own, such as a vision transformer, interpolates them if the side is not its own.
 
     Raises
     ------
@@ -127,7 +126,7 @@ def pretrained_body(name: str, side: int, interpolation: str, *, head: bool) -> 
 
 
 def _tried(network: nn.Module, side: int) -> Tensor:
-    """Return the features of an image without content."""
+    """Return the features of a blank image."""
     was = network.training
     with torch.no_grad():
         features: Tensor = network.eval()(torch.zeros(1, 3, side, side))
@@ -136,7 +135,7 @@ def _tried(network: nn.Module, side: int) -> Tensor:
 
 
 def _with_moving_positions(name: str, side: int, error: Exception) -> tuple[nn.Module, Tensor]:
-    """Return a network that interpolates its positions for images of another side than its own, and features of it."""
+    """Return a network that interpolates its positions for images of another side, and its features."""
     try:
         network = _create(name, dynamic_img_size=True)
         return network, _tried(network, side)
@@ -150,7 +149,7 @@ def _with_moving_positions(name: str, side: int, error: Exception) -> tuple[nn.M
 
 
 def start_from(body: nn.Module, name: str, weights: str, folder: Path) -> None:
-    """Give the body of a backbone the weights with which its training starts.
+    """Load the weights with which training starts into the body of a backbone.
 
     Parameters
     ----------
@@ -165,7 +164,7 @@ def start_from(body: nn.Module, name: str, weights: str, folder: Path) -> None:
     Raises
     ------
     MelaError
-        The weights cannot be had or read, or do not fit the network: all have to, but for those of its classifier.
+        The weights cannot be obtained or read, or do not fit the network, apart from those of its classifier.
     """
     if weights == NONE:
         return
@@ -221,7 +220,7 @@ def _timm() -> ModuleType:
 
 
 def _broken(error: Exception) -> MelaError:
-    """Return what is told where timm is installed, but something that it needs is missing or does not fit."""
+    """Return the message if timm is installed, but something that it needs is missing or does not fit."""
     return MelaError(
         f"model.backbone: timm is installed, but it cannot be imported: {one_line(error)}; install versions of timm, "
         "torchvision and torch that fit each other, which are those of requirements.txt"
@@ -246,7 +245,7 @@ def _create(name: str, **arguments: Any) -> nn.Module:
 
 
 def _classifier(name: str) -> tuple[str, ...]:
-    """Beginnings of the names of a network's weights that its features do not need."""
+    """Return the prefixes of the names of a network's weights that its features do not need."""
     names = _timm().models.get_pretrained_cfg(name.removeprefix(PREFIX))
     found = getattr(names, "classifier", None) or ()
     return tuple(f"{one}." for one in ([found] if isinstance(found, str) else found))

@@ -1,4 +1,4 @@
-"""What a run tells of itself: metrics, tables, figures, and the report page."""
+"""Report a run: metrics, tables, figures, and the report page."""
 
 import lazy_loader
 

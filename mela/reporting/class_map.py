@@ -1,4 +1,4 @@
-"""Classes in two dimensions."""
+"""Place some classes in two dimensions."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,7 @@ Floats = npt.NDArray[np.floating]
 
 
 def draw_points(labels: pd.DataFrame, *, classes: int, images: int, seed: int) -> pd.DataFrame:
-    """Some classes at random, and some images of each.
+    """Draw some classes at random, and some images of each.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def draw_points(labels: pd.DataFrame, *, classes: int, images: int, seed: int) -
 
 
 def neighbourhoods(features: Floats, *, seed: int) -> npt.NDArray[np.float64]:
-    """Points whose neighbours are those of the features' directions (t-SNE, van der Maaten and Hinton, 2008).
+    """Place points by the directions of their features (t-SNE, van der Maaten and Hinton, 2008).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where and with what a result was made."""
+"""Record where and with what a result was made."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ CODE = ("mela", "stages", "dvc.yaml", "requirements.txt")
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that figures depend on; those that are not installed are left out."""
+    """Return the versions of Python and of the packages on which figures depend, as far as they are installed."""
     found = {"Python": platform.python_version()}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -24,14 +24,14 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> str:
-    """Processor, cores, memory, and the system, in one line."""
+    """Describe processor, cores, memory, and the system, in one line."""
     cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     memory = psutil.virtual_memory().total / 2**30
     return f"{_processor()}, {cores} core{'s'[: cores != 1]}, {memory:.0f} GiB of memory; {platform.system()}"
 
 
 def _processor() -> str:
-    """As Linux calls it; elsewhere what Python knows."""
+    """Return the processor's name by Linux, elsewhere by Python."""
     facts = Path("/proc/cpuinfo")
     if facts.is_file():
         for line in facts.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -41,7 +41,7 @@ def _processor() -> str:
 
 
 def commit(root: Path = Path()) -> str | None:
-    """The last commit that changed the code in this folder, and whether it was changed since; None if Git knows none.
+    """Return the last commit of the code in this folder, and whether it was changed since; None if Git knows none.
 
     Later commits, of results for example, are not named: they change nothing.
     """

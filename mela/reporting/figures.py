@@ -1,4 +1,4 @@
-"""Pictures of a run. Each function takes tables and returns a matplotlib figure."""
+"""Draw figures of a run: each function takes tables and returns a matplotlib figure."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ COLORS = {"initial": GREY, "merged": BLUE, "merged_soft": LIGHT, "pruned": ORANG
 
 
 def accuracy_figure(evaluation: Mapping[str, Any]) -> Figure:
-    """Bars of every embedding in each setting, with 95% intervals."""
+    """Draw the accuracy of every embedding in each setting as bars, with 95% intervals."""
     figure, axes = _figure()
     settings, models = list(evaluation["tasks"]), evaluation["accuracy"]
     width, positions = 0.8 / len(models), np.arange(len(settings))
@@ -38,7 +38,7 @@ def accuracy_figure(evaluation: Mapping[str, Any]) -> Figure:
 
 
 def merges_figure(merges: pd.DataFrame, true_classes: int | None) -> Figure:
-    """How merging found the number of classes: the odds of its merges, perhaps of none."""
+    """Show how merging found the number of classes: the odds of its merges, perhaps of none."""
     figure, axes = _figure()
     merges = merges.astype({"made": bool})
     made = merges[merges["made"]]
@@ -62,7 +62,7 @@ def merges_figure(merges: pd.DataFrame, true_classes: int | None) -> Figure:
 
 
 def passes_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
-    """How pruning found the number of classes: the clusters that each pass kept."""
+    """Show how pruning found the number of classes: the clusters that each pass kept."""
     figure, axes = _figure()
     steps = np.arange(len(passes) + 1)
     axes.plot(steps, [passes["clusters"].iloc[0], *passes["kept"]], color=BLUE, marker="o", label="clusters")
@@ -85,7 +85,7 @@ def passes_figure(passes: pd.DataFrame, true_classes: int | None) -> Figure:
 
 
 def sizes_figure(sizes: pd.DataFrame) -> Figure:
-    """Tasks of each cluster, largest first, against the last fewest tasks kept."""
+    """Draw the tasks of each cluster, largest first, and the smallest number of tasks with which one was kept."""
     figure, axes = _figure()
     axes.fill_between(sizes["rank"], sizes["tasks"], step="mid", color=BLUE, alpha=0.8, label="cluster")
     axes.axhline(sizes["threshold"].iloc[0], color=ORANGE, label="fewest tasks kept")
@@ -95,7 +95,7 @@ def sizes_figure(sizes: pd.DataFrame) -> Figure:
 
 
 def curves_figure(embed: pd.DataFrame, pretrain: pd.DataFrame) -> Figure:
-    """Training losses and accuracies of both trainings."""
+    """Draw the losses and accuracies of both trainings."""
     figure = Figure(figsize=(8, 3.6), layout="constrained", dpi=120)
     for axes, curve, title in zip(
         figure.subplots(1, 2), [embed, pretrain], ["initial embedding", "pre-training"], strict=True
@@ -114,7 +114,7 @@ def curves_figure(embed: pd.DataFrame, pretrain: pd.DataFrame) -> Figure:
 
 
 def save_figures(folder: Path, figures: Mapping[str, Figure]) -> None:
-    """Write figures, which nothing has drawn yet (they would keep its layout), by their names as PNG.
+    """Save figures by their names as PNG; they must not be drawn yet, since they would keep that layout.
 
     Others that are there, of a run in which accuracies were measured, go.
     """
@@ -134,7 +134,7 @@ def _figure(height: float = 4) -> tuple[Figure, Axes]:
 
 
 def losses_figure(task_loss: float, global_loss: float) -> Figure:
-    """Proposition 1: the loss over each task's classes is at most that over all classes."""
+    """Show Proposition 1: the loss over each task's classes is at most that over all classes."""
     figure, axes = _figure(height=1.7)
     names = ["over each task's classes", "over all classes"]
     bars = axes.barh(names, [task_loss, global_loss], color=[LIGHT, BLUE])

@@ -1,4 +1,4 @@
-"""What the metrics files of a run hold."""
+"""Define what the metrics files of a run hold."""
 
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ from mela.io.store import read_json
 
 
 class Metrics(BaseModel):
-    """Keys that are read by others; there may be more."""
+    """Check the keys that others read; there may be more."""
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False)
 
 
 class LabelMetrics(Metrics):
-    """Of ``label``."""
+    """Hold the metrics of ``label``."""
 
     clusters: int
     tasks_clustered: float
@@ -27,13 +27,13 @@ class LabelMetrics(Metrics):
 
 
 class Scores(Metrics):
-    """Of one kind of labels: where there is no truth, the number of clusters alone."""
+    """Hold the scores of one kind of labels: without truth, only the number of clusters."""
 
     clusters: int
 
 
 class TrueScores(Scores):
-    """Of one kind of labels where there is truth, without what only labels of tasks have."""
+    """Hold the scores of one kind of labels with truth, without what only labels of tasks have."""
 
     true_classes: int
     purity: float
@@ -41,14 +41,14 @@ class TrueScores(Scores):
 
 
 class KMeansScores(Metrics):
-    """Of K-means, beside the scores of labels of tasks in the benchmark."""
+    """Hold the scores of K-means, beside the scores of labels of tasks in the benchmark."""
 
     ari: float
     purity: float
 
 
 class TaskScores(TrueScores):
-    """Of labels of tasks where there is truth."""
+    """Hold the scores of labels of tasks with truth."""
 
     accuracy: float
     accuracy_all_tasks: float
@@ -56,7 +56,7 @@ class TaskScores(TrueScores):
 
 
 class AllScores(Metrics):
-    """Of ``score_labels``: of each kind of labels that is not off, and of nothing else."""
+    """Hold the metrics of ``score_labels``, for each kind of labels that is not off, and nothing else."""
 
     model_config = ConfigDict(extra="forbid")
     merged: dict[str, Any] = Field(default_factory=dict)
@@ -65,28 +65,28 @@ class AllScores(Metrics):
 
 
 class Losses(Metrics):
-    """The two sides of Proposition 1."""
+    """Hold the two sides of Proposition 1."""
 
     task_loss: float
     global_loss: float
 
 
 class PretrainMetrics(Metrics):
-    """Of ``pretrain``."""
+    """Hold the metrics of ``pretrain``."""
 
     loss: float
     proposition1: Losses
 
 
 class Interval(Metrics):
-    """A mean and the half width of its interval, in percent."""
+    """Hold a mean and the half-width of its interval, in percent."""
 
     mean: float
     ci95: float = Field(ge=0)
 
 
 class Calibration(Metrics):
-    """Of probabilities: the temperature, and the expected calibration error in percent before and with it."""
+    """Hold the temperature, and the expected calibration error in percent before and with it."""
 
     temperature: float | None
     ece_before: float | None
@@ -94,7 +94,7 @@ class Calibration(Metrics):
 
 
 class Evaluation(Metrics):
-    """Of ``evaluate``: by model and setting, such as ``5_shot``; see `mela.evaluation.accuracy.summarize`."""
+    """Hold the metrics of ``evaluate`` by model and setting; see `mela.evaluation.accuracy.summarize`."""
 
     tasks: dict[str, int]
     accuracy: dict[str, dict[str, Interval]]
@@ -104,7 +104,7 @@ class Evaluation(Metrics):
 
 
 def read_metrics(path: Path, kind: type[Metrics], *, may_be_off: bool = False) -> dict[str, Any]:
-    """The content of a metrics file.
+    """Read the content of a metrics file.
 
     Parameters
     ----------

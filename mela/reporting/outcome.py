@@ -1,4 +1,4 @@
-"""What a run has found: the metrics of its stages together."""
+"""Collect what a run has found: the metrics of its stages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run has found, as `mela.reporting.metrics.read_metrics` reads it.
+    """Hold what a run has found, as `mela.reporting.metrics.read_metrics` reads it.
 
     Attributes
     ----------
@@ -34,17 +34,17 @@ class Outcome:
 
     @property
     def true_classes(self) -> int | None:
-        """Number of true classes, where it is known."""
+        """Number of true classes, if it is known."""
         return next((found["true_classes"] for found in self.scores.values() if "true_classes" in found), None)
 
     @property
     def settings(self) -> list[str]:
-        """What was measured on two test tasks or more, such as ``5_shot``."""
+        """Settings that were measured on two test tasks or more, such as ``5_shot``."""
         return list(self.evaluation["tasks"])
 
 
 def require_used(outcome: Outcome, used: str) -> None:
-    """Raise MelaError unless the labels in use were inferred, and trained on where that was measured."""
+    """Raise MelaError unless the labels in use were inferred, and trained on if that was measured."""
     if used not in outcome.labels or (outcome.settings and used not in outcome.evaluation["accuracy"]):
         known = outcome.labels.keys() & outcome.evaluation["accuracy"].keys()
         raise MelaError(
@@ -59,9 +59,9 @@ def read_outcome(labels: Mapping[str, Path], scores: Path, evaluation: Path, dat
     Parameters
     ----------
     labels : mapping of str to Path
-        Of the stages that infer labels, by the name of the labels; empty files are of labels that are off.
+        Metrics of the stages that infer labels, by the name of the labels; empty files are of labels that are off.
     scores, evaluation : Path
-        Of ``score_labels`` and ``evaluate``.
+        Metrics of ``score_labels`` and ``evaluate``.
     data : str, optional
         What the figures are about.
 

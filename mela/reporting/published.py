@@ -1,4 +1,4 @@
-"""Accuracies of the paper (Wang, Pontil and Ciliberto, 2021), beside which those of the same benchmark are shown."""
+"""List accuracies of the paper (Wang, Pontil and Ciliberto, 2021), shown beside those of the same benchmark."""
 
 # what the pipeline itself is compared with, by their names among the systems below
 ON_PAGE = {

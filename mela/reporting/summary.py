@@ -1,4 +1,4 @@
-"""The run in tables: what was measured of each embedding, and what is known of the labels behind it."""
+"""Summarise the run in tables: what was measured of each embedding, and what is known of its labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ TASK_CLASSES = ("task_classes_merged", "task_classes_not_merged", "task_classes_
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of words, with what it says when it has no rows."""
+    """Hold a table of words, and its text when it has no rows."""
 
     title: str
     columns: tuple[str, ...]
@@ -34,7 +34,7 @@ class Table:
 
 
 def accuracies(outcome: Outcome) -> Table:
-    """Accuracy of each embedding in each setting, and paired differences to the initial one and to true labels."""
+    """Return each embedding's accuracies by setting, and paired differences to the initial one and to true labels."""
     found, rows = outcome.evaluation, []
     for setting in outcome.settings:
         for name, known in found["accuracy"].items():
@@ -46,7 +46,7 @@ def accuracies(outcome: Outcome) -> Table:
 
 
 def labels(outcome: Outcome) -> Table:
-    """What is known of each kind of labels; without truth there is no accuracy and no adjusted Rand index."""
+    """Return what is known of each kind of labels; without truth there is no accuracy and no adjusted Rand index."""
     rows = []
     for name, scores in outcome.scores.items():
         found = outcome.labels.get(name, {})
@@ -72,13 +72,13 @@ def remarks(outcome: Outcome) -> list[str]:
 
 
 def data_name(overview: Mapping[str, Any]) -> str | None:
-    """Return which data a run was about, from the content of ``results/metrics.json``; None where it does not say."""
+    """Return a run's data set from the content of ``results/metrics.json``; None if it does not say."""
     name = overview.get("data")
     return name if isinstance(name, str) else None
 
 
 def headline(outcome: Outcome, used: str) -> str:
-    """The run in one sentence, by the labels in use."""
+    """Summarise the run in one sentence, by the labels in use."""
     true = outcome.true_classes
     classes = f"{outcome.labels[used]['clusters']} classes" + (f" (there are {true})" if true else "")
     found = f"{classes} were found in tasks that were labelled independently"
@@ -113,19 +113,19 @@ def tested_on(*, known: bool) -> str:
 
 
 def interval(values: Mapping[str, float] | None, sign: str = "") -> str:
-    """Mean and half width of its 95% interval; nothing for None."""
+    """Format a mean and the half-width of its 95% interval; nothing for None."""
     return "" if values is None else f"{values['mean']:{sign}.2f} ± {values['ci95']:.2f}"
 
 
 def share(percent: float, error: float | None) -> str | None:
-    """Return a share and its standard error; None where the 95% interval is about as wide as all that it could be."""
+    """Format a share and its standard error; None if its 95% interval is about as wide as the whole range."""
     if error is None:
         return f"{percent:.1f}%"
     return f"{percent:.1f}% ± {error:.1f} (standard error)" if 4 * error < 100 else None
 
 
 def markdown(table: Table) -> str:
-    """Return a table in markdown, or what it says when it has no rows."""
+    """Return a table in markdown, or its text when it has no rows."""
     if not table.rows:
         return f"{table.empty}\n"
     lines = [table.columns, ("---",) * len(table.columns), *table.rows]
@@ -133,7 +133,7 @@ def markdown(table: Table) -> str:
 
 
 def overview(outcome: Outcome) -> dict[str, Any]:
-    """Number and quality of the labels, and what they are worth in accuracy.
+    """Return the number and quality of the labels, and what they are worth in accuracy.
 
     Returns
     -------
@@ -165,14 +165,14 @@ def overview(outcome: Outcome) -> dict[str, Any]:
 
 
 def require_report(kept: Content, outcome: Outcome, *, where: str) -> None:
-    """Raise MelaError if stages have run again since the report, which leaves results of several runs side by side.
+    """Raise MelaError if stages have run since the report, so that results of several runs are mixed.
 
     Parameters
     ----------
     kept : mapping
         What `overview` returned when the report was made.
     outcome : Outcome
-        As it is now.
+        Present outcome.
     where : str
         What the error calls the file with `kept`.
     """
@@ -186,7 +186,7 @@ def require_report(kept: Content, outcome: Outcome, *, where: str) -> None:
 
 
 def accuracy_table(evaluation: Content) -> pd.DataFrame:
-    """Accuracies on test tasks as a table: ``name``, ``mean``, and ``low`` and ``high``, the 95% interval."""
+    """Return accuracies on test tasks as a table: ``name``, ``mean``, and ``low`` and ``high``, the 95% interval."""
     rows = []
     for setting in evaluation["tasks"]:
         for name, known in evaluation["accuracy"].items():
@@ -196,7 +196,7 @@ def accuracy_table(evaluation: Content) -> pd.DataFrame:
 
 
 def sweep_row(settings: LabelerParams, outcome: Outcome) -> pd.DataFrame:
-    """One row, which makes a point of a sweep: the parameters of Algorithm 2 beside what they lead to.
+    """Return one row, a point of a sweep: the parameters of Algorithm 2 beside their results.
 
     What is not known (labels that are off, no truth, no test tasks) is empty.
     """

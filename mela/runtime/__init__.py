@@ -1,4 +1,4 @@
-"""The machine that a program runs on: devices, processes, seeds, threads, and what it says on the way."""
+"""Handle the machine that a program runs on: devices, processes, seeds, threads, and progress."""
 
 import lazy_loader
 

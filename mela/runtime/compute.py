@@ -1,4 +1,4 @@
-"""How a model runs: its number format, and its copies in several processes."""
+"""Define how a model runs: its number format, and its copies in several processes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ Run = Callable[..., Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Compute:
-    """What training needs to know of the machine beside the device, which is where the weights are.
+    """Describe what training needs to know of the machine beside the device, which is where the weights are.
 
     Attributes
     ----------
     dtype : torch.dtype
-        Of the layers; see `mela.runtime.device.choose_dtype`. Weights, gradients and outputs are float32.
+        Type of the layers; see `mela.runtime.device.choose_dtype`. Weights, gradients and outputs are float32.
     team : Team
         Processes among which each batch is divided.
     compiled : bool
@@ -35,7 +35,7 @@ class Compute:
     compiled: bool = False
 
     def forward_of(self, network: nn.Module) -> Callable[..., Tensor]:
-        """The network as a function of this process's part of a batch, with outputs of float32 (or float64, if it is).
+        """Return the network as a function of this process's part of a batch, with float32 (or float64) outputs.
 
         What it is called with beside the batch goes to the network as it is.
 
@@ -68,7 +68,7 @@ class Compute:
 
 
 class SharedBatchNorm(nn.BatchNorm2d):
-    r"""BatchNorm2d over the parts of a batch that all processes hold, for devices that nn.SyncBatchNorm does not know.
+    r"""Apply BatchNorm2d over the parts of a batch in all processes, for devices without nn.SyncBatchNorm.
 
     With n_r, mu_r, s_r the pixels, mean and variance of part r, the batch has
 
@@ -78,7 +78,7 @@ class SharedBatchNorm(nn.BatchNorm2d):
     """
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps (n, c, h, w), normalised; all processes have to call it, each with its own images."""
+        """Normalise maps (n, c, h, w); all processes have to call it, each with its own images."""
         if not self.training:
             return super().forward(maps)
         variance, mean = torch.var_mean(maps.to(self.weight.dtype), (0, 2, 3), correction=0)

@@ -1,4 +1,4 @@
-"""What programs say while they work, and how much of it: the logger ``mela``, on standard output."""
+"""Control what programs say while they work, and how much: the logger ``mela``, on standard output."""
 
 import logging
 import os
@@ -16,15 +16,15 @@ log = logging.getLogger("mela")
 
 
 class _Lines(logging.Handler):
-    """Prints, wherever standard output goes at that moment."""
+    """Print lines, wherever standard output goes at that moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print at once; an output that takes nothing is an error, as it is for `print`."""
+        """Print at once; fail, as `print` does, if the output takes nothing."""
         print(self.format(record), flush=True)
 
 
 def speak(output: str | None = None) -> None:
-    """Say what happens from now on.
+    """Log progress from now on.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def speak(output: str | None = None) -> None:
 
 @contextmanager
 def ending_in_one_line() -> Iterator[None]:
-    """Say what happens within the block; an error that the user can put right becomes one line and exit status 1."""
+    """Log the progress of the block; end with one line and status 1 on errors that the user can put right."""
     print_anything()
     try:
         speak()
@@ -63,7 +63,7 @@ def ending_in_one_line() -> Iterator[None]:
 
 
 def duration(seconds: float) -> str:
-    """In words: 0.84 s, 12.3 s, 2 min 05 s, 3 h 20 min."""
+    """Return a duration in words: 0.84 s, 12.3 s, 2 min 05 s, 3 h 20 min."""
     if round(seconds, 2) < 10:
         return f"{seconds:.2f} s"
     if round(seconds, 1) < 100:
@@ -75,7 +75,7 @@ def duration(seconds: float) -> str:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether somebody watches a stream on a terminal that can do more than print lines."""
+    """Tell whether somebody watches a stream on a terminal that can do more than print lines."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 

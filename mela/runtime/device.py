@@ -1,4 +1,4 @@
-"""The device to compute on, and the number format."""
+"""Choose the device to compute on, and the number format."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ _NEVER, _LARGE, _ONCE_LARGEST = 2**31 - 1, 2**30, 2**25
 
 
 def choose_device(name: str) -> torch.device:
-    """The device, made ready; ``auto`` takes CUDA where there is one, and one that is not there is an error.
+    """Return the device, made ready; ``auto`` takes CUDA if it is available, and a missing device is an error.
 
     ``auto`` and ``cuda`` are a GPU of its own for each of the processes that torchrun starts on a machine.
     """
@@ -44,10 +44,10 @@ def choose_device(name: str) -> torch.device:
 
 
 def keep_freed_memory() -> None:
-    """Keep memory that this process has freed, to be used again; only glibc needs to be told, others stay as they are.
+    """Keep freed memory for reuse; only glibc needs to be told, others stay as they are.
 
     By default glibc gives large blocks back to the system, and each layer of a network that is computed on a CPU gets
-    its feature maps page by page anew, which takes longer than most layers do.
+    its feature maps page by page again, which takes longer than most layers do.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -63,7 +63,7 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 
 def choose_dtype(precision: Precision, device: torch.device) -> torch.dtype:
-    """The type in which the backbone is computed while it is trained; weights and sums stay float32 in any case.
+    """Return the type in which the backbone is computed in training; weights and sums are always float32.
 
     ``auto`` takes bfloat16 where the device has instructions for it: NVIDIA GPUs since Ampere, processors with
     AVX512_BF16 or AMX (PyTorch tells since 2.10; before, CPUs train in float32).

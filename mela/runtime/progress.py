@@ -1,4 +1,4 @@
-"""How far a piece of work is: a bar on a terminal, a line now and then elsewhere."""
+"""Show how far a piece of work is: a bar on a terminal, a line now and then elsewhere."""
 
 import logging
 import sys
@@ -16,29 +16,29 @@ BETWEEN = 30.0
 
 
 class Watch:
-    """Is told how far a piece of work is; this one keeps it to itself."""
+    """Receive how far a piece of work is; this one shows nothing."""
 
     def begin(self, total: int, done: int = 0, *, of: str = "") -> None:
-        """Parts of work follow.
+        """Begin a piece of work in parts.
 
         Parameters
         ----------
         total : int
         done : int
-            That were done before, by a process that was interrupted.
+            Parts done before, by an interrupted process.
         of : str
             What they belong to.
         """
 
     def advance(self, count: int = 1) -> None:
-        """Some more are done."""
+        """Count some more parts as done."""
 
 
 SILENT = Watch()
 
 
 class _Bar(Watch):
-    """A bar with the rate and the time that is left."""
+    """Show a bar with the rate and the time that is left."""
 
     def __init__(self, progress: "Progress", things: str) -> None:
         self._progress = progress
@@ -56,7 +56,7 @@ class _Bar(Watch):
 
 
 class _Lines(Watch):
-    """A line when the last one is long ago."""
+    """Print a line when the last one is long ago."""
 
     def __init__(self, stage: str, things: str) -> None:
         self._stage = stage
@@ -83,7 +83,7 @@ class _Lines(Watch):
 
 @contextmanager
 def watched(stage: str, things: str, *, shown: bool = True) -> Iterator[Watch]:
-    """Show how far the work in the block is: on a terminal a bar on standard error, elsewhere lines of the log.
+    """Show the progress of the block: a bar on a terminal's standard error, elsewhere lines of the log.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def watched(stage: str, things: str, *, shown: bool = True) -> Iterator[Watch]:
     things : str
         What it counts: steps, images, tasks.
     shown : bool
-        Of several processes, one.
+        Whether this process shows it; of several, one does.
     """
     if not shown or not log.isEnabledFor(logging.INFO):
         yield SILENT
@@ -109,13 +109,13 @@ def _bars(stage: str) -> "Progress":
     from rich.text import Text
 
     class Steady(Console):
-        """Leaves the cursor where it is seen: a process that is killed could not bring it back."""
+        """Leave the cursor visible: a process that is killed could not bring it back."""
 
         def show_cursor(self, show: bool = True) -> bool:
             return False
 
     class Rate(bars.ProgressColumn):
-        """Things a second."""
+        """Show things per second."""
 
         def render(self, task: bars.Task) -> Text:
             return Text(f"{task.speed:,.3g} a second" if task.speed else "")

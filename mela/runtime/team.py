@@ -1,4 +1,4 @@
-"""The processes that train together: how they are started, joined, and share their work."""
+"""Start and join the processes that train together, and share their work."""
 
 import gc
 import logging
@@ -18,30 +18,30 @@ from mela.runtime.console import print_error
 
 @dataclass(frozen=True, kw_only=True)
 class Team:
-    """A process among `size`, which all run the same program and of which the first (`rank` 0) reports and writes."""
+    """Describe a process among `size` that run the same program, of which the first (`rank` 0) reports and writes."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def leads(self) -> bool:
-        """Whether this process reports and writes."""
+        """True if this process reports and writes."""
         return self.rank == 0
 
     def share(self, count: int) -> slice:
-        """The part of this process among `count` things; parts are adjacent and differ by one thing at most."""
+        """Return this process's part of `count` things; parts are adjacent and differ by one thing at most."""
         each, left = divmod(count, self.size)
         start = self.rank * each + min(self.rank, left)
         return slice(start, start + each + (self.rank < left))
 
     def total(self, tensor: Tensor) -> Tensor:
-        """Sum of the processes' tensors of one shape, the same in all of them."""
+        """Return the sum of the processes' tensors of one shape, the same in all of them."""
         if self.size > 1:
             dist.all_reduce(tensor)
         return tensor
 
     def gather(self, rows: Tensor, count: int) -> Tensor | None:
-        """All `count` rows (count, ...) for the first process, of which each has its `share`; None for the others."""
+        """Return all `count` rows (count, ...), each process's `share`, in the first process; None in the others."""
         if self.size == 1:
             return rows
         # parts have to be of one size: the first share is the largest, and no other lacks more than a row
@@ -59,13 +59,13 @@ ALONE = Team()
 
 
 def launched(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process was started as one of several, by torchrun's variables."""
+    """Tell whether this process was started as one of several, by torchrun's variables."""
     return int(environment.get("WORLD_SIZE", "1")) > 1
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[Team]:
-    """The team of this process within the block: `ALONE` unless it was `launched`.
+    """Yield the team of this process within the block: `ALONE` unless it was `launched`.
 
     GPUs talk by NCCL, CPUs by Gloo. After an error the process has to end, and the others wait for that.
     """
@@ -82,7 +82,7 @@ def joined(device: torch.device) -> Iterator[Team]:
 
 
 def start(processes: int) -> None:
-    """Start this program, a module, again as several processes by torchrun; if one fails, end with its exit status.
+    """Start this program again as several processes by torchrun; if one fails, end with its exit status.
 
     Raises
     ------

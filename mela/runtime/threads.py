@@ -1,4 +1,4 @@
-"""Many small problems side by side."""
+"""Solve many small problems side by side."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ Solution = TypeVar("Solution")
 
 
 def on_all_threads(solve: Callable[[Problem], Solution], problems: Iterable[Problem]) -> list[Solution]:
-    """What `solve` gives for each problem, on as many threads as torch may use, each of which works alone.
+    """Solve the problems on as many threads as torch may use, each of which works alone.
 
     The problems are too small for several threads to share one: they would only wait for each other.
     """

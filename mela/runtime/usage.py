@@ -1,4 +1,4 @@
-"""What a piece of work took: seconds and memory."""
+"""Measure the seconds and the memory of a piece of work."""
 
 import re
 import sys
@@ -18,7 +18,7 @@ FOLDER = Path("results/usage")
 
 @dataclass
 class Usage:
-    """Of a process.
+    """Hold the time and memory that a process took.
 
     Attributes
     ----------
@@ -36,13 +36,13 @@ class Usage:
 
 @dataclass
 class _Meter:
-    """When a piece of work began, and what it took before it was interrupted."""
+    """Hold when a piece of work began, and what it took before it was interrupted."""
 
     begun: float
     before: Usage = field(default_factory=Usage)
 
     def read(self) -> Usage:
-        """All so far."""
+        """Return the usage so far."""
         return Usage(seconds=self.before.seconds + time.time() - self.begun, memory=max(self.before.memory, _peak()))
 
 
@@ -51,12 +51,12 @@ _METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 @contextmanager
 def measured(started: float | None = None) -> Iterator[Usage]:
-    """Fill in the usage when the block ends, with that before an interruption after which the block has gone on.
+    """Fill in the usage when the block ends, including that before an interruption.
 
     Parameters
     ----------
     started : float, optional
-        In seconds of `time.time`; now by default.
+        Start in seconds of `time.time`; now by default.
     """
     usage, meter = Usage(), _Meter(time.time() if started is None else started)
     token = _METER.set(meter)
@@ -69,7 +69,7 @@ def measured(started: float | None = None) -> Iterator[Usage]:
 
 
 def so_far() -> Usage:
-    """Of the `measured` block that this is in, and before it was interrupted; nothing outside of one."""
+    """Return the usage of the enclosing `measured` block, interrupted parts included; zero outside of one."""
     meter = _METER.get()
     return meter.read() if meter else Usage()
 
@@ -81,7 +81,7 @@ def went_before(usage: Usage) -> None:
 
 
 def _peak() -> int:
-    """The largest resident memory so far, in bytes."""
+    """Return the largest resident memory so far, in bytes."""
     if sys.platform == "win32":
         import psutil
 
@@ -99,17 +99,17 @@ def _peak() -> int:
 
 
 def keep(stage: str, usage: Usage, folder: Path = FOLDER) -> None:
-    """Remember what a stage took when it last ran; no output of a stage, since it is never the same twice."""
+    """Keep what a stage took when it last ran; it is no output of the stage, since it never repeats exactly."""
     write_usage(folder / f"{stage}.json", usage)
 
 
 def write_usage(path: Path, usage: Usage) -> None:
-    """Write a file that `read_usage` reads."""
+    """Write a usage for `read_usage`."""
     write_json(path, {"seconds": usage.seconds, "memory_bytes": usage.memory})
 
 
 def read_usage(path: Path) -> Usage:
-    """What `write_usage` wrote.
+    """Read what `write_usage` wrote.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def read_usage(path: Path) -> Usage:
 
 
 def kept(stages: Iterable[str], folder: Path = FOLDER) -> dict[str, Usage]:
-    """What these stages took, those that have run here.
+    """Return what these stages took, as far as they have run here.
 
     Raises
     ------

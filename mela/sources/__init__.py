@@ -1,4 +1,4 @@
-"""Where images come from: built-in glyphs, published benchmarks, and folders of your own."""
+"""Provide images: built-in glyphs, published benchmarks, and folders of your own."""
 
 import lazy_loader
 

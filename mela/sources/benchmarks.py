@@ -1,4 +1,4 @@
-"""Published benchmarks, each with the split of the paper that made it one.
+"""Open published benchmarks, each with the split of the paper that made it one.
 
 Omniglot (Lake et al., 2015; split of Vinyals et al., 2016), CIFAR-FS (Bertinetto et al., 2019) and FC100 (Oreshkin et
 al., 2018).
@@ -32,13 +32,13 @@ ROTATIONS = (0, 90, 180, 270)
 
 
 def split_of_classes(name: str) -> dict[str, str]:
-    """The published split of every class of a benchmark, ``{class: split}``, classes sorted."""
+    """Return the published split of every class of a benchmark, ``{class: split}``, classes sorted."""
     table = resources.files("mela.sources").joinpath("splits", f"{name}.csv")
     return parse_split_table(table.read_text(encoding="utf-8"), where=f"{name}.csv")
 
 
 def omniglot(root: Path, *, rotations: bool = False, download: bool = False) -> ImageSource:
-    """Omniglot: 1623 characters of 50 alphabets with 20 drawings each, as bright strokes on black.
+    """Open Omniglot: 1623 characters of 50 alphabets with 20 drawings each, as bright strokes on black.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def _load_drawing(home: Path, drawings: Sequence[tuple[str, int]], index: int) -
 
 
 def _omniglot_home(root: Path, *, download: bool) -> Path:
-    """The folder that holds both parts of Omniglot, unpacked or downloaded if need be."""
+    """Return the folder with both parts of Omniglot, unpacked or downloaded if need be."""
     homes = (root, root / "omniglot-py")
     home = next(
         (h for h in homes for part in OMNIGLOT_PARTS if (h / part).is_dir() or (h / f"{part}.zip").is_file()), None
@@ -121,7 +121,7 @@ def _unpack_omniglot(home: Path, part: str, *, download: bool) -> None:
 
 
 def cifar_fs(root: Path, *, download: bool = False) -> ImageSource:
-    """CIFAR-FS: the 100 classes of CIFAR-100 as 64 train, 16 val and 20 test classes of 600 images.
+    """Open CIFAR-FS: the 100 classes of CIFAR-100 as 64 train, 16 val and 20 test classes of 600 images.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def cifar_fs(root: Path, *, download: bool = False) -> ImageSource:
 
 
 def fc100(root: Path, *, download: bool = False) -> ImageSource:
-    """FC100: CIFAR-100 as 60 train, 20 val and 20 test classes of 600 images; no superclass lies in two splits.
+    """Open FC100: CIFAR-100 as 60 train, 20 val and 20 test classes of 600 images; no superclass lies in two splits.
 
     Parameters are those of `cifar_fs`.
     """
@@ -167,7 +167,7 @@ def _cifar(benchmark: str, root: Path, *, download: bool) -> ImageSource:
 
 
 def _cifar_arrays(root: Path, *, download: bool) -> dict[str, dict[str, Images]]:
-    """Images of the published archive, ``{class: {source: (32, 32, 3)}}``, train before test, in archive order."""
+    """Return the published images, ``{class: {source: (32, 32, 3)}}``, train before test, in archive order."""
     if not download and not (root / "cifar-100-python").is_dir() and not (root / "cifar-100-python.tar.gz").is_file():
         raise MelaError(
             f"data.root: expected the folders train and test, or cifar-100-python.tar.gz, in {root}, got neither; "

@@ -1,4 +1,4 @@
-"""CIFAR-100 as it is published: pickles of arrays in a tar file, read without running what a pickle may ask for."""
+"""Read CIFAR-100 as published: pickles of arrays in a tar file, without running what a pickle may ask for."""
 
 import io
 import pickle
@@ -24,10 +24,10 @@ KNOWN = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes arrays, and plain Python values, but nothing else."""
+    """Make arrays and plain Python values, but nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a pickle names, if it belongs to an array."""
+        """Return what a pickle names, if it belongs to an array."""
         try:
             return KNOWN[module, name]
         except KeyError:
@@ -35,7 +35,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def unpickle(content: bytes, where: str) -> dict[str, Any]:
-    """A dictionary of arrays, lists and text, as Python 2 wrote it.
+    """Return a dictionary of arrays, lists and text, as Python 2 wrote it.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def unpickle(content: bytes, where: str) -> dict[str, Any]:
 
 
 def read_archive(root: Path, *, download: bool) -> dict[str, dict[str, Images]]:
-    """Images ``{class: {source: (32, 32, 3)}}``, train before test, in archive order.
+    """Read images ``{class: {source: (32, 32, 3)}}``, train before test, in archive order.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def read_archive(root: Path, *, download: bool) -> dict[str, dict[str, Images]]:
     Raises
     ------
     MelaError
-        A file is missing, or another than the published one.
+        A file is missing, or differs from the published one.
     """
     from torchvision.datasets import CIFAR100
 
@@ -97,7 +97,7 @@ def read_archive(root: Path, *, download: bool) -> dict[str, dict[str, Images]]:
 
 
 def _published(path: Path, md5: str) -> Path:
-    """The path, if the file is the published one."""
+    """Return the path if the file is the published one."""
     if not path.is_file():
         raise MelaError(f"{path}: expected this file, found none; run `mela download cifar100`")
     if (found := checksum(path)) != md5:

@@ -1,4 +1,4 @@
-"""Images sorted into one folder per class."""
+"""Read images sorted into one folder per class."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""What the stage images has to say about the user's own data."""
+"""Report what the stage images has to say about the user's own data."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,7 +11,7 @@ from mela.sources.task_rows import labels_that_are_rest
 
 
 def remarks(source: ImageSource, root: str, table: str | None) -> Iterator[str]:
-    """Yield what is not used, what has moved and what no task is made of, and remember the splits for the next run.
+    """Yield what is not used, what has moved and what no task is made of; remember the splits for the next run.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Files from the network: checked before they are used, and fetched on where a connection broke.
+"""Download files: check them before use, and resume after a broken connection.
 
 The project has its own download: pooch and torchvision start again from the first byte where a connection broke, and
 both follow a server from https to an address without it.
@@ -28,10 +28,10 @@ def _require_https(url: str) -> None:
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Follows a server to another address, if that is as safe."""
+    """Follow a server to another address if that is as safe."""
 
     def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
-        """The next request."""
+        """Return the next request."""
         _require_https(newurl)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -40,7 +40,7 @@ OPENER = build_opener(_Redirects)
 
 
 def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = time.sleep) -> None:
-    """Download a file unless it is there; it takes its place once its checksum is right.
+    """Download a file unless it exists; it takes its place once its checksum is right.
 
     What has come is kept aside, as ``.NAME.part``, and goes on from there at the next attempt, of which there are five
     with pauses that double, or at the next call.
@@ -48,7 +48,7 @@ def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = tim
     Parameters
     ----------
     url : str
-        With https, or http on this machine.
+        Address with https, or http on this machine.
     path : Path
     md5 : str
         Checksum, in hexadecimal digits, as it was published.
@@ -58,7 +58,7 @@ def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = tim
     Raises
     ------
     MelaError
-        The file cannot be had, or is another than the published one.
+        The file cannot be fetched, or differs from the published one.
     """
     if path.is_file() and checksum(path) == md5:
         return
@@ -85,7 +85,7 @@ def fetch(url: str, path: Path, md5: str, *, wait: Callable[[float], None] = tim
 
 
 def _continue(url: str, part: Path) -> None:
-    """Fetch what is not there yet; raises OSError if the connection ends before the file does."""
+    """Fetch the rest of a file; raise OSError if the connection ends before the file does."""
     begun = part.stat().st_size if part.exists() else 0
     request = Request(url, headers={"Range": f"bytes={begun}-"} if begun else {})  # noqa: S310
     try:
@@ -111,6 +111,6 @@ def _continue(url: str, part: Path) -> None:
 
 
 def checksum(path: Path) -> str:
-    """MD5 of a file, in hexadecimal digits: what publishers of data sets give."""
+    """Return the MD5 of a file in hexadecimal digits, which publishers of data sets give."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

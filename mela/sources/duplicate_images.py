@@ -1,4 +1,4 @@
-"""Image files that show the same pixels: what the data check says of them, and where labels contradict each other."""
+"""Find image files with the same pixels, for the data check and to refuse contradicting labels."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,12 +21,12 @@ def digest(image: Image.Image) -> bytes:
 
 
 class Recorder:
-    """A source's `load` that keeps the digest of every image that passes.
+    """Wrap a source's `load` and keep the digest of every image that passes.
 
     Attributes
     ----------
     digests : dict of int to bytes
-        By the number of the image.
+        Digests by the number of the image.
     """
 
     def __init__(self, load: Callable[[int], Image.Image]) -> None:
@@ -41,7 +41,7 @@ class Recorder:
 
 
 def recorded(source: ImageSource) -> ImageSource:
-    """Return the same source with a `Recorder` of its images; a benchmark, which has no labels of people, as it is."""
+    """Return a source with a `Recorder` of its images; return a benchmark, without labels of people, as it is."""
     return source if source.tasks is None else replace(source, load=Recorder(source.load))
 
 
@@ -65,7 +65,7 @@ def contradictions(rows: pd.DataFrame, digests: Mapping[str, bytes]) -> Iterator
     rows : DataFrame
         Columns ``task_id``, ``local_label`` and ``image`` (its name).
     digests : mapping from str to bytes
-        Of the images, by name; images without one are left out.
+        Digests of the images, by name; images without one are left out.
     """
     rows = rows.assign(digest=rows["image"].map(digests)).dropna(subset="digest").sort_values("image", kind="stable")
     first = rows.groupby(["task_id", "digest"], sort=False)[["image", "local_label"]].transform("first")
@@ -78,7 +78,7 @@ def contradictions(rows: pd.DataFrame, digests: Mapping[str, bytes]) -> Iterator
 
 
 def copies_told(copies: Sequence[Sequence[str]], split_of: Mapping[str, str]) -> list[str]:
-    """Return a line if images are there several times, and another one if that is so in several splits.
+    """Return a line if images occur several times, and another one if they do in several splits.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""All files below a folder: what keeps it from being used at all, and which files are not used and why."""
+"""Check all files below a folder: what prevents its use, and which files are not used and why."""
 
 import errno
 import os
@@ -23,14 +23,14 @@ EXAMPLES = 3
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Unused:
-    """A file, or a hidden folder, that is not used."""
+    """Hold a file, or a hidden folder, that is not used."""
 
     path: str
     reason: str
 
 
 def check_files(root: Path, *, report: Report = refuse) -> None:
-    """Report what nobody can read below a folder, be it hidden or not.
+    """Report what nobody can read below a folder, hidden or not.
 
     DVC reads every file of ``data.root``: it fails at a link that leads nowhere, at a socket, at a name that is not
     UTF-8 and at a file ``.dvcignore``, and waits at a named pipe for ever. So each of them is a problem although it is

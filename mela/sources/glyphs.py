@@ -1,4 +1,4 @@
-"""Characters of the fonts that matplotlib ships, drawn with distortion: a data set that needs no download.
+"""Draw characters of matplotlib's fonts with distortion: a data set that needs no download.
 
 An image is a function of (seed, character, drawing, size) alone, and the same bytes on every machine with the same
 Pillow, matplotlib and NumPy: random draws are integers, and the affine map is rounded to a grid on which Pillow's
@@ -141,7 +141,7 @@ def require_size(size: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What a person's drawings have in common: four traits, each on the grid from 0 to 4,096.
+    """Hold what a person's drawings have in common: four traits, each on the grid from 0 to 4,096.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ def _inverse_affine(
     span: float,
     shift: tuple[float, float],
 ) -> tuple[tuple[float, ...], float]:
-    """The map from image to stencil coordinates, on the grid, and how many stencil pixels meet in an image pixel.
+    """Return the map from image to stencil coordinates, on the grid, and the stencil pixels per image pixel.
 
     The distorted glyph's longer extent is the fraction `span` of the image without its outermost pixels; `shift`, from
     0 to 1 along x and y, moves the glyph through the room that is left, so that nothing is ever cut off.
@@ -244,7 +244,7 @@ def _inverse_affine(
 
 @cache
 def _stencil(face: str, character: str, growth: int) -> Image.Image:
-    """The character large and undistorted, tightly boxed with a margin; strokes `growth` pixels wider on each side."""
+    """Draw the character large and undistorted, with a tight margin and strokes `growth` pixels wider on each side."""
     left, top, right, bottom = _font(face, _PROBE_EM).getbbox(character)
     font = _font(face, round(_PROBE_EM * _STENCIL_EXTENT / max(right - left, bottom - top)))
     left, top, right, bottom = (int(edge) for edge in font.getbbox(character))

@@ -1,4 +1,4 @@
-"""Image files: which ones lie below a folder, and how one is decoded."""
+"""Find the image files below a folder, and decode them."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ def require_folder(root: Path, key: str) -> None:
 
 
 def list_images(folder: Path) -> list[str]:
-    """Sorted names of the images that lie directly in `folder`; empty where there is no such folder.
+    """Return the sorted names of the images that lie directly in `folder`; empty if there is no such folder.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def walk_images(
     root : Path
     report : callable
         Told of a folder with neither images nor folders in it, a link that leaves `root`, a link to a folder (it could
-        close a circle, or give one image two names), a folder that may not be read, and a name that is not valid
+        form a loop, or give one image two names), a folder that may not be read, and a name that is not valid
         Unicode; these are left out.
     note : callable
         Told the path of every file, and of every hidden folder, that is passed over, and why.
@@ -146,22 +146,22 @@ def name_problem(root: Path, path: str) -> str | None:
 
 
 def permission_problem(root: Path, path: str, error: OSError) -> str:
-    """Return what is told of a file or a folder that may not be read."""
+    """Return the message for a file or a folder that may not be read."""
     return told(type(error)(error.errno, error.strerror, str(root / path))) or str(error)
 
 
 def load_by_source(open_source: Callable[[str], Image.Image], sources: Sequence[str], index: int) -> Image.Image:
-    """Open the image that `sources` names at `index`; with its first two arguments bound, an ``ImageSource.load``."""
+    """Open the image that `sources` names at `index`; bind the first two arguments for ``ImageSource.load``."""
     return open_source(sources[index])
 
 
 def open_below(root: Path, name: str) -> Image.Image:
-    """`open_image` for a path relative to `root`, which is also its name in messages."""
+    """Open the image `name` below `root` by `open_image`; messages call it `name`."""
     return open_image(root / name, name)
 
 
 def open_image(path: Path, name: str) -> Image.Image:
-    """Decode a still image of ordinary size, turned the way its EXIF orientation asks for.
+    """Decode a still image of ordinary size, and turn it by its EXIF orientation.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def open_image(path: Path, name: str) -> Image.Image:
     -------
     Image
         In mode ``1``, ``L`` or ``RGB``, 8 bits per channel. Transparent pixels are blended with black, 16-bit grey
-        levels are scaled to 8 bits, palettes and other colour spaces are converted to RGB. Of the pictures in an MPO
+        levels are scaled to 8 bits, palettes and other colour spaces are converted to RGB. Of the images in an MPO
         file (a phone's JPEG with a depth map or a stereo partner) it is the first.
 
     Raises
@@ -190,20 +190,20 @@ def open_image(path: Path, name: str) -> Image.Image:
 
 
 def still_image(image: Image.Image, name: str) -> Image.Image:
-    """What `open_image` makes of a file, for an image that Pillow has opened or made; raises the same errors."""
+    """Return what `open_image` does, for an image that Pillow has opened or made; raise the same errors."""
     with _told(name, name):
         return _ordinary(image, name)
 
 
 def read_header(path: Path, name: str) -> tuple[tuple[int, int], str]:
-    """Read what comes before the pixels; raises like `open_image` for whatever that much tells.
+    """Read what comes before the pixels; raise the errors of `open_image` that show there.
 
     Returns
     -------
     size : tuple of int
         Width and height in pixels, as stored.
     mode : str
-        As Pillow names it: ``L`` is grey, ``RGB`` colour, ``RGBA`` colour with transparency, ``P`` a palette...
+        Mode by Pillow's name: ``L`` is grey, ``RGB`` colour, ``RGBA`` colour with transparency, ``P`` a palette...
     """
     reads_heif()
     with _told(name, path), Image.open(path) as image:
@@ -213,7 +213,7 @@ def read_header(path: Path, name: str) -> tuple[tuple[int, int], str]:
 
 @contextmanager
 def _told(name: str, place: Path | str) -> Iterator[None]:
-    """Whatever a decoder raises becomes one line that names the image; what the machine is at fault of, its place."""
+    """Turn a decoder's errors into one line that names the image; errors of the machine name its place."""
     try:
         yield
     except MelaError:
@@ -231,7 +231,7 @@ def _ordinary(image: Image.Image, name: str) -> Image.Image:
 
 
 def _require_ordinary(image: Image.Image, name: str) -> None:
-    """Raise MelaError for what makes an image unfit though Pillow can open it."""
+    """Raise MelaError for images that Pillow can open, but that are unfit."""
     limit = Image.MAX_IMAGE_PIXELS
     if limit is not None and image.width * image.height > limit:
         fault = f"expected at most {limit} pixels, got {image.width} x {image.height}; make it smaller"

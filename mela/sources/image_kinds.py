@@ -1,4 +1,4 @@
-"""Which files are images: their suffix says so, or their content where they have no suffix."""
+"""Tell which files are images, by their suffix, or by their content if they have none."""
 
 import shlex
 import warnings
@@ -23,13 +23,13 @@ NEEDS_HEIF = (
 
 
 def reads_heif() -> bool:
-    """Return whether HEIC images can be read, which takes the package pillow-heif; tell Pillow of it."""
+    """Tell whether HEIC images can be read, by the package pillow-heif, and register it with Pillow."""
     return why_no_heif() is None
 
 
 @cache
 def why_no_heif() -> str | None:
-    """Return why HEIC images cannot be read, and what to do; None where they can, of which Pillow is told."""
+    """Return why HEIC images cannot be read, and what to do; None if they can, and register them with Pillow."""
     if find_spec("pillow_heif") is None:
         return NEEDS_HEIF
     try:
@@ -51,13 +51,13 @@ def suffixes() -> list[str]:
 
 
 def is_image_name(name: str) -> bool:
-    """Return whether a file of this name counts as an image: a known suffix in any case, and no leading dot."""
+    """Tell whether a file of this name counts as an image: a known suffix in any case, and no leading dot."""
     suffix = Path(name).suffix.lower()
     return not name.startswith(".") and (suffix in IMAGE_SUFFIXES or (suffix in HEIF_SUFFIXES and reads_heif()))
 
 
 def is_image(path: Path) -> bool:
-    """Return whether a file counts as an image: by its name, or by its content where its name has no suffix."""
+    """Tell whether a file counts as an image: by its name, or by its content if its name has no suffix."""
     return is_image_name(path.name) or (not path.suffix and not path.name.startswith(".") and _holds_image(path))
 
 

@@ -1,4 +1,4 @@
-"""The data source that the parameters name."""
+"""Open the data source that the parameters name."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
 
 
 def _table(data: DataParams, root: Path) -> Path | None:
-    """Where ``data.table`` is, whatever links it takes."""
+    """Return the path of ``data.table``, whose links must not leave the folder."""
     if not data.table:
         return None
     table = root / data.table

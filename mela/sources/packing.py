@@ -1,4 +1,4 @@
-"""All images in one array on disk, decoded once."""
+"""Pack all images into one array on disk, decoded once."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ BLOCK_BYTES = 2**26
 
 
 def shuffled_ids(n_images: int, seed: int) -> npt.NDArray[np.int64]:
-    """New id of each of a source's images (n_images,).
+    """Return a new id for each of a source's images (n_images,).
 
     Sources list their images class by class; shuffled, an id says nothing about the class.
     """
@@ -69,7 +69,7 @@ def pack_images(
 
 
 def to_array(image: Image.Image, *, size: int, channels: int) -> npt.NDArray[np.uint8]:
-    """One image as (size, size, channels) uint8."""
+    """Convert one image to (size, size, channels) uint8."""
     image = image.convert("L" if channels == 1 else "RGB")
     if image.size != (size, size):
         image = ImageOps.fit(image, (size, size), method=Image.Resampling.LANCZOS)

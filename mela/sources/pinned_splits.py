@@ -1,4 +1,4 @@
-"""Splits of tasks: those that the user pins by a table, and what has moved since the last run."""
+"""Read the splits of tasks that the user pins by a table, and find what has moved since the last run."""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ def read_pins(table: Path, tasks: Collection[str], *, report: Report = refuse) -
     tasks : collection of str
         All that there are.
     report : callable
-        Told of each row that is wrong, which is left out.
+        Told of each wrong row, which is left out.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Numbers of things, for sentences."""
+"""Write numbers of things in sentences."""
 
 PLURALS = {"class": "classes"}
 

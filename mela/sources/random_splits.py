@@ -1,4 +1,4 @@
-"""Seeded choices that depend on names alone, neither on the order of files nor on the version of a library."""
+"""Choose by seed and names alone, whatever the order of files and the version of a library."""
 
 import hashlib
 import math
@@ -12,7 +12,7 @@ LARGE = 0.1
 
 
 def keyed_rank(*names: str, seed: int) -> str:
-    """A pseudo-random sort key for what `names` name; another seed gives an unrelated order.
+    """Return a pseudo-random sort key for what `names` name; another seed gives an unrelated order.
 
     An item's key does not depend on the other items, so that adding some leaves the order of the rest as it was.
     """
@@ -76,7 +76,7 @@ def _place(item: str, seed: int) -> float:
 
 
 def _bounded(count: int, items: int, share: float, *, least: int, whole: int) -> int:
-    """Return how many of some items are beyond a border: `count`, within what `split_by_fractions` allows.
+    """Bound the number of items beyond a border, `count`, to what `split_by_fractions` allows.
 
     One item more, on whichever side, makes the result larger by 0 or by 1, since that is so for `count` and for both
     bounds; this is why at most one other item crosses the border. The share is that of the items beyond the border
@@ -88,5 +88,5 @@ def _bounded(count: int, items: int, share: float, *, least: int, whole: int) ->
 
 
 def _up(value: float) -> int:
-    """Round up, but not for the last digit's sake."""
+    """Round up, but not for errors in the last digit."""
     return math.ceil(value - 1e-9)

@@ -1,4 +1,4 @@
-"""What every data source hands over, whatever it reads."""
+"""Define what every data source provides, whatever it reads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ REST = "rest"
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSource:
-    """Images that can be read one at a time, and what is known of each.
+    """Hold images that can be read one at a time, and what is known of each.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Images that lie in several splits under different names."""
+"""Find images that lie in several splits under different names."""
 
 import hashlib
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ BLOCK = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Repeats:
-    """Pictures that are found in more than one split.
+    """Hold images that are found in more than one split.
 
     Attributes
     ----------
     count : int
-        Different pictures.
+        Different images.
     example : tuple of str
         Split and source of one of them, and of the same one in another split: ``(split, source, split, source)``.
     """
@@ -42,7 +42,7 @@ def between_splits(
     splits: Sequence[str],
     sources: Sequence[str],
 ) -> Repeats | None:
-    """What the splits have in common, pixel by pixel as packed; None if it is nothing.
+    """Find what the splits have in common, pixel by pixel as packed; None if it is nothing.
 
     Parameters
     ----------

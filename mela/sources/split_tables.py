@@ -1,4 +1,4 @@
-"""The table that gives each class its split."""
+"""Read the table that gives each class its split."""
 
 from collections.abc import Collection
 
@@ -8,7 +8,7 @@ from mela.io.text_tables import as_known, parse_csv
 
 
 def parse_split_table(text: str, *, where: str, known: Collection[str] = (), report: Report = refuse) -> dict[str, str]:
-    """Parse a table with the columns ``split`` and ``class``; rows that are wrong are reported and left out.
+    """Parse a table with the columns ``split`` and ``class``; report wrong rows and leave them out.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Data that comes as tasks: each with labels of its own, and no class that holds beyond it."""
+"""Read data that comes as tasks, each with labels of its own, and no class beyond it."""
 
 import hashlib
 import re
@@ -63,7 +63,7 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
 
 
 def read_tasks(root: Path, table: Path | None, *, report: Report = refuse) -> pd.DataFrame:
-    """Rows of tasks as text, checked; columns as `mela.sources.task_rows.read_table` gives them.
+    """Read rows of tasks as text, checked; columns as `mela.sources.task_rows.read_table` gives them.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def read_tasks(root: Path, table: Path | None, *, report: Report = refuse) -> pd
 def source_of(
     rows: pd.DataFrame, root: Path, *, shots: int, split_fractions: Sequence[float], seed: int
 ) -> ImageSource:
-    """The source of rows that are right; parameters and result as `tasks` has them."""
+    """Return the source of valid rows; parameters and result as `tasks` has them."""
     rest = is_rest(rows)
     rows, others = rows[~rest], rows[rest]
     if "split" not in rows:
@@ -147,12 +147,12 @@ def _number_tasks(rows: pd.DataFrame, taken: Collection[int] = ()) -> pd.DataFra
 
 
 def task_number(name: str, attempt: int = 0) -> int:
-    """Return the number of a task, which follows from its name alone: 52 bits, so that it is exact in any software."""
+    """Return the number of a task, which follows from its name alone: 52 bits, exact in any software."""
     return int(hashlib.sha256("\0".join(("task", name, *["again"] * attempt)).encode()).hexdigest()[:13], 16)
 
 
 def task_numbers(names: Iterable[str], taken: Collection[int] = ()) -> dict[str, int]:
-    """Return a number for each name, all different and none of those that are taken.
+    """Return a number for each name, all different and none that is taken.
 
     Where two names have the same number, as one in 100 million pairs of 10,000 tasks each would, the later one takes
     its next number.
@@ -169,7 +169,7 @@ def task_numbers(names: Iterable[str], taken: Collection[int] = ()) -> dict[str,
 
 
 def natural_key(text: str) -> tuple[list[tuple[int, str]], str]:
-    """Sort key by which "t2" comes before "t10"; no two texts share a key."""
+    """Return a sort key by which "t2" comes before "t10"; no two texts share a key."""
     # Odd parts are runs of digits: the longer number is the larger one once leading zeros are gone.
     parts = re.split("([0-9]+)", text)
     chunks = [(len(part.lstrip("0")), part.lstrip("0")) if i % 2 else (0, part) for i, part in enumerate(parts)]
@@ -177,7 +177,7 @@ def natural_key(text: str) -> tuple[list[tuple[int, str]], str]:
 
 
 def _draw_splits(rows: pd.DataFrame, fractions: Sequence[float], *, seed: int) -> "pd.Series[str]":
-    """Split of each row's task, pinned or drawn; tasks that a chain of shared images connects share it."""
+    """Return each row's split, pinned or drawn; tasks connected by shared images have the same."""
     group = _groups(rows)
     split_of = split_by_fractions(Counter(group), fractions, seed=seed)
     found = group.map(split_of)
@@ -187,7 +187,7 @@ def _draw_splits(rows: pd.DataFrame, fractions: Sequence[float], *, seed: int) -
 
 
 def _groups(rows: pd.DataFrame) -> "pd.Series[str]":
-    """For each task, in natural order, the one that decides for all that a chain of shared images connects with it.
+    """Return for each task, in natural order, the one that decides for all tasks connected by shared images.
 
     That is the one with the smallest number, so that a further task decides only if its own number is smaller still.
     """
@@ -204,7 +204,7 @@ def _groups(rows: pd.DataFrame) -> "pd.Series[str]":
 
 
 def _pins(rows: pd.DataFrame, group: "pd.Series[str]") -> "pd.Series[str]":
-    """The split to which each task is pinned, in the order of `group`; missing where it is not."""
+    """Return the split to which each task is pinned, in the order of `group`; missing if it is not."""
     return rows.drop_duplicates("task_id").set_index("task_id")["pinned"].reindex(group.index)
 
 

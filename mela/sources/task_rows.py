@@ -1,4 +1,4 @@
-"""One row per (task, image), as text: read from a table or from folders, and checked."""
+"""Read one row per (task, image) as text, from a table or from folders, and check the rows."""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -114,14 +114,14 @@ def _blank(column: "pd.Series[str]") -> "pd.Series[bool]":
 
 
 def _each(rows: pd.DataFrame, wrong: "pd.Series[bool]", *keys: str) -> Iterator[dict[str, Any]]:
-    """The rows that are wrong; given keys, the first one of each kind."""
+    """Yield the wrong rows; given keys, the first one of each kind."""
     found = rows[wrong]
     for row in (found.drop_duplicates(list(keys)) if keys else found).itertuples(index=False):
         yield dict(zip(found.columns, row, strict=True))
 
 
 def _locate(root: Path, path: str, place: str) -> str:
-    """The real path of an image relative to `root`, itself a real path."""
+    """Return the real path of an image relative to `root`, itself a real path."""
     relative = PurePosixPath(path)
     if relative.suffix and not is_image_name(f"x{relative.suffix}"):
         raise _no_image(path, place)
@@ -180,7 +180,7 @@ def list_folders(root: Path, *, report: Report = refuse) -> pd.DataFrame:
 
 
 def check_tasks(rows: pd.DataFrame, *, folders: bool = False, report: Report = refuse) -> None:
-    """Report what makes no sense about the rows together; messages name the row, or the task.
+    """Report contradictions between rows; messages name the row, or the task.
 
     Some task needs two local labels of two images. Where roles are given, such a label needs a support and a query
     image. A task names an image once. Where splits are given, a task and an image lie in one of them. A role or split
@@ -219,7 +219,7 @@ def check_tasks(rows: pd.DataFrame, *, folders: bool = False, report: Report = r
 
 
 def _again_in_folders(row: dict[str, Any]) -> str:
-    """Say that a task has an image twice, which takes a link, and name it."""
+    """Return the error about a task that has an image twice, which takes a link."""
     link, other = (row["path"], row["other"]) if row["path"] != row["image"] else (row["other"], row["path"])
     if row["local_label"] == row["other_label"]:
         expected, todo = f"an image once in task {row['task_id']!r}", "remove the link"
@@ -230,7 +230,7 @@ def _again_in_folders(row: dict[str, Any]) -> str:
 
 
 def labels_that_are_rest(count: int) -> str:
-    """Say in a line that so many labels are `is_rest`."""
+    """Return a line that says how many labels are `is_rest`."""
     labels = "label has" if count == 1 else "labels have"
     return (
         f"{count} {labels} a single image, or no other label beside it in the task; no task is learned from that, and "
@@ -239,7 +239,7 @@ def labels_that_are_rest(count: int) -> str:
 
 
 def is_rest(rows: pd.DataFrame) -> "pd.Series[bool]":
-    """Say for each row whether no task can be learned from its label: it has one image, or no other one beside it.
+    """Tell for each row whether no task can be learned from its label: it has one image, or no other one beside it.
 
     Such labels get a class when all others have one. A label of one image cannot be both support and query, and a task
     needs two labels that can.

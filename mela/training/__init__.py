@@ -1,4 +1,4 @@
-"""Trainings, from the loop over epochs to checkpoints and the files of trained methods."""
+"""Train models: the loop over epochs, checkpoints, and the files of trained methods."""
 
 import lazy_loader
 

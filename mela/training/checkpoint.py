@@ -1,4 +1,4 @@
-"""The state of an interrupted training on disk, so that the next run goes on where it stopped."""
+"""Keep the state of an interrupted training on disk, so that the next run goes on where it stopped."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ CODE = ("mela", "stages")
 
 @contextmanager
 def steady(*files: Path) -> Iterator[dict[str, str]]:
-    """SHA-256 of files that are read in the block.
+    """Yield the SHA-256 of files that are read in the block.
 
     Raises
     ------
@@ -48,13 +48,13 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 
 
 def fingerprint(facts: Mapping[str, Any], files: Mapping[str, str]) -> str:
-    """What decides a training, as 64 hexadecimal digits.
+    """Return 64 hexadecimal digits that identify what decides a training.
 
     Parameters
     ----------
     facts : mapping
-        Parameters and what else matters, as JSON has it. The version of PyTorch and the source of the modules that are
-        imported are added.
+        Parameters and all else that matters, as JSON. The version of PyTorch and the source of the imported modules
+        are added.
     files : mapping of str to str
         Inputs and the SHA-256 of their content.
     """
@@ -79,7 +79,7 @@ def _digest(path: Path) -> str:
 
 
 def digest_of(tensors: Mapping[str, Tensor], facts: Any = None) -> str:
-    """SHA-256 of tensors by their names, and of facts that JSON can hold."""
+    """Return the SHA-256 of tensors by their names, and of facts that JSON can hold."""
     found = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, value in sorted(tensors.items()):
         found.update(f"{name} {value.dtype} {list(value.shape)}".encode())
@@ -89,17 +89,17 @@ def digest_of(tensors: Mapping[str, Tensor], facts: Any = None) -> str:
 
 @dataclass(kw_only=True)
 class Checkpoint:
-    """A file that holds the state of one training while it runs.
+    """Keep the state of one training in a file while it runs.
 
     Attributes
     ----------
     path : Path
     fingerprint : str
-        Of the training; a file with another is not read.
+        Fingerprint of the training; a file with another is not read.
     interval : float
         Seconds between two states, counted from when the training began.
     tell : callable
-        Given a line about a state that is found.
+        Receives a line about a state that is found.
     """
 
     path: Path
@@ -111,11 +111,11 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def due(self) -> bool:
-        """Whether the last state is older than the interval."""
+        """Tell whether the last state is older than the interval."""
         return time.monotonic() - self._written >= self.interval
 
     def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Write a state in place of the one before it, whole or not at all.
+        """Replace the last state, completely or not at all.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Checkpoint:
         self._written = time.monotonic()
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any], str] | None:
-        """The last state and its digest; None where there is none, or none that fits, which is told."""
+        """Return the last state and its digest; None if there is none or, as is told, none that fits."""
         if not self.path.exists():
             return None
         try:
@@ -148,5 +148,5 @@ class Checkpoint:
         return tensors, facts, digest
 
     def remove(self) -> None:
-        """Delete the state, of a training that is complete."""
+        """Delete the state of a complete training."""
         self.path.unlink(missing_ok=True)

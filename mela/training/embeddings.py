@@ -1,4 +1,4 @@
-"""The two embeddings of MeLa: meta-learned from tasks (Eq. 4-5), and pre-trained on global labels (Eq. 7)."""
+"""Train the two embeddings of MeLa: meta-learned from tasks (Eq. 4-5), and pre-trained on global labels (Eq. 7)."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Features of a frozen network, computed once and kept on disk while a linear map of them learns."""
+"""Keep features of a frozen network on disk while a linear map of them learns."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -23,20 +23,20 @@ from mela.training.checkpoint import digest_of, fingerprint
 
 
 class _Head(nn.Module):
-    """The linear map of a frozen network's features, which it gets in place of images."""
+    """Apply the linear map of a frozen network to its features, which it gets in place of images."""
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()
         self.head = head
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features (n, m, 1, 1) to features (n, m)."""
+        """Return features (n, m) of features (n, m, 1, 1)."""
         mapped: Tensor = self.head(features[:, :, 0, 0])
         return mapped
 
 
 class _OfFeatures(Watch):
-    """Tells another watch that what is counted are images on their way to features."""
+    """Tell another watch that the counted images are on their way to features."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -50,15 +50,14 @@ class _OfFeatures(Watch):
 
 @dataclass(frozen=True, kw_only=True)
 class KeptFeatures:
-    """What learns in a backbone whose network is frozen, and what it learns from in place of images.
+    """Hold what learns in a backbone whose network is frozen, and what it learns from in place of images.
 
     Attributes
     ----------
     backbone : Backbone
-        Has the very head of the whole backbone, so that the whole one learns as well.
+        Backbone that shares its head with the whole one, which thus learns as well.
     images : float32 (N, 1, 1, m), memory-mapped
-        The network's features, in the place of images that training and extraction take; zeros for images that were not
-        asked for.
+        The network's features, in place of images for training and extraction; zeros for images not asked for.
     path : Path
         The file of these features.
     """
@@ -68,7 +67,7 @@ class KeptFeatures:
     path: Path
 
     def remove(self) -> None:
-        """Delete the file, once training is complete."""
+        """Delete the file after the training."""
         self.path.unlink(missing_ok=True)
 
 
@@ -89,12 +88,12 @@ def keep_features(
     Parameters
     ----------
     backbone : Backbone
-        Of a `Pretrained` network of which the head alone learns.
+        Backbone with a `Pretrained` network of which only the head learns.
     images : uint8 (N, h, w, c)
     image_ids : int64 (n,)
         Images whose features are needed.
     folder : Path
-        Of the file, whose name says which weights, images, size and code the features are of.
+        Folder of the file, whose name says which weights, images, size and code the features are of.
     files : mapping of str to str
         The file of the images and the SHA-256 of its content.
     team : Team
@@ -145,7 +144,7 @@ def keep_features(
 
 
 def _write(path: Path, shape: tuple[int, ...], batches: Iterable[tuple[Ints, Features]], team: Team) -> None:
-    """Write the features of all batches, in the first process; the others only have their part in the work."""
+    """Write the features of all batches in the first process; the others only compute their share."""
     if not team.leads:
         for _ in batches:
             pass
@@ -162,7 +161,7 @@ def _write(path: Path, shape: tuple[int, ...], batches: Iterable[tuple[Ints, Fea
 
 
 def _without_head(backbone: Backbone) -> Backbone:
-    """Return the backbone up to the features that its head gets, in the same place in memory."""
+    """Return the backbone without its head, sharing its memory."""
     body = cast(Pretrained, backbone.body)
     frozen = Pretrained(body.network, body.side, body.interpolation, None)
     frozen.frozen = True
@@ -172,7 +171,7 @@ def _without_head(backbone: Backbone) -> Backbone:
 
 
 def _is_whole(path: Path, shape: tuple[int, ...]) -> bool:
-    """Return whether a file holds features of this shape."""
+    """Tell whether a file holds features of this shape."""
     try:
         found: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):

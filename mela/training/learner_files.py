@@ -1,4 +1,4 @@
-"""What a method has learned, on disk: safetensors, with the method and the backbone's configuration in the header."""
+"""Store what a method has learned as safetensors, with the method and the backbone's configuration in the header."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ def save_learner(path: Path, learner: AnyLearner, method: str, configuration: di
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """What a file holds: an embedding, alone or with what a method has learned beside it.
+    """Hold an embedding from a file, alone or with what a method has learned beside it.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Learned:
     method : str or None
         Name of the method; None for an embedding alone.
     learner : Learner, LabelLearner, ImageLearner or None
-        With the backbone inside, in evaluation mode; None for an embedding alone.
+        Learner with the backbone, in evaluation mode; None for an embedding alone.
     """
 
     backbone: Backbone
@@ -62,7 +62,7 @@ def load_learned(path: Path, device: torch.device, images: npt.NDArray[np.uint8]
     path : Path
     device : torch.device
     images : uint8 (N, h, w, c), optional
-        That the model has to be for.
+        Images that the model has to fit.
 
     Raises
     ------

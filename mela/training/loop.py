@@ -1,7 +1,7 @@
-"""Gradient descent with step decays: the loop that all trainings share.
+"""Define the loop that all trainings share: gradient descent with step decays.
 
-The loop is the project's own, since a training that was cut off goes on within an epoch and ends with the same bits,
-for which all that is drawn at random has to be known in one place.
+The loop is the project's own, since an interrupted training resumes within an epoch and ends with the same bits. For
+this, all random draws have to be known in one place.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,9 +29,9 @@ PATIENCE = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """The learning rate is multiplied by `decay` after each epoch in `milestones` (counted from 1).
+    """Multiply the learning rate by `decay` after each epoch in `milestones` (counted from 1).
 
-    With Adam in place of SGD `momentum` does not count, and weights decay as in AdamW. A pre-trained embedding,
+    With Adam, `momentum` is ignored and weights decay as in AdamW. A pre-trained embedding,
     ``model.backbone``, may learn at a share of the learning rate, `embedding_rate`. `rate_name` is what errors call the
     learning rate, by default that of the stage.
     """
@@ -47,7 +47,7 @@ class Schedule:
     rate_name: str = ""
 
     def optimizer_of(self, model: nn.Module) -> torch.optim.Optimizer:
-        """For all that learns in a model."""
+        """Return the optimizer for the trainable parameters of a model."""
         learned, rate = self._groups(model), self.learning_rate
         if self.optimizer == "adam":
             return torch.optim.AdamW(learned, lr=rate, weight_decay=self.weight_decay)
@@ -70,7 +70,7 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class Epoch:
-    """One row of a training curve: means over the epoch's steps; accuracy in percent."""
+    """Hold one row of a training curve: means over the epoch's steps; accuracy in percent."""
 
     epoch: int
     loss: float
@@ -79,12 +79,12 @@ class Epoch:
 
 
 def tell_nobody(epoch: Epoch) -> None:
-    """Say nothing of a finished epoch."""
+    """Ignore a finished epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How to train, whatever it is that learns.
+    """Describe how to train, whatever is trained.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Training:
         Block of parameters that errors name.
     schedule : Schedule
     seed : int
-        Of the order, augmentation, dropout and what a method draws; torch's global generators are left as they were.
+        Seed of order, augmentation, dropout and a method's draws; torch's global generators do not change.
     augmentation : Augmentation
         Random changes of the images.
     accumulate : int
@@ -101,8 +101,8 @@ class Training:
     compute : Compute
         Number format, and the processes that train together, whose gradients are means over all.
     checkpoint : Checkpoint, optional
-        Where the state of the training is kept; a training that was interrupted goes on from there, with the result
-        that it would have had.
+        Keeps the state of the training; an interrupted training resumes from it, with the result that it would have
+        had.
     on_epoch : callable
         Told of every finished epoch, in the first process.
     watch : Watch
@@ -121,7 +121,7 @@ class Training:
 
     @property
     def advice(self) -> str:
-        """What to do where it diverges, as errors say it."""
+        """What to do if the training diverges, as errors say it."""
         name = self.schedule.rate_name or f"{self.stage}.learning_rate"
         return f"lower {name} (now {self.schedule.learning_rate:g})"
 
@@ -130,7 +130,7 @@ Part = tuple[Tensor, Tensor]
 
 
 def curve_table(curve: Sequence[Epoch]) -> pd.DataFrame:
-    """A row for every epoch."""
+    """Return a table with a row for every epoch."""
     return pd.DataFrame(curve, columns=[column.name for column in fields(Epoch)])
 
 
@@ -153,9 +153,9 @@ def fit(
         of that moment; nothing is computed or drawn for a step of which no part is asked for. The parts of all
         processes add up to the step's loss and accuracy.
     training : Training
-        Of which the number format, augmentation and parts are the affair of `epoch_steps`.
+        Its number format, augmentation and parts are up to `epoch_steps`.
     generator : torch.Generator, optional
-        From which `epoch_steps` draws: at first what an epoch's steps are, and then what each of them needs. A training
+        Generator of `epoch_steps`, which draws first an epoch's steps, and then what each needs. A training
         with a checkpoint needs it.
     steps_per_epoch : int
         For `training.watch`.
@@ -232,7 +232,7 @@ def fit(
 
 
 def _require_finite(model: nn.Module, training: Training) -> None:
-    """Raise DivergedError unless all that was learned is finite; nobody has looked at a loss after the last step."""
+    """Raise DivergedError unless all weights are finite; no loss was checked after the last step."""
     for name, value in model.state_dict().items():
         if value.is_floating_point() and not value.isfinite().all():
             raise DivergedError(
@@ -242,18 +242,18 @@ def _require_finite(model: nn.Module, training: Training) -> None:
 
 
 def _skip(steps: Iterator[Iterable[Part]], count: int) -> None:
-    """Leave out steps that are done, none of whose parts is computed."""
+    """Skip steps that are done, without computing their parts."""
     for _ in range(count):
         next(steps)
 
 
 def _dropout_seed(seed: int, rank: int) -> int:
-    """A seed of its own for each process; on a CPU only the lower half of its bits count."""
+    """Return a seed of its own for each process; on a CPU only the lower half of its bits count."""
     return seed if rank == 0 else int(np.random.SeedSequence([seed, rank]).generate_state(1)[0])
 
 
 def log_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
-    """A line for every finished epoch."""
+    """Return a function that logs a line for every finished epoch."""
 
     def show(epoch: Epoch) -> None:
         log.info(
@@ -265,7 +265,7 @@ def log_epoch(stage: str, epochs: int) -> Callable[[Epoch], None]:
 
 
 def require_share(key: str, fewest: int, parts: int, team: Team, *, things: str) -> None:
-    """Raise MelaError unless every part of every step has one thing or more for each process.
+    """Raise MelaError unless every part of every step has at least one thing for each process.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def require_share(key: str, fewest: int, parts: int, team: Team, *, things: str)
     fewest : int
         Things of the smallest step.
     parts : int
-        Into which a step is divided.
+        Parts of a step.
     team : Team
     things : str
         What they are.
@@ -288,7 +288,7 @@ def require_share(key: str, fewest: int, parts: int, team: Team, *, things: str)
 
 
 def shuffled_batches(count: int, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-    """Positions 0 to count - 1 in random order, in ceil(count / batch_size) batches whose sizes differ by one at most.
+    """Shuffle positions 0 to count - 1 into ceil(count / batch_size) batches whose sizes differ by one at most.
 
     Nothing is dropped and no batch is left with a single image, which BatchNorm could not take: an odd count in batches
     of two has one of three.
@@ -297,5 +297,5 @@ def shuffled_batches(count: int, batch_size: int, generator: torch.Generator) ->
 
 
 def batch_count(count: int, batch_size: int) -> int:
-    """How many batches `shuffled_batches` makes."""
+    """Return how many batches `shuffled_batches` makes."""
     return max(1, min(-(-count // batch_size), count // 2))

@@ -1,4 +1,4 @@
-"""Losses of an epoch, looked at a few steps at a time."""
+"""Sum the losses of an epoch, and check them a few steps at a time."""
 
 import torch
 from torch import Tensor
@@ -10,20 +10,20 @@ UNTRAINED = "nothing has been learned yet, so correct what computes it, or what 
 
 
 class Tally:
-    """Losses and accuracies of an epoch's steps; those that are not settled yet are still on the device.
+    """Sum losses and accuracies of an epoch's steps; those that are not settled yet are still on the device.
 
     Parameters
     ----------
     team : Team
-        Whose parts of a step are added up.
+        Team whose parts of a step are added up.
     where, advice : str
         Begin and end of the error about a loss that is not finite.
     steps : int
         Steps of the epoch that were settled before.
     sums : Tensor (2,) of float64, optional
-        Of their losses and accuracies.
+        Sums of their losses and accuracies.
     untrained : bool
-        Whether no step was taken before the epoch's first, of which no learning rate can be the fault.
+        Whether the epoch's first step is the very first, for which no learning rate can be at fault.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Tally:
 
     @property
     def waiting(self) -> int:
-        """How many steps are not settled."""
+        """Number of steps that are not settled."""
         return len(self._open)
 
     def settle(self, team: Team | None = None) -> None:
-        """Count the steps that are open, with the team or with the given one.
+        """Add up the open steps over the team, or over the given one.
 
         Raises
         ------
@@ -81,6 +81,6 @@ class Tally:
         self._open = []
 
     def mean(self) -> tuple[float, float]:
-        """Loss and accuracy over the settled steps."""
+        """Return the mean loss and accuracy over the settled steps."""
         loss, accuracy = (self.sums / self.steps).tolist()
         return loss, accuracy

@@ -1,4 +1,4 @@
-"""Trainings on a flat data set: images with global labels, or images alone."""
+"""Train on a flat data set: images with global labels, or images alone."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -77,7 +77,7 @@ def train_on_images(
 
 
 def _checked(learner: nn.Module, found: object, n_images: int) -> tuple[Tensor, Tensor]:
-    """Raise MelaError unless there are one loss, and for each image whether it is right."""
+    """Raise MelaError unless there is one loss, and for each image whether it is right."""
     loss, right = pair_of(learner, "loss", found, "a loss, and whether each image is right")
     return (
         require_tensor(learner, "loss", loss, "the sum of the images' losses", (), learned=True),

@@ -1,4 +1,4 @@
-"""Meta-learning from tasks: the loop that the initial embedding and all methods on local labels share (Eq. 4)."""
+"""Meta-learn from tasks: the loop of the initial embedding and of all methods on local labels (Eq. 4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,18 +36,18 @@ def train_on_tasks(
     learner : Learner
     images : uint8 (N, h, w, c)
     tasks : Episodes
-        With support and query images; ways and shots may differ.
+        Tasks with support and query images; ways and shots may differ.
     training : Training
     tasks_per_epoch : int or None
-        Tasks of an epoch, drawn anew without repetition for each; None takes all.
+        Tasks of an epoch, drawn for each without repetition; None takes all.
     tasks_per_step : int
         Tasks of a step, at most; the numbers of an epoch's steps differ by one task at most.
 
     Raises
     ------
     MelaError
-        There are no tasks, or fewer than an epoch is to have, or images that they name are missing; what the method
-        makes of a task has another shape than it should.
+        There are no tasks, or fewer than an epoch needs, or their images are missing; the method's results for a task
+        have a wrong shape.
     DivergedError
         The loss or the weights are not finite, or the head has no solution for a task, which it names.
     """
@@ -105,14 +105,14 @@ def train_on_tasks(
 
 @dataclass(frozen=True, kw_only=True)
 class _Shapes:
-    """Tasks sorted by their shape.
+    """Hold tasks sorted by their shape.
 
     Attributes
     ----------
     all : list of TaskGroup
         Every task, with those of its shape.
     group, row : int64 (n_tasks,)
-        Where each task is among them.
+        Position of each task among them.
     n_images : int64 (n_tasks,)
     """
 
@@ -132,10 +132,10 @@ class _Shapes:
         return cls(all=groups, group=group, row=row, n_images=n_images)
 
     def sort(self, positions: Ints) -> Ints:
-        """Tasks of one shape side by side."""
+        """Sort positions such that tasks of one shape are adjacent."""
         return positions[np.argsort(self.group[positions], kind="stable")]
 
     def groups(self, positions: Ints) -> Iterator[TaskGroup]:
-        """The tasks at positions that are sorted."""
+        """Yield the tasks at sorted positions."""
         for number in np.unique(self.group[positions]):
             yield self.all[number][self.row[positions[self.group[positions] == number]]]

@@ -1,4 +1,4 @@
-"""Both sides of Proposition 1: the loss on tasks, and the global loss that bounds it."""
+"""Compute both sides of Proposition 1: the loss on tasks, and the global loss that bounds it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def both_losses(
     tasks: Episodes,
     targets: Targets,
 ) -> "Proposition1":
-    """`proposition1` of a trained embedding and its classifier, in evaluation mode and without augmentation.
+    """Return `proposition1` of a trained embedding and its classifier, in evaluation mode and without augmentation.
 
     Of an image with several labels, the one with the largest share counts.
     """
@@ -43,14 +43,14 @@ def both_losses(
 
 @dataclass(frozen=True)
 class Proposition1:
-    """Mean cross-entropy over tasks: restricted to each task's own classes, and over all global classes."""
+    """Hold the mean cross-entropy over tasks: over each task's own classes, and over all global classes."""
 
     task_loss: float
     global_loss: float
 
 
 def proposition1(logits: Callable[[Ints], Tensor], tasks: Episodes, image_ids: Ints, labels: Ints) -> Proposition1:
-    r"""Both sides of Proposition 1 (Eq. 9) on the query sets of `tasks`.
+    r"""Return both sides of Proposition 1 (Eq. 9) on the query sets of `tasks`.
 
     .. math:: E_{(X, Y)} [L_{ce}(W[Y], (\psi(X), Y))] \le E_{(x, y)} [\ell_{ce}(W \psi(x), y)]
 
@@ -80,7 +80,7 @@ def proposition1(logits: Callable[[Ints], Tensor], tasks: Episodes, image_ids: I
 
 
 def _labelled_queries(tasks: Episodes, image_ids: Ints, labels: Ints) -> tuple[Ints, Ints, Ints]:
-    """Task (rising), image and label of all query images that have a label."""
+    """Return the task (rising), image and label of all query images that have a label."""
     rows = FlatTasks.of(tasks)
     own = pd.Index(image_ids).get_indexer(pd.Index(rows.image_ids))
     chosen = ~rows.is_support & (own >= 0)
@@ -88,7 +88,7 @@ def _labelled_queries(tasks: Episodes, image_ids: Ints, labels: Ints) -> tuple[I
 
 
 def _loss_sums(logits: Callable[[Ints], Tensor], task: Ints, query: Ints, own: Ints) -> npt.NDArray[np.float64]:
-    """Both sides of Eq. 9, summed over some tasks (numbered from 0) whose queries have the labels `own`."""
+    """Sum both sides of Eq. 9 over some tasks (numbered from 0) whose queries have the labels `own`."""
     images, row = np.unique(query, return_inverse=True)
     outputs = logits(images)
     pairs = np.unique(np.stack([task, own], axis=1), axis=0)

@@ -1,4 +1,4 @@
-"""How far a training is, and all that the rest of it depends on: kept now and then, and put back."""
+"""Keep a training's progress, and all that the rest of it depends on, and restore it."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,18 +16,18 @@ from mela.training.checkpoint import Checkpoint
 
 @dataclass(kw_only=True)
 class Position:
-    """Where in a training.
+    """Hold a position in a training.
 
     Attributes
     ----------
     curve : list of dict
-        Of the epochs that are complete.
+        Rows of the complete epochs.
     steps : int
-        Of the current epoch that are done.
+        Steps of the current epoch that are done.
     sums : Tensor (2,) of float64
-        Of their losses and accuracies.
+        Sums of their losses and accuracies.
     generator : Tensor of uint8, optional
-        State of the data's generator after these steps; None stands for that at the begin of the epoch.
+        State of the data's generator after these steps; None stands for that at the start of the epoch.
     """
 
     curve: list[dict[str, Any]] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Position:
 
 @dataclass(kw_only=True)
 class Progress:
-    """A training whose state is kept in a checkpoint, if there is one.
+    """Keep the state of a training in a checkpoint, if there is one.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Progress:
     optimizer : Optimizer
     decays : MultiStepLR
     generator : torch.Generator
-        Of order and augmentation.
+        Generator of order and augmentation.
     team : Team
         All of whose processes call the methods at the same moments.
     checkpoint : Checkpoint or None
@@ -65,11 +65,11 @@ class Progress:
         return next(self.model.parameters()).device
 
     def begin_epoch(self) -> None:
-        """Remember from where the order of the epoch is drawn."""
+        """Remember the state from which the order of the epoch is drawn."""
         self._epoch_began = self.generator.get_state()
 
     def keep(self, curve: list[dict[str, Any]], steps: int, sums: Tensor) -> None:
-        """Write a checkpoint of this position if it is time to; the first process decides, and writes."""
+        """Write a checkpoint of this position if one is due; the first process decides, and writes."""
         if self.checkpoint is None:
             return
         due = self.team.total(torch.tensor(float(self.team.leads and self.checkpoint.due()), device=self._device))
@@ -95,7 +95,7 @@ class Progress:
         )
 
     def _agree(self, digest: str) -> bool:
-        """Whether all processes have found the same state; on machines that do not share the folder they may not."""
+        """Tell whether all processes have found the same state; without a shared folder they may not."""
         own = torch.tensor(int(digest[:10], 16), device=self._device)
         others_differ = self.team.total(own.clone()) != self.team.size * own
         return not self.team.total(others_differ.float())
@@ -129,7 +129,7 @@ class Progress:
 
 
 def _like(value: Tensor, parameter: Tensor) -> Tensor:
-    """A tensor of the optimizer as it was: in the memory format of its weights, or a number."""
+    """Return a tensor of the optimizer in the memory format of its weights; copy a number as it is."""
     if value.shape != parameter.shape:
         return value.clone()
     return torch.empty_like(parameter, requires_grad=False).copy_(value)

@@ -1,4 +1,4 @@
-"""What pre-training learns of each image: one global label, or shares of several."""
+"""Define the targets of pre-training for each image: one global label, or shares of several."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +23,14 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Targets:
-    """Labels of n images.
+    """Hold the labels of n images.
 
     Attributes
     ----------
     image_ids : int64 (n,)
         Each once.
     labels : int64 (n,)
-        From 0; of several labels, the one with the largest share.
+        Labels from 0; of several labels, the one with the largest share.
     shares : csr_array (n, n_labels) or None
         Rows sum to 1; None if each image has one label.
     """
@@ -41,11 +41,11 @@ class Targets:
 
     @property
     def n_labels(self) -> int:
-        """Labels that occur, up to the largest."""
+        """Number of labels, up to the largest that occurs."""
         return int(self.labels.max(initial=-1)) + 1 if self.shares is None else self.shares.shape[1]
 
     def batch(self, rows: Ints) -> Tensor:
-        """Targets of some images for ``torch.nn.functional.cross_entropy``.
+        """Return the targets of some images for ``torch.nn.functional.cross_entropy``.
 
         int64 (b,) if each image has one label, else float32 (b, n_labels).
         """
@@ -55,7 +55,7 @@ class Targets:
 
 
 def read_targets(path: Path, *, soft: bool) -> Targets:
-    """Of a table that a stage wrote: one label for each image or, if it is `soft`, shares of several.
+    """Read one label for each image from a stage's table or, if it is `soft`, shares of several.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def read_targets(path: Path, *, soft: bool) -> Targets:
 
 
 def soft_targets(table: pd.DataFrame, name: str) -> Targets:
-    """Shares of several labels from the rows of a table.
+    """Return shares of several labels from the rows of a table.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""A stage depends on the definitions that its script reaches; these modules find and hash them."""
+"""Find and hash the definitions that a stage's script reaches, on which the stage depends."""

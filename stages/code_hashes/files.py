@@ -1,4 +1,4 @@
-"""Stages depend on files of hashes, one for each script and one for each method, which are written here."""
+"""Write the files of hashes on which stages depend, one for each script and one for each method."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +23,9 @@ class Files:
     out : Path
         The folder that they are in.
     folders : tuple of Path
-        Where its scripts are.
+        Folders of its scripts.
     methods : Path, optional
-        Where its methods are, which are found by their names and say what they are as ``METHOD``.
+        Folder of its methods, which are found by their names and say what they are as ``METHOD``.
     """
 
     out: Path

@@ -1,4 +1,4 @@
-"""Modules are read here as the statements at their top: definitions, imports, and what runs at every import."""
+"""Read modules as their top-level statements: definitions, imports, and what runs at every import."""
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
@@ -23,7 +23,7 @@ class Imported:
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Hold the statements at the top of a module that bind one name, or all of those that bind none.
+    """Hold the top-level statements of a module that bind one name, or all that bind none.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Unit:
 
 
 class Module:
-    """Hold what is at the top of a file of this project, which is read but never imported.
+    """Hold the top level of a file of this project, which is read but never imported.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Module:
     Attributes
     ----------
     name : str
-        As Python imports it.
+        Name by which Python imports it.
     package : bool
         Whether it is the file of a package.
     main : list of statements
@@ -109,7 +109,7 @@ class Module:
                         self.units.setdefault(name, self.always)
 
     def add_typing(self, statements: list[ast.stmt]) -> None:
-        """Note what these statements, which only type checkers read, bind by imports."""
+        """Note what imports bind in statements that only type checkers read."""
         for node in _here(statements):
             if isinstance(node, Import):
                 for name, target in self.bound(node):
@@ -149,7 +149,7 @@ class Module:
             yield alias.asname or alias.name, Imported(self.absolute(node), alias.name)
 
     def absolute(self, node: ast.ImportFrom) -> str:
-        """Return the name of the module that is imported from, which may be given relative to this one."""
+        """Return the absolute name of the module that is imported from."""
         if not node.level:
             return str(node.module)
         parts = self.name.split(".")
@@ -206,7 +206,7 @@ def _parsed(text: str, where: str) -> ast.Module:
 
 
 def is_text(statement: ast.stmt) -> bool:
-    """Return whether a statement is nothing but a text, as docstrings are."""
+    """Tell whether a statement is nothing but a text, as docstrings are."""
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
@@ -235,7 +235,7 @@ def _bound_by_definition(statement: ast.stmt) -> list[str]:
 
 
 def _here(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """Yield the nodes that run when these statements run, which leaves out the bodies of functions."""
+    """Yield the nodes that run with these statements, which leaves out the bodies of functions."""
     waiting: list[ast.AST] = list(statements)
     while waiting:
         node = waiting.pop(0)

@@ -1,4 +1,4 @@
-"""Names are resolved here: each stands for a definition or a module of this project, or for another package's."""
+"""Resolve names: each stands for a definition or a module of this project, or for another package's."""
 
 import ast
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Scripts are followed here to all definitions that they reach, through any number of others."""
+"""Follow scripts to all definitions that they reach, directly or through others."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -73,7 +73,7 @@ class Code:
 
 
 class _Walk:
-    """Collect all units that are used, and all modules that are imported on the way."""
+    """Collect all used units, and all modules that are imported on the way."""
 
     def __init__(self, names: Names, written: Callable[[Unit], Written]) -> None:
         self.names, self.written = names, written
@@ -86,7 +86,7 @@ class _Walk:
             self.load(module)
 
     def load(self, module: Module) -> None:
-        """Import a module, and what it imports; what acts when it is imported counts."""
+        """Import a module, and its imports; what acts when it is imported counts."""
         waiting = [module]
         while waiting:
             here = waiting.pop()
@@ -101,7 +101,7 @@ class _Walk:
                     self.units[unit] = None
 
     def all(self) -> list[Unit]:
-        """Return every unit that is used by those that are known, or by others that these use."""
+        """Return all units that the known ones use, directly or not."""
         seen: dict[Unit, None] = {}
         while new := [unit for unit in self.units if unit not in seen]:
             for unit in new:
@@ -112,7 +112,7 @@ class _Walk:
 
 
 def renaming(renamed: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that renames a dotted name by the longest beginning that has another name."""
+    """Return a function that replaces the longest known beginning of a dotted name."""
 
     def rename(name: str) -> str:
         parts = name.split(".")

@@ -37,7 +37,7 @@ class Stage:
     ----------
     command : str
     deps : list of str
-        As the lock file writes their paths.
+        Their paths as in the lock file.
     """
 
     command: str
@@ -53,7 +53,7 @@ class Side:
     root : Path
         The repository.
     folder : Path
-        Of the pipeline, below that.
+        Folder of the pipeline, below that.
     stages : dict
         All stages by their names.
     code : set of str
@@ -89,7 +89,7 @@ class Side:
         return side
 
     def file(self, dep: str) -> dict[str, Any]:
-        """Return a dependency as a lock file writes it; nothing but its path if it is missing."""
+        """Return a dependency as a lock file writes it; only its path if it is missing."""
         path = self.root / self.folder / dep
         if not path.is_file():
             return {"path": dep}
@@ -99,7 +99,7 @@ class Side:
 
 
 def is_code(stage: str) -> bool:
-    """Return whether a stage only writes down what the code of others is."""
+    """Tell whether a stage only writes down what the code of others is."""
     return stage == "code" or stage.startswith("code_")
 
 
@@ -175,7 +175,7 @@ class Lock:
             self.carried += 1
 
     def _is_current(self, name: str, entry: Entry) -> bool:
-        """Return whether a stage has run with the code of the old revision."""
+        """Tell whether a stage has run with the code of the old revision."""
         stage = self.old.stages[name]
         locked = {dep["path"]: dep for dep in entry.get("deps", [])}
         return shlex.split(entry["cmd"]) == shlex.split(stage.command) and all(
@@ -204,7 +204,7 @@ class Lock:
         return entry | {"cmd": after.command, "deps": sorted(deps, key=itemgetter("path"))}
 
     def _former_path(self, dep: str) -> str:
-        """Return where a file or folder was that lies in a package that has moved."""
+        """Return the former path of a file or folder in a package that has moved."""
         parts = Path(os.path.normpath(self.new.folder / dep)).parts
         for end in range(len(parts), 0, -1):
             if before := self._names_before.get(".".join(parts[:end])):
@@ -213,7 +213,7 @@ class Lock:
         return dep
 
     def _compared(self, dep: str) -> list[str]:
-        """Return the definitions behind a file of hashes that are not the same in both trees."""
+        """Return the definitions behind a file of hashes that differ between both trees."""
         if dep not in self._differences:
             out = (self.new.root / self.files.out).resolve()
             file = (self.new.root / self.new.folder / dep).resolve()

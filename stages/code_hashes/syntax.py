@@ -1,4 +1,4 @@
-"""Definitions are hashed here: their syntax trees without docstrings, and with the full names of what they use."""
+"""Hash definitions: their syntax trees without docstrings, with the full names of what they use."""
 
 import ast
 import hashlib
@@ -115,7 +115,7 @@ class _Writer:
         return f"[{';'.join([*parts, *sorted(imports)])}]"
 
     def acts(self, statement: ast.stmt) -> bool:
-        """Return whether a definition may do more than bind its name, such as register something."""
+        """Tell whether a definition may do more than bind its name, such as register something."""
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for decorator in statement.decorator_list:
                 found, _ = self._along(decorator.func if isinstance(decorator, ast.Call) else decorator)
@@ -127,7 +127,7 @@ class _Writer:
         return any(isinstance(one, Function) for unit in functions for one in unit.statements)
 
     def _class_acts(self, node: ast.ClassDef, seen: set[Unit]) -> bool:
-        """Return whether code of this project runs when a class is derived."""
+        """Tell whether code of this project runs when a class is derived."""
         for base in [*node.bases, *(keyword.value for keyword in node.keywords if keyword.arg == "metaclass")]:
             found, _ = self._along(base.value if isinstance(base, ast.Subscript) else base)
             if base not in node.bases and found and not found.external:
@@ -142,7 +142,7 @@ class _Writer:
         return False
 
     def _fields(self, node: ast.AST, *leave_out: str) -> str:
-        """Return the text of a node; empty fields are left out, since versions of Python differ in them."""
+        """Return the text of a node without empty fields, in which versions of Python differ."""
         fields = []
         for name, value in ast.iter_fields(node):
             if value is None or value == [] or name in ("kind", "type_comment", *leave_out):
@@ -155,7 +155,7 @@ class _Writer:
         return f"{type(node).__name__}({','.join(fields)})"
 
     def _annotation(self, node: ast.AST) -> None:
-        """Find what is named in the texts of an annotation."""
+        """Find the names in the texts of an annotation."""
         for part in ast.walk(node):
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
                 try:
@@ -172,7 +172,7 @@ class _Writer:
         return f"<{'.'.join([found.label, *rest])}{stored}>"
 
     def _along(self, node: ast.expr) -> tuple[Found | None, list[str]]:
-        """Return what a dotted name stands for, as far as its parts are attributes of modules, and the rest of them.
+        """Return what a dotted name stands for, as far as its parts are attributes of modules, and the rest.
 
         It stands for nothing that is known where it is any other expression.
         """

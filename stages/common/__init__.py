@@ -1,1 +1,1 @@
-"""What several stages share: how they start and end, their paths, processes and checkpoints."""
+"""Share what several stages need: start and end, paths, processes and checkpoints."""

@@ -1,4 +1,4 @@
-"""Where the training stages keep their state while they run."""
+"""Say where the training stages keep their state while they run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ def checkpoint(
     compute: Compute,
     seconds: float,
 ) -> Checkpoint:
-    """Where a training stage keeps its state: a file that no other parameters, inputs, code or machine share.
+    """Return where a training stage keeps its state: a file of these parameters, inputs, code and machine alone.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def checkpoint(
     device, compute
         What of the machine the numbers depend on.
     seconds : float
-        Between two states.
+        Seconds between two states.
     """
     machine = {"device": device.type, "dtype": str(compute.dtype), "processes": compute.team.size}
     facts = {block.block: block.model_dump(mode="json") for block in blocks}

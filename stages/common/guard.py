@@ -1,4 +1,4 @@
-"""How the process of a stage ends before its work is done."""
+"""Say how the process of a stage ends before its work is done."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ _work: dict[str, int | bool] = {"begun": False, "signal": 0}
 
 
 def guard() -> None:
-    """Prepare this process for signals, for little memory, and for the end of the one that wants its results."""
+    """Prepare this process for signals, for little memory, and for the end of the process that wants its results."""
     sys.excepthook = _tell
     shares = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if shares:
@@ -30,7 +30,7 @@ def guard() -> None:
 
 
 def work_begins() -> None:
-    """All is imported: from now on, an interruption is an exception."""
+    """Tell that all is imported: from now on, an interruption is an exception."""
     _work["begun"] = True
 
 
@@ -42,7 +42,7 @@ def require_no_signal() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Say so in one line, and leave what is written aside tidy; at a second signal, end at once.
+    """Say in one line that the signal ends the program, and tidy up; at a second signal, end at once.
 
     Python comes to it when the call that it is in, of linear algebra perhaps, returns.
     """
@@ -62,7 +62,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Say in one line that memory is too small for what is imported, and of other errors what Python does."""
+    """Say in one line that memory is too small for the imports; report other errors as Python does."""
     line = line_of(error) if isinstance(error, Exception) and out_of_memory(error) else None
     if line is None:
         sys.__excepthook__(kind, error, trace)
@@ -71,6 +71,6 @@ def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType 
 
 
 def _ignored(what: "sys.UnraisableHookArgs") -> None:
-    """Say nothing where the end that was said in a line is what Python ignores."""
+    """Say nothing if Python ignores the end of the program, which was already reported."""
     if not isinstance(what.exc_value, SystemExit):
         sys.__unraisablehook__(what)

@@ -1,4 +1,4 @@
-"""What learns of an embedding and from what: all of it from images, or a head from features that are kept."""
+"""Choose what is trained of an embedding: all of it from images, or a head from kept features."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ UNCHANGED = AugmentParams(crop_padding=0, flip=False, jitter=0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """The part of an embedding that is trained, and its data.
+    """Hold the part of an embedding that is trained, and its data.
 
     Attributes
     ----------
     backbone : Backbone
-        Of which everything learns that can; the whole embedding learns with it.
+        Trained wherever it can be; the whole embedding learns with it.
     images : array
         The packed images, or what takes their place.
     augment : AugmentParams
@@ -53,7 +53,7 @@ def learned_part(
     *,
     epochs: int,
 ) -> Learned:
-    """Return all of a backbone, or its head alone where the network is frozen and its features are to be kept.
+    """Return all of a backbone, or its head alone if the network is frozen and its features are to be kept.
 
     Parameters
     ----------

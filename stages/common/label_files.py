@@ -1,4 +1,4 @@
-"""The files of stages that infer labels, which are empty where the labels are off."""
+"""Name the files of stages that infer labels, which are empty if the labels are off."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from mela.runtime.console import log
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """Where a stage writes its labels: of images, their weights, of task classes, the labeler, figures, and tables."""
+    """Name where a stage writes its labels: of images, their weights, of task classes, labeler, figures, and tables."""
 
     labels: Path
     soft_labels: Path
@@ -26,7 +26,7 @@ class Files:
 
 
 def write_nothing(stage: str, out: Files, steps: pa.Schema) -> None:
-    """Write the same files without content, where the labels are off; `steps` has the columns of that table."""
+    """Write the same files without content, if the labels are off; `steps` has the columns of that table."""
     from mela.labeling.labeler_files import DESCRIPTION
 
     tables = {out.labels: schemas.LABELS, out.soft_labels: schemas.SOFT_LABELS, out.assignments: schemas.ASSIGNMENTS}

@@ -1,4 +1,4 @@
-"""What both stages that infer labels write: labels of images and of task classes, and what there is to tell of them."""
+"""Write what both stages that infer labels find: labels of images and of task classes, and diagnostics."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ def write_labels(
     out: Files,
     steps: "Callable[[TaskLabeler], pd.DataFrame]",
 ) -> None:
-    """Infer labels of the training tasks and write them; `steps` tells how the number of clusters came about."""
+    """Infer labels of the training tasks and write them; `steps` tells how the number of clusters was found."""
     from mela.labeling.image_labels import image_weights, label_images, weights_table
     from mela.labeling.labeler_files import save_labeler
 

@@ -1,4 +1,4 @@
-"""How the process of a stage ends whose results nobody wants any more."""
+"""End the process of a stage whose results nobody wants any more."""
 
 import os
 import time
@@ -14,7 +14,7 @@ INTERVAL = 0.5
 
 
 def who_wants_results(*, alone: bool) -> "list[Process]":
-    """The process that started this one and, if that is a shell of dvc, the ancestors up to dvc."""
+    """Return the process that started this one and, if that is a shell of dvc, the ancestors up to dvc."""
     import psutil
 
     ancestors = psutil.Process().parents()
@@ -31,7 +31,7 @@ def who_wants_results(*, alone: bool) -> "list[Process]":
 
 
 def watch(processes: "list[Process]") -> None:
-    """End this process once one of these is gone: nobody takes its results."""
+    """End this process once one of the given ones is gone: nobody takes its results."""
     import psutil
 
     with suppress(psutil.NoSuchProcess):

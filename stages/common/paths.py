@@ -1,4 +1,4 @@
-"""Where the stages find each other's files, relative to the project's root."""
+"""Say where the stages find each other's files, relative to the project's root."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How a stage starts whose work several processes share: `runtime.processes` or as many as torchrun started."""
+"""Start a stage whose work several processes share: `runtime.processes` or as many as torchrun started."""
 
 import functools
 import os
@@ -57,7 +57,7 @@ def run_shared(main: Callable[..., None]) -> None:
 def computing(
     stage: str, things: str, runtime: RuntimeParams, precision: Precision = "float32", *, less: str = LESS
 ) -> Iterator[tuple[torch.device, Compute, Watch]]:
-    """Give the device of this process, how it computes together with the others, and who watches how far a stage is.
+    """Yield this process's device, how it computes with the others, and a watch of the stage's progress.
 
     Where memory is too small for the work, the error says how to need `less`.
     """

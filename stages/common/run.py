@@ -1,4 +1,4 @@
-"""How a stage script starts and how it fails."""
+"""Start a stage script, and report its failure."""
 
 import functools
 import gc
@@ -35,7 +35,7 @@ def run(main: Callable[..., Any]) -> None:
 
 
 def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, and a line about time and memory, which are kept too."""
+    """Let a function tell and keep the time and memory that it took."""
 
     @functools.wraps(main)
     def telling(**arguments: Any) -> None:

@@ -1,4 +1,4 @@
-"""The files of an embedding that was pre-trained on one kind of labels, or was not."""
+"""Name the files of an embedding that was pre-trained on one kind of labels, or was not."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """Where an embedding, its losses and its curve are."""
+    """Name where an embedding, its losses and its curve are."""
 
     model: Path
     metrics: Path
@@ -59,7 +59,7 @@ def trained(labels: str) -> Trained:
 
 
 def not_trained(compared: bool, targets: "Targets") -> str | None:
-    """Say why nothing is trained on labels that are not compared or not there; None where they are."""
+    """Return why nothing is trained on labels that are off or missing; None if they are there."""
     if not compared:
         return "not trained, since `compare` has it off"
     return None if len(targets.image_ids) else "not trained, since there are no such labels"

@@ -1,4 +1,4 @@
-"""How training stages train, from their parameters."""
+"""Build the trainings of stages from their parameters."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ def training_of(
     watch: Watch,
     name: str = "",
 ) -> Training:
-    """A training by the parameters of its block.
+    """Return a training by the parameters of its block.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def training_of(
 
 
 def less_memory(settings: "EmbedParams | PretrainParams", part: str) -> str:
-    """Say which parameters of a training lower the memory that it needs; `part` names the size of a step."""
+    """Return which parameters of a training lower its memory; `part` names the size of a step."""
     size, accumulate, block = getattr(settings, part), settings.accumulate, settings.block
     parts = ""
     if size > accumulate:

@@ -1,1 +1,1 @@
-"""Studies of inferred labels: how good they are, and what they depend on."""
+"""Study inferred labels: how good they are, and what they depend on."""

@@ -1,4 +1,4 @@
-"""Tasks whose local labels mix fine classes and superclasses of CIFAR-100: one label per image is then ill-defined.
+"""Study tasks that mix fine classes and superclasses of CIFAR-100, where one label per image is ill-defined.
 
 A task takes its classes one after another, a fine class or a superclass with equal chances, so that no two share an
 image: "maple" may meet "trout" or "fish", but not "trees". So one image is "maple" in some tasks and "trees" in others.
@@ -31,14 +31,14 @@ TEST_SEED = 77
 
 
 def concepts(truth: pd.DataFrame, superclasses: Mapping[str, str]) -> dict[str, list[str]]:
-    """The fine classes of each concept: every class by itself, and every superclass of two or more of them.
+    """Return the fine classes of each concept: every class by itself, and every superclass of two or more of them.
 
     Parameters
     ----------
     truth : DataFrame
         Column class.
     superclasses : mapping
-        Of each class.
+        Superclass of each class.
     """
     fine = sorted(truth["class"].unique())
     groups = pd.Series(fine).groupby([superclasses[name] for name in fine]).agg(list)
@@ -55,14 +55,14 @@ def draw_mixed_tasks(
     queries: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Tasks with replacement; task t depends on (seed, t) alone.
+    """Draw tasks with replacement; task t depends on (seed, t) alone.
 
     Parameters
     ----------
     truth : DataFrame
         Columns image_id, class.
     superclasses : mapping
-        Of each class.
+        Superclass of each class.
     n_tasks, ways, shots, queries, seed : int
 
     Returns
@@ -90,7 +90,7 @@ def draw_mixed_tasks(
 
 
 def level_targets(tasks: pd.DataFrame) -> Targets:
-    """Shares of the true concepts that an image was given in its tasks."""
+    """Return the shares of the true concepts that an image was given in its tasks."""
     votes = tasks.groupby(["image_id", "concept"]).size()
     shares = (votes / votes.groupby("image_id").transform("sum")).rename("weight").reset_index()
     return soft_targets(shares.assign(label=pd.factorize(shares["concept"], sort=True)[0]), "true concepts")
@@ -98,7 +98,7 @@ def level_targets(tasks: pd.DataFrame) -> Targets:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything about one seed, made once and then found again."""
+    """Hold all about one seed, made once and then read again."""
 
     cell: Cell
     superclasses: Mapping[str, str]
@@ -135,7 +135,7 @@ class Experiment:
 
     @cached_property
     def targets(self) -> dict[str, Targets | None]:
-        """What pre-training learns, by the names of LABELS; prints what was inferred."""
+        """Targets of pre-training, by the names of LABELS; prints what was inferred."""
         image_ids = np.unique(self.tasks["image_id"])
         samples = manifest_samples(self.tasks, image_ids, self.cell.features(self.initial(), image_ids))
         found = MergeLabeler(random_state=self.cell.seed, soft=True).fit_tasks(samples)

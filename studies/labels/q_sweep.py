@@ -1,4 +1,4 @@
-"""What q does to clusters, accuracy and tasks clustered: pruning, guarded or not, beside merging.
+"""Show what q does to clusters, accuracy and tasks clustered: pruning, guarded or not, beside merging.
 
 ``python -m studies labels.q_sweep --q 3.5 --q 4.5 ...`` after ``dvc repro extract`` (or a whole run) sweeps q on the
 data of the last run and writes q_sweep.csv and q_sweep.png into studies/results. Where the data has no true classes the
@@ -45,7 +45,7 @@ def sweep(samples: TaskSamples, truth: pd.Series | None, settings: dict[str, Any
     truth : Series or None
         True class of each task class, for scoring.
     settings : dict
-        Of the labelers, short of what is swept.
+        Settings of the labelers, without the swept ones.
     qs : list of float
     """
     rows: list[dict[str, Any]] = []
@@ -61,7 +61,7 @@ def sweep(samples: TaskSamples, truth: pd.Series | None, settings: dict[str, Any
 
 
 def by_q(table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of the grid with columns mode and q; merging, which has no q, stands beside the others at each.
+    """Return rows of the grid with columns mode and q; merging, which has no q, is repeated at each.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def by_q(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(rows: pd.DataFrame, axes: list[Axes], true_classes: float | None) -> None:
-    """Draw panels over q: means over the seeds, and bands from smallest to largest; what failed has no point."""
+    """Draw panels over q: means over the seeds, and bands from smallest to largest; failures have no point."""
     shown = [column for column in PANELS if column in rows]
     for panel, column in zip(axes, shown, strict=True):
         for mode, color in COLORS.items():

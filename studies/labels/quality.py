@@ -1,4 +1,4 @@
-"""How good inferred labels are: by labeler, by the samples per task class, and pass by pass of pruning."""
+"""Measure how good inferred labels are: by labeler, by samples per task class, and pass by pass of pruning."""
 
 import time
 from dataclasses import replace
@@ -58,7 +58,7 @@ def labelers(
     folder: Path,
     root: list[str],
 ) -> dict[str, Any]:
-    """Return how good the labels of a labeler are on a cell, which is made first; `root` is NAME=FOLDER."""
+    """Return how good a labeler's labels are on a cell, which is made first; `root` is NAME=FOLDER."""
     roots = {"glyphs": "data/raw/glyphs"} | dict(item.split("=", 1) for item in root)
     Cell.of(folder, data, seed).make(Path(roots.get(data, "")))
     cell, samples, truth = material(folder, data, seed, tasks, embedding)
@@ -69,7 +69,7 @@ def labelers(
 def labels_row(
     settings: dict[str, Any], samples: TaskSamples, truth: Ints, n_clusters: int, seed: int
 ) -> dict[str, Any]:
-    """Fit a labeler and return how good its labels are, or the error; `n_clusters` is what pruning starts from."""
+    """Fit a labeler and return how good its labels are, or the error; `n_clusters` is where pruning starts."""
     frequencies = np.unique(truth, return_counts=True)[1]
     row: dict[str, Any] = {"true": len(frequencies)}
     row |= {"rarest": int(frequencies.min()), "most_frequent": int(frequencies.max())}
@@ -103,7 +103,7 @@ def first_samples(samples: TaskSamples, count: int) -> TaskSamples:
 def samples(
     *, data: str, seed: int, embedding: str, samples: int, labeler: str, settings: dict[str, Any], folder: Path
 ) -> dict[str, Any]:
-    """Return how good labels are that see so many samples of each task class."""
+    """Return how good labels are with so many samples of each task class."""
     cell, whole, truth = material(folder, data, seed, "once", embedding)
     n_clusters = min(cell.recipe.n_clusters, len(truth))
     found = build_labeler(**settings, n_clusters=n_clusters, random_state=seed, soft=True)
@@ -146,7 +146,7 @@ def passes(*, data: str, seed: int, embedding: str, q: float, folder: Path) -> l
 
 
 def summary_of_passes(table: pd.DataFrame) -> None:
-    """Print how often the pass that matches best by the estimate is the best, and how far estimates are off."""
+    """Print how often the pass with the best estimate is the best, and how far estimates are off."""
     runs = table.groupby(["data", "seed", "embedding", "q"])
     by_match, by_truth = table.loc[runs["match"].idxmax()], table.loc[runs["true_index"].idxmax()]
     lost = by_truth["true_index"].to_numpy() - by_match["true_index"].to_numpy()

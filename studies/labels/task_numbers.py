@@ -1,4 +1,4 @@
-"""When inferring labels pays: accuracy against the number of training tasks, for even and for uneven tasks.
+"""Show when inferring labels pays: accuracy against the number of training tasks, even and uneven ones.
 
 Even tasks have 5 ways and 5 shots, uneven ones 3 to 8 ways and 1 to 10 shots of each class; the test tasks are the
 same 5-way tasks for all. Training has the same number of steps whatever the number of tasks.
@@ -65,7 +65,7 @@ KINDS = {"even": "even tasks: 5 ways, 5 shots", "uneven": "uneven tasks: 3 to 8 
 
 
 def uneven_tasks(classes: dict[str, Ints], n_tasks: int, queries: int, seed: int) -> pd.DataFrame:
-    """Tasks whose ways and shots differ, also within a task; a longer list begins with the shorter one."""
+    """Draw tasks whose ways and shots differ, also within a task; a longer list begins with the shorter one."""
     names, parts = sorted(classes), []
     for task in range(n_tasks):
         generator = np.random.default_rng(np.random.SeedSequence([seed, task]))
@@ -80,16 +80,16 @@ def uneven_tasks(classes: dict[str, Ints], n_tasks: int, queries: int, seed: int
 
 @dataclass(frozen=True, kw_only=True)
 class Point(Lab):
-    """All systems trained on so many tasks, with one seed: a point of each curve.
+    """Train all systems on so many tasks, with one seed: a point of each curve.
 
     Attributes
     ----------
     results : Path
         Folder of all accuracies of the data set.
     kind : str
-        Of training tasks, one of `KINDS`.
+        Kind of training tasks, one of `KINDS`.
     number : int
-        Of training tasks.
+        Number of training tasks.
     """
 
     results: Path
@@ -116,7 +116,7 @@ class Point(Lab):
 
     @cached_property
     def tasks(self) -> Episodes:
-        """For training."""
+        """Training tasks."""
         return Episodes(self.drawn("train", self.number))
 
     def measure(self, system: str) -> pd.DataFrame:
@@ -138,13 +138,13 @@ class Point(Lab):
         return self.accuracies(self.pretrained(targets, lengthened(pretraining, epochs)), test)
 
     def initial(self) -> Backbone:
-        """Return the initial embedding; read where it is known."""
+        """Return the initial embedding, read if it is known."""
         path = self.folder / f"{self.kind}-{self.number}-seed{self.seed}.safetensors"
         settings = self.stretched(self.block(EmbedParams))
         return self.kept(path, self.tasks, lambda backbone: self.embed(backbone, self.tasks, settings))
 
     def inferred_labels(self) -> Targets:
-        """Return labels by merging; how many and how good they are is kept."""
+        """Return labels by merging, and keep how many and how good they are."""
         rows, ids = self.drawn("train", self.number), self.tasks.image_ids()
         samples = manifest_samples(rows, ids, self.features(self.initial(), ids))
         found = MergeLabeler(random_state=self.seed).fit_tasks(samples)
@@ -195,7 +195,7 @@ def measure(
 
 
 def plot(rows: pd.DataFrame) -> Figure:
-    """A panel for each kind of tasks and setting, of one data set; every halving of the errors has the same room."""
+    """Draw a panel for each kind of tasks and setting of one data set; every halving of the errors has equal room."""
     kinds = {kind: words for kind, words in KINDS.items() if (rows["kind"] == kind).any()}
     figure = Figure(figsize=(9, 3.5 * len(kinds)), layout="constrained")
     panels = figure.subplots(len(kinds), len(SETTINGS), sharex=True, sharey="col", squeeze=False)

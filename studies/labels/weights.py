@@ -1,4 +1,4 @@
-"""Weights of soft labels against the truth: the measure of ``python -m studies labels.weights``."""
+"""Compare weights of soft labels with the truth: the measure of ``python -m studies labels.weights``."""
 
 from itertools import pairwise
 from pathlib import Path

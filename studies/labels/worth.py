@@ -1,4 +1,4 @@
-"""What labels are worth in few-shot accuracy: the measure of ``python -m studies labels.worth``."""
+"""Measure what labels are worth in few-shot accuracy, for ``python -m studies labels.worth``."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ LABELS: dict[str, dict[str, Any]] = {
 
 
 def own_q(cell: dict[str, Any]) -> dict[str, Any]:
-    """Return a cell of the grid without q where nothing is pruned."""
+    """Return a cell of the grid without q if nothing is pruned."""
     return cell if LABELS[cell["labels"]].get("merge") is False else cell | {"q": "-"}
 
 
@@ -44,7 +44,7 @@ def targets(cell: Cell, tasks: str, embedding: str, labels: str, q: Any) -> Targ
 
 
 def per_task(cell: Cell, tasks: str, embedding: str, labels: str, q: Any, epochs: str) -> pd.DataFrame:
-    """Return the accuracies of each test task, and how many classes were learned; read where they are known."""
+    """Return the accuracies of each test task, and the number of learned classes; read them if known."""
     setting = "" if labels == "initial" else f"-{epochs}-epochs"
     setting += "" if q == "-" else f"-q{q}"
 

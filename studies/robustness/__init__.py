@@ -1,1 +1,1 @@
-"""Studies of damaged files and killed processes."""
+"""Study damaged files and killed processes."""

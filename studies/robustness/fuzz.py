@@ -1,4 +1,4 @@
-"""Damaged files for every reader and odd features for the labeler, at random, for as long as one likes.
+"""Give every reader damaged files, and the labeler odd features, at random for any length of time.
 
 A reader gives what a file holds or says in one line (`MelaError`) what is wrong with it; anything else is a find:
 another exception, a warning, a crash, or more memory than the child process is given. Each batch runs in a process of
@@ -68,7 +68,7 @@ def _checkpoint(path: Path) -> Checkpoint:
 
 
 def _read_checkpoint(path: Path) -> None:
-    """What was saved, or nothing."""
+    """Read what was saved, or nothing."""
     found = _checkpoint(path).load()
     assert found is None or (found[0]["x"].tolist() == [0, 1, 2, 3, 4] and found[1] == {"steps": 1}), "another state"
 
@@ -124,7 +124,7 @@ TARGETS: dict[str, Target] = {
 
 
 def damage(content: bytes, draw: random.Random) -> bytes:
-    """One to four changes: bytes that are flipped, set, cut out, doubled, or put in place of others."""
+    """Make one to four changes: bytes are flipped, set, cut out, doubled, or put in place of others."""
     changed = bytearray(content)
     for _ in range(draw.randint(1, 4)):
         start = draw.randrange(len(changed) + 1)
@@ -146,7 +146,7 @@ def damage(content: bytes, draw: random.Random) -> bytes:
 
 
 def read_damaged(name: str, seed: int, folder: Path) -> str | None:
-    """Read a damaged file; what is found, if anything."""
+    """Read a damaged file; return what is found, if anything."""
     write, read = TARGETS[name]
     path = folder / name
     good = folder / f"good.{name}"
@@ -157,7 +157,7 @@ def read_damaged(name: str, seed: int, folder: Path) -> str | None:
 
 
 def attempt(work: Callable[[], Any]) -> str | None:
-    """What a piece of work does wrong."""
+    """Return the error of a piece of work; None if there is none, or if it is a MelaError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -170,7 +170,7 @@ def attempt(work: Callable[[], Any]) -> str | None:
 
 
 def label_odd_tasks(seed: int) -> None:
-    """Fit a labeler to features of a kind that nobody expects, and check what it promises."""
+    """Fit a labeler to features of an unusual kind, and check its promises."""
     draw = np.random.default_rng(seed)
     n_tasks, m = int(draw.integers(1, 40)), int(draw.integers(1, 12))
     X, y, groups = [], [], []
@@ -218,7 +218,7 @@ def label_odd_tasks(seed: int) -> None:
 
 
 def batch(name: str, first: int, count: int) -> list[tuple[int, str]]:
-    """Finds of some seeds."""
+    """Return the errors found by some seeds."""
     with TemporaryDirectory() as folder:
 
         def find(seed: int) -> str | None:
@@ -235,7 +235,7 @@ def main(
     count: Annotated[int, typer.Option(help="of a batch")] = 500,
     child: Annotated[str, typer.Option(hidden=True)] = "",
 ) -> None:
-    """Damage files, until the time is over."""
+    """Damage files until the time is over."""
     if child:
         import resource
 

@@ -1,7 +1,7 @@
-"""Kills at random moments of the real pipeline under real DVC, and whether it ends with the bytes of one without kills.
+"""Kill the real pipeline under real DVC at random moments, and compare the result with a run without kills.
 
 Two clones of what is committed: in one ``dvc repro`` runs through, in the other it is killed again and again, is
-started anew each time, and begins from nothing when it was quicker than the kills. What is killed is drawn too: dvc
+started again each time, and begins from nothing when it was quicker than the kills. What is killed is drawn too: dvc
 itself, by SIGKILL or SIGTERM, all processes at once as from a keyboard, or the process of the stage alone. Writes
 studies/results/kills.json.
 """
@@ -34,7 +34,7 @@ OF_DVC = {".dvc/tmp/rwlock": "Unable to read RWLock-file", "dvc.lock": "dvc.lock
 
 
 def clone(folder: Path, seconds: float) -> None:
-    """What is committed, without outputs, and with checkpoints `seconds` apart."""
+    """Clone what is committed, without outputs, and with checkpoints `seconds` apart."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
     change(folder / "params.yaml", {"runtime.checkpoint_seconds": seconds, "report.usage": False})
     forget(folder)
@@ -64,7 +64,7 @@ def begin(folder: Path, log: Path) -> subprocess.Popen[bytes]:
 
 
 def kill(dvc: subprocess.Popen[bytes], how: str) -> bool:
-    """Kill in one of WAYS; False where there is no stage to kill."""
+    """Kill in one of WAYS; return False if there is no stage to kill."""
     target, name = how.split()
     number = signal.Signals[name]
     if target == "dvc":
@@ -88,7 +88,7 @@ def _stage(process: psutil.Process) -> str:
 
 
 def running(folder: Path) -> list[psutil.Process]:
-    """Processes that work in a folder."""
+    """Return the processes that work in a folder."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -100,7 +100,7 @@ def running(folder: Path) -> list[psutil.Process]:
 
 
 def seconds_until_idle(folder: Path) -> float:
-    """How long processes go on in a folder after a kill."""
+    """Return how long processes go on in a folder after a kill."""
     start = time.perf_counter()
     while left := running(folder):
         if time.perf_counter() - start > LONGEST_END:
@@ -111,7 +111,7 @@ def seconds_until_idle(folder: Path) -> float:
 
 
 def mend(folder: Path, said: str) -> str:
-    """Delete a file of DVC's own if it said that it cannot read it, as users have to; the file.
+    """Delete the file of DVC's own that it could not read, as users have to, and return its name.
 
     DVC writes them in place, and cannot start where it was killed in that moment.
     """
@@ -123,20 +123,20 @@ def mend(folder: Path, said: str) -> str:
 
 
 def taken(log: Path) -> str:
-    """What a log holds, which is empty then."""
+    """Return what a log holds, and remove the log."""
     text = log.read_text(encoding="utf-8")
     log.unlink()
     return text
 
 
 def outputs(folder: Path) -> dict[str, str]:
-    """Hash of every output, as dvc.lock has it."""
+    """Return the hash of every output, as dvc.lock has it."""
     lock = YAML(typ="safe").load((folder / "dvc.lock").read_text(encoding="utf-8"))
     return {out["path"]: out["md5"] for stage in lock["stages"].values() for out in stage["outs"]}
 
 
 def different(whole: Path, killed: Path) -> list[str]:
-    """Outputs of the run that was not killed that are not the same in the other."""
+    """List outputs of the run that was not killed that are not the same in the other."""
     found = outputs(killed)
     return [path for path, md5 in outputs(whole).items() if found.get(path) != md5]
 
@@ -147,7 +147,7 @@ def main(
     seconds: Annotated[float, typer.Option(help="between two checkpoints")] = 2,
     seed: int = 0,
 ) -> None:
-    """Kill, compare, and tell."""
+    """Kill, compare, and report."""
     draw = random.Random(seed)
     done, stages, mended = Counter[str](), Counter[str](), Counter[str]()
     differ: list[str] = []

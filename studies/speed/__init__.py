@@ -1,1 +1,1 @@
-"""Measurements of speed and memory, each against a reference."""
+"""Measure speed and memory, each against a reference."""

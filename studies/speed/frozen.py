@@ -1,4 +1,4 @@
-"""How much time it saves to keep the features of a frozen network while a head on it learns.
+"""Measure how much time kept features of a frozen network save while a head on it learns.
 
 ``python -m studies speed.frozen`` adds a row to studies/results/bench.json: pre-training and Proposition 1 with
 features that are kept, and with the network run on the images of each batch. Both take turns, and the images are noise.
@@ -36,7 +36,7 @@ def backbone(network: str, size: int) -> Backbone:
 
 
 def row(network: str, size: int, images: int, epochs: int, n: int) -> dict[str, Any]:
-    """Return seconds of a training with features that are kept, and without."""
+    """Return the seconds of a training with features that are kept, and without."""
     rng = np.random.default_rng(0)
     packed = rng.integers(256, size=(images, size, size, 3)).astype(np.uint8)
     targets = Targets(image_ids=np.arange(images), labels=np.arange(images) % LABELS)
@@ -71,5 +71,5 @@ def main(
     epochs: Annotated[int, typer.Option()] = 15,
     n: Annotated[int, typer.Option(help="rounds")] = 3,
 ) -> None:
-    """Add to studies/results/bench.json."""
+    """Add the results to studies/results/bench.json."""
     write_rows([row(network, size, images, epochs, n)])

@@ -1,4 +1,4 @@
-"""Everything that needs a GPU, in one go of under ten minutes.
+"""Measure everything that needs a GPU, in one run of under ten minutes.
 
 ``python -m studies speed.gpu --root FOLDER_OF_CIFAR100`` runs it.
 Training of ResNet-12 at 32 pixels against the reference way, its share of the rate at which the GPU multiplies large
@@ -35,7 +35,7 @@ RESNET12 = Setting(size=32, channels=3, augmentation=COLOUR, **BIG)
 
 
 def operations_of_a_step(setting: Setting) -> float:
-    """Floating-point operations of a training step, forward and backward, for one image."""
+    """Return the floating-point operations of a training step, forward and backward, for one image."""
     network = plain_network(replace(setting, device="cpu"))
     batch = torch.rand(2, setting.channels, setting.size, setting.size)
     with FlopCounterMode(display=False) as counter:
@@ -44,7 +44,7 @@ def operations_of_a_step(setting: Setting) -> float:
 
 
 def peak(device: torch.device, side: int = 8192, n: int = 20) -> float:
-    """Operations per second of a product of square matrices of bfloat16, random ones."""
+    """Return the operations per second of a product of random square matrices of bfloat16."""
     one, other = (torch.randn(side, side, device=device, dtype=torch.bfloat16) for _ in range(2))
     for _ in range(3):
         one @ other
@@ -57,7 +57,7 @@ def peak(device: torch.device, side: int = 8192, n: int = 20) -> float:
 
 
 def training_rows(setting: Setting, n: int) -> list[dict[str, Any]]:
-    """Of the faster of the two, compiled or not."""
+    """Return the rows of the faster of the two, compiled or not."""
     found = [row_of("train_resnet12_32_gpu", setting, n, compiled=compiled) for compiled in (False, True)]
     best = max(found, key=lambda row: row["ours"])
     best["other"] = {"compiled": not best["compiled"], "ours": min(row["ours"] for row in found)}
@@ -68,7 +68,7 @@ def training_rows(setting: Setting, n: int) -> list[dict[str, Any]]:
 
 
 def run_preset(root: Path, *, preset: Path, changes: dict[str, Any], project: Path) -> dict[str, float]:
-    """Seconds of each stage of a preset, run in a folder of its own without DVC."""
+    """Return the seconds of each stage of a preset, run in a folder of its own without DVC."""
     with TemporaryDirectory() as folder:
         shutil.copy(preset, folder / Path("params.yaml"))
         change(folder / Path("params.yaml"), {"data.root": str(root.resolve())} | changes)
@@ -87,7 +87,7 @@ def main(
     root: Annotated[Path | None, typer.Option(help="folder of CIFAR-100; without it the preset is not run")] = None,
     n: Annotated[int, typer.Option(help="rounds")] = 3,
 ) -> None:
-    """Add to studies/results/bench.json."""
+    """Add the results to studies/results/bench.json."""
     if not torch.cuda.is_available():
         print("speed.gpu: no GPU on this machine, nothing measured", file=sys.stderr)
         raise typer.Exit(1)

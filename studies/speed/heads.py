@@ -1,4 +1,4 @@
-"""The meta-test of all tasks at once against scikit-learn's loop, on the features of the last run.
+"""Compare the meta-test of all tasks at once with scikit-learn's loop, on the features of the last run.
 
 ``python -m studies speed.heads`` after ``dvc repro evaluate`` (or a whole run); with ``--cell cifar_fs/0`` on a cell of
 ``python -m studies labels.grid``, with its 1,000 test tasks and strong embedding. Time is that of everything after the
@@ -33,7 +33,7 @@ THREADS = torch.get_num_threads()
 
 
 def compare(data: str, tasks: Episodes, plain: Lookup, copies: Lookup | None, setting: str, n: int) -> dict[str, Any]:
-    """Return times of both, the share of queries with the same prediction, and distances from a far finer solution.
+    """Return times of both, the share of queries with equal predictions, and distances from a far finer solution.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def main(
     folder: Annotated[Path, typer.Option(help="where labels.grid put its cells")] = Path("build/grid"),
     n: Annotated[int, typer.Option(help="rounds")] = 5,
 ) -> None:
-    """Add to studies/results/bench.json."""
+    """Add the results to studies/results/bench.json."""
     if cell is None:
         data, images, augment = "pipeline", store.open_images(paths.IMAGES), AugmentParams.read()
         model = load_model(paths.MERGED, torch.device("cpu"), images)

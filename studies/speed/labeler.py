@@ -1,4 +1,4 @@
-"""One pass of LearnLabeler against the matrix product inside it and the plain loop, and its growth with the tasks."""
+"""Compare one pass of LearnLabeler with its matrix product and the plain loop, and measure its growth with tasks."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 
 def class_points(n_tasks: int, dtype: Any) -> Array:
-    """Class means that look like features: not negative, half of them zero."""
+    """Return class means that look like features: not negative, half of them zero."""
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(CLUSTERS, DIMENSIONS))
     noise = rng.normal(size=(n_tasks * WAYS, DIMENSIONS)) / 2
@@ -25,13 +25,13 @@ def class_points(n_tasks: int, dtype: Any) -> Array:
 
 
 def product(points: Array, centroids: Array) -> None:
-    """The matrix product alone."""
+    """Compute the matrix product alone."""
     for start in range(0, len(points), BLOCK):
         points[start : start + BLOCK] @ centroids.T
 
 
 def blocked(points: Array, centroids: Array) -> tuple[Array, Array]:
-    """One pass of ours: assignments and centroids."""
+    """Run one pass of ours; return assignments and centroids."""
     n_tasks = len(points) // WAYS
     moving = Centroids(centroids, float(norms(points).max()))
     weights, counts = np.ones(len(centroids)), np.zeros(len(centroids), dtype=np.int64)
@@ -41,7 +41,7 @@ def blocked(points: Array, centroids: Array) -> tuple[Array, Array]:
 
 
 def loop(points: Array, centroids: Array) -> tuple[Array, Array]:
-    """One pass as Algorithm 2 is written: one product per task."""
+    """Run one pass as Algorithm 2 is written: one product per task."""
     centroids, weights = centroids.copy(), np.ones(len(centroids), dtype=points.dtype)
     assignments = np.empty(len(points), dtype=np.int64)
     for start in range(0, len(points), WAYS):
@@ -56,7 +56,7 @@ def loop(points: Array, centroids: Array) -> tuple[Array, Array]:
 
 
 def passes(dtype: Any) -> list[dict[str, Any]]:
-    """Ours, the product and the loop in turn, and whether ours and the loop agree."""
+    """Time ours, the product and the loop in turn, and compare the results of ours and the loop."""
     points = class_points(TASKS, dtype)
     first = points[:CLUSTERS].copy()
     ours, bare, plain = alternate(
@@ -76,7 +76,7 @@ def passes(dtype: Any) -> list[dict[str, Any]]:
 
 
 def growth() -> list[dict[str, Any]]:
-    """Five times the tasks, each sample drawn from 36,000 images: time of a pass, memory for class means and a pass."""
+    """Measure five times the tasks, each sample drawn from 36,000 images: time of a pass, memory with class means."""
     rng = np.random.default_rng(0)
     features = rng.normal(size=(36_000, DIMENSIONS)).astype(np.float32)
 

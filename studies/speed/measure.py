@@ -1,4 +1,4 @@
-"""Times taken side by side, memory, and where both were measured."""
+"""Measure times side by side, memory, and where both were measured."""
 
 import ctypes
 import gc
@@ -26,7 +26,7 @@ RESULTS = Path("studies/results/bench.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Seconds of several rounds: the median, and the lowest and highest."""
+    """Hold the seconds of several rounds: the median, and the lowest and highest."""
 
     median: float
     low: float
@@ -46,7 +46,7 @@ def seconds_of(function: Callable[[], Any]) -> float:
 
 
 def in_turn(runs: Sequence[Callable[[], float]], n: int) -> list[Timing]:
-    """Return the seconds that each run tells over `n` rounds in which all take turns, after one that is not counted."""
+    """Return the seconds that each run reports over `n` rounds in turn, after one that is not counted."""
     rounds = [[run() for run in runs] for _ in range(n + 1)][1:]
     return [Timing.of([*taken]) for taken in zip(*rounds, strict=True)]
 
@@ -124,12 +124,12 @@ def write_rows(rows: list[dict[str, Any]], path: Path = RESULTS) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a function took.
+    """Hold what a function took.
 
     Attributes
     ----------
     seconds, cpu_seconds : float
-        By the clock, and of all threads together.
+        Seconds by the clock, and of all threads together.
     peak, own_peak : int
         Bytes by which the memory of the process rose at most: all of it, with the pages of mapped files, which the
         system takes back when it needs them, and without these (sampled every 5 ms).

@@ -1,4 +1,4 @@
-"""What an experiment costs beside its training: ``dvc exp run`` with another q on glyphs, and how fast stages start.
+"""Measure what an experiment costs beside its training: ``dvc exp run`` with another q, and the start of stages.
 
 A round is a clone of what is committed, with the outputs that dvc.lock names, so that everything up to ``extract`` is
 known, and nothing of what follows: the clone has no run cache. Python's bytecode is cached as it is for a user who has
@@ -37,7 +37,7 @@ Line = tuple[float, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """Seconds of one experiment: in all, in the loop of ``pretrain``, and of each stage with the hashing after it."""
+    """Hold the seconds of one experiment: in all, in the loop of ``pretrain``, and of each stage with its hashing."""
 
     total: float
     training: float
@@ -45,17 +45,17 @@ class Round:
 
     @property
     def outside(self) -> float:
-        """All but the training loop."""
+        """Seconds outside of the training loop."""
         return self.total - self.training
 
     @property
     def dvc(self) -> float:
-        """Outside of all stages."""
+        """Seconds outside of all stages."""
         return self.total - sum(self.stages.values())
 
 
 def stage_seconds(lines: Sequence[Line]) -> dict[str, float]:
-    """Seconds of each stage that ran, from what dvc prints and when.
+    """Return the seconds of each stage that ran, from what dvc prints and when.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def stage_seconds(lines: Sequence[Line]) -> dict[str, float]:
 
 
 def training_seconds(lines: Sequence[Line]) -> float:
-    """Seconds in the loop of ``pretrain``, from when it prints its epochs.
+    """Return the seconds in the loop of ``pretrain``, from when it prints its epochs.
 
     Nothing tells when the first epoch begins; it is taken to be as long as the others are on average.
 
@@ -87,7 +87,7 @@ def training_seconds(lines: Sequence[Line]) -> float:
 
 
 def run_experiment(work: Path, changes: Sequence[str], affected: set[str]) -> Round:
-    """An experiment in a new clone below `work`, which runs the `affected` stages."""
+    """Run an experiment in a new clone below `work`, which runs the `affected` stages."""
     environment = for_clone(
         PYTHONPYCACHEPREFIX=str(work / "bytecode"), PYTHONUNBUFFERED="1", DVC_SITE_CACHE_DIR=str(work / "site")
     )
@@ -118,7 +118,7 @@ def run_experiment(work: Path, changes: Sequence[str], affected: set[str]) -> Ro
 
 
 def _watch(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> list[Line]:
-    """Run a command, and tell what it prints and when."""
+    """Run a command, and return what it prints and when."""
     start, lines = time.perf_counter(), []
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -133,7 +133,7 @@ def _watch(command: Sequence[str], folder: Path, environment: Mapping[str, str])
 
 
 def experiment_row(changes: Sequence[str], affected: set[str], n: int) -> dict[str, Any]:
-    """The median of `n` rounds, after a short one that is not counted."""
+    """Return the median of `n` rounds, after a short one that is not counted."""
     with TemporaryDirectory() as name:
         work = Path(name)
         run_experiment(work, [*changes, *(SHORT if "pretrain@pruned" in affected else ())], affected)
@@ -145,7 +145,7 @@ def experiment_row(changes: Sequence[str], affected: set[str], n: int) -> dict[s
 
 
 def start_row(n: int) -> dict[str, Any]:
-    """How long the stages that need no torch take to show their options; the slowest counts."""
+    """Measure how long the stages that need no torch take to show their options; the slowest counts."""
 
     def start(stage: str) -> Callable[[], object]:
         command = [sys.executable, "-m", f"stages.{stage}", "--help"]
@@ -158,6 +158,6 @@ def start_row(n: int) -> dict[str, Any]:
 
 
 def main(n: Annotated[int, typer.Option(min=3, help="rounds")] = 3) -> None:
-    """Add to studies/results/bench.json."""
+    """Add the results to studies/results/bench.json."""
     rows = [start_row(n), *(experiment_row(changes, affected, n) for changes, affected in EXPERIMENTS.items())]
     write_rows(rows)

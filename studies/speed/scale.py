@@ -1,4 +1,4 @@
-"""Time and memory of the steps of the pipeline as images and tasks grow: studies/results/bench.json, rows ``scale_*``.
+"""Measure time and memory of the pipeline's steps as images and tasks grow: rows ``scale_*`` of bench.json.
 
 ``python -m studies speed.scale``, with OMP_NUM_THREADS=1 for one thread. Images and features are made on the fly; tasks
 have 5 classes of 5 + 15 images. Each step runs in a process of its own. `reference` is the time of the previous size in
@@ -47,7 +47,7 @@ Batches = Iterator[tuple[Ints, Features]]
 
 
 def synthetic_source(n_images: int) -> ImageSource:
-    """Noise images without files, with names as long as a folder's."""
+    """Return noise images without files, with names as long as a folder's."""
     bank = np.random.default_rng(0).integers(0, 256, (1000, SIZE, SIZE, CHANNELS), dtype=np.uint8)
     return ImageSource(
         splits=["train"] * n_images,
@@ -58,7 +58,7 @@ def synthetic_source(n_images: int) -> ImageSource:
 
 
 def synthetic_features(n_images: int) -> Batches:
-    """Features around the centers of the classes, not negative, half of them zero; image i has class i mod 351."""
+    """Return features around class centers, not negative, half of them zero; image i has class i mod 351."""
     rng = np.random.default_rng(0)
     centers = rng.standard_normal((CLASSES, DIMENSIONS), dtype=np.float32)
     noise = rng.standard_normal((8191, DIMENSIONS), dtype=np.float32)
@@ -68,7 +68,7 @@ def synthetic_features(n_images: int) -> Batches:
 
 
 def pack(folder: Path, n: int) -> None:
-    """The stage images: all images and both tables."""
+    """Run the stage images: all images and both tables."""
     source, ids = synthetic_source(n), shuffled_ids(n, 0)
     with replacing(folder / "images.npy") as temporary:
         pack_images(temporary, source, ids, size=SIZE, channels=CHANNELS)
@@ -79,31 +79,31 @@ def pack(folder: Path, n: int) -> None:
 
 
 def statistics(folder: Path, n: int) -> None:
-    """Mean and deviation of all images."""
+    """Compute mean and deviation of all images."""
     channel_statistics(store.open_images(folder / "images.npy"), np.arange(n))
 
 
 def extract(folder: Path, n: int, *, width: int) -> None:
-    """The stage extract with conv4: 4 features per channel of its layers, written as they come."""
+    """Run the stage extract with conv4: 4 features per channel of its layers, written as they come."""
     backbone = build_backbone(**plain("conv4", size=SIZE, channels=CHANNELS, width=width), seed=0)
     found = feature_batches(backbone, store.open_images(folder / "images.npy"), np.arange(n))
     feature_tables.write_features(folder / "extracted.parquet", found, backbone.dimensions, stage="extract", params={})
 
 
 def write(folder: Path, n: int) -> None:
-    """640 features of each image to disk."""
+    """Write 640 features of each image to disk."""
     feature_tables.write_features(
         folder / "features.parquet", synthetic_features(n), DIMENSIONS, stage="extract", params={}
     )
 
 
 def read(folder: Path, n: int) -> None:
-    """640 features of each image from disk."""
+    """Read 640 features of each image from disk."""
     feature_tables.read_features(folder / "features.parquet")
 
 
 def kmeans(folder: Path, n: int) -> None:
-    """The stage label_kmeans with 351 clusters."""
+    """Run the stage label_kmeans with 351 clusters."""
     (folder / "params.yaml").write_text(f"kmeans: {{n_clusters: {CLASSES}, n_init: 1, seed: 0}}\n", encoding="utf-8")
     label_kmeans.main(
         params=folder / "params.yaml", features=folder / "features.parquet", labels=folder / "labels.parquet"
@@ -111,7 +111,7 @@ def kmeans(folder: Path, n: int) -> None:
 
 
 def decode(folder: Path, n: int) -> None:
-    """Packing JPEG files of 500 x 375 pixels at 84 pixels."""
+    """Pack JPEG files of 500 x 375 pixels at 84 pixels."""
     rng, buffer = np.random.default_rng(0), io.BytesIO()
     coarse = Image.fromarray(rng.integers(0, 256, (24, 32, 3), dtype=np.uint8))
     coarse.resize(JPEG_SIZE, Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=90)
@@ -121,14 +121,14 @@ def decode(folder: Path, n: int) -> None:
 
 
 def manifest(folder: Path, n: int) -> None:
-    """The stage manifest: n tasks drawn with replacement."""
+    """Run the stage manifest: n tasks drawn with replacement."""
     classes = {str(own): np.arange(own, LABEL_IMAGES, CLASSES) for own in range(CLASSES)}
     drawn = draw_with_replacement(classes, n_tasks=n, ways=5, shots=5, queries=15, seed=0, split="train")
     store.write_table(folder / "manifest.parquet", drawn, schemas.MANIFEST, stage="manifest", params={})
 
 
 def infer(folder: Path, n: int, *, merge: bool) -> None:
-    """The stage label_merged or label on 640 features of 100,000 images."""
+    """Run the stage label_merged or label on 640 features of 100,000 images."""
     shared = {"collisions": "drop", "min_count": 1, "seed": 0}
     pruning = {"n_clusters": J, "q": Q, "guard": True, "cumulative_weights": False, "max_passes": 100}
     blocks = {"merging": shared, "labeler": shared | pruning, "compare": dict.fromkeys(LABELS, True)}
@@ -173,7 +173,7 @@ def measured(step: str, folder: Path, n: int) -> dict[str, float]:
 
 
 def once(step: str, folder: Path, n: int) -> dict[str, float]:
-    """What a step takes, in a new process unless it is known."""
+    """Return what a step takes, in a new process unless it is known."""
     known = folder / f"{step}.json"
     if not known.exists():
         load = os.getloadavg()[0]
@@ -184,7 +184,7 @@ def once(step: str, folder: Path, n: int) -> dict[str, float]:
 
 
 def rows_of(step: str, found: dict[int, dict[str, float]]) -> list[dict[str, Any]]:
-    """Lines of studies/results/bench.json, one per size."""
+    """Return the lines of studies/results/bench.json, one per size."""
     sizes = sorted(found)
     rows = []
     for before, n in [(sizes[0], sizes[0]), *pairwise(sizes)]:
@@ -210,7 +210,7 @@ def main(
     steps: Annotated[list[str], typer.Option(help="which")] = list(STEPS),  # noqa: B006
     folder: Annotated[Path, typer.Option(help="for images, features and times: some 8 GB")] = Path("build/scale"),
 ) -> None:
-    """Measure what is not measured yet and add all of it to studies/results/bench.json."""
+    """Measure what is missing and add all of it to studies/results/bench.json."""
     if set(steps) & {"label_merged", "label_pruned"}:
         once("write", folder / f"images-{LABEL_IMAGES}", LABEL_IMAGES)
     for step in steps:

@@ -1,4 +1,4 @@
-"""Training steps against the reference way: images per second of an epoch, everything from bytes to updated weights.
+"""Compare training steps with the reference way: images per second of an epoch, from bytes to updated weights.
 
 The reference way is that of RFS and most of its peers: images become PIL images and go through torchvision's transforms
 one by one, in the workers of a DataLoader, and the network is computed in float32, with its channels before rows and
@@ -34,7 +34,7 @@ BATCH, LABELS = 64, 64
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Images and augmentation, as in the presets."""
+    """Describe images and augmentation, as in the presets."""
 
     size: int
     channels: int
@@ -45,16 +45,16 @@ class Setting:
     workers: tuple[int, ...] = (0, 1, 2)
 
     def images(self) -> npt.NDArray[np.uint8]:
-        """An epoch of noise: what an image shows makes no difference to the time."""
+        """Return an epoch of noise: what an image shows makes no difference to the time."""
         shape = (self.steps * BATCH, self.size, self.size, self.channels)
         return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
 
     def labels(self) -> npt.NDArray[np.int64]:
-        """Of the images."""
+        """Return the labels of the images."""
         return np.random.default_rng(1).integers(0, LABELS, self.steps * BATCH)
 
     def backbone(self) -> Backbone:
-        """Of 64 channels, on the device."""
+        """Return a backbone of 64 channels, on the device."""
         return build_backbone(**plain(self.network, size=self.size, channels=self.channels), seed=0).to(self.device)
 
 
@@ -66,7 +66,7 @@ SETTINGS = {
 
 
 def ours(setting: Setting, precision: Precision, compiled: bool = False) -> Callable[[], Any]:
-    """An epoch of `mela.training.embeddings`."""
+    """Return a function that trains an epoch of `mela.training.embeddings`."""
     keep_freed_memory()
     images, backbone = setting.images(), setting.backbone()
     targets = Targets(image_ids=np.arange(len(images)), labels=setting.labels())
@@ -77,7 +77,7 @@ def ours(setting: Setting, precision: Precision, compiled: bool = False) -> Call
 
 
 class Images(Dataset[tuple[Tensor, int]]):
-    """Images one by one, through PIL."""
+    """Load images one by one, through PIL."""
 
     def __init__(self, setting: Setting) -> None:
         self.images, self.labels = setting.images(), setting.labels()
@@ -100,7 +100,7 @@ class Images(Dataset[tuple[Tensor, int]]):
 
 
 def plain_network(setting: Setting) -> nn.Module:
-    """The network as the field writes it: channels before rows and columns, conv4 with ReLU before MaxPool."""
+    """Return the network as the field writes it: channels before rows and columns, conv4 with ReLU before MaxPool."""
     if setting.network != "conv4":
         backbone = setting.backbone().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         return nn.Sequential(backbone.body, nn.Linear(backbone.dimensions, LABELS))
@@ -112,7 +112,7 @@ def plain_network(setting: Setting) -> nn.Module:
 
 
 def reference(setting: Setting, workers: int) -> Callable[[], Any]:
-    """An epoch of the reference way."""
+    """Return a function that trains an epoch the reference way."""
     device = torch.device(setting.device)
     model = plain_network(setting).to(device).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4)
@@ -141,7 +141,7 @@ def reference(setting: Setting, workers: int) -> Callable[[], Any]:
 
 
 def row_of(name: str, setting: Setting, n: int, *, compiled: bool = False) -> dict[str, Any]:
-    """Images per second: ours, and the reference with the number of workers that suits it best."""
+    """Measure images per second: ours, and the reference with the number of workers that suits it best."""
     others = {str(workers): (reference, setting, workers) for workers in setting.workers}
     own = {"auto": (ours, setting, "auto", compiled), "float32": (ours, setting, "float32")}
     taken = compete(own | others, n=n)
@@ -163,6 +163,6 @@ def _per_second(timing: Timing, images: int) -> Timing:
 
 
 def main(n: Annotated[int, typer.Option(help="rounds")] = 5) -> None:
-    """Add to studies/results/bench.json."""
+    """Add the results to studies/results/bench.json."""
     for name, setting in SETTINGS.items():
         write_rows([row_of(name, setting, n)])

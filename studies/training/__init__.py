@@ -1,1 +1,1 @@
-"""Trials of learning rates, lengths and variants of trainings."""
+"""Try learning rates, lengths and variants of trainings."""

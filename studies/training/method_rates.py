@@ -1,4 +1,4 @@
-"""Learning rate, logit scale and regularizer of methods: the measure of ``python -m studies training.method_rates``."""
+"""Try learning rate, logit scale and regularizer of methods, for ``python -m studies training.method_rates``."""
 
 import math
 from functools import cache
@@ -29,7 +29,7 @@ REGULARIZERS = {"frn": "alpha", "r2d2": "log_lambda"}
 
 
 class Head(NamedTuple):
-    """The scale and the regularizer that a method starts from, as the table has them."""
+    """Hold the scale and the regularizer that a method starts from, as the table has them."""
 
     scale: str
     regularizer: str
@@ -37,7 +37,7 @@ class Head(NamedTuple):
 
 @cache
 def own_head(name: str) -> Head:
-    """Return what a method has where a trial says nothing else: FRN's scale is gamma, its regularizer exp(alpha)."""
+    """Return a method's own head, unless a trial says otherwise: FRN's scale is gamma, its regularizer exp(alpha)."""
     backbone = build_backbone(**plain("conv4", size=28, channels=1, width=1), seed=0)
     learner = untrained(name, backbone).requires_grad_(requires_grad=False)
     scale = getattr(learner, SCALES.get(name, "scale"), None)
@@ -46,13 +46,13 @@ def own_head(name: str) -> Head:
 
 
 def untrained(name: str, backbone: Backbone) -> Learner:
-    """Return a learner that is not trained yet, of a method or of a variant of one."""
+    """Return an untrained learner, of a method or of a variant of one."""
     make = VARIANTS.get(name) or find_method(name).build
     return make(backbone)
 
 
 def with_own_head(cell: dict[str, Any]) -> dict[str, Any]:
-    """Return a cell of the grid with the method's own scale and regularizer where nothing else is asked for.
+    """Return a cell of the grid with the method's own scale and regularizer unless others are asked for.
 
     A method that has none is not tried with any, and `LOGISTIC` trains nothing.
     """
@@ -85,9 +85,9 @@ def measure(
     longer : float
         Share of the schedule's epochs; 0 for the method's rule on what it starts from.
     scale : str
-        Of the logits, at the start; or `NOTHING` where the method does not learn it.
+        Scale of the logits at the start; `NOTHING` if the method does not learn it.
     regularizer : str
-        Of the head, at the start where it is learned; or `NOTHING` where it has none.
+        Regularizer of the head, at the start if it is learned; `NOTHING` if it has none.
     """
     trial, device = Trial.of(data), choose_device("auto")
     if start != NOTHING:

@@ -1,4 +1,4 @@
-"""Training in bfloat16 against float32: the measure of ``python -m studies training.precision``."""
+"""Compare training in bfloat16 and float32, for ``python -m studies training.precision``."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def trained(cell: Cell, embedding: str) -> Backbone:
 
 
 def means(cell: Cell, embedding: str, name: str) -> pd.Series:
-    """Return the mean accuracy over the test tasks by setting; the tasks' accuracies are read where they are known."""
+    """Return the mean accuracy over the test tasks by setting; read the tasks' accuracies if they are known."""
     path = cell.own / f"precision-{embedding}-{name}.parquet"
     return wide(cached(path, lambda: cell.tested(trained(cell, embedding), cell.tasks("test")))).mean()
 

@@ -1,4 +1,4 @@
-"""Each method's best learning rate on each data set, by validation tasks and within the same grid for all methods.
+"""Find each method's best learning rate on each data set by validation tasks, in the same grid for all methods.
 
 ``python -m studies training.rate_search`` reads studies/results/method_rates.csv and says which rate is best and which
 rows are missing. With ``--run`` it measures these, one training after the other, and goes on where it stopped. With
@@ -34,7 +34,7 @@ LADDER = tuple(float(f"{digit}e{power}") for power in range(-7, 1) for digit in 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What a table says of one method on one data set.
+    """Hold what a table says of one method on one data set.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def choose(accuracies: Mapping[float, tuple[float, float]]) -> Choice:
 
 
 def measured(table: pd.DataFrame, data: str, method: str) -> dict[float, tuple[float, float]]:
-    """Return the accuracies of a method that was trained from nothing by Adam with its own head, by rate."""
+    """Return the accuracies of a method trained from scratch by Adam with its own head, by rate."""
     own = {"data": data, "method": method, "start": NOTHING, "longer": 1, "optimizer": "adam"}
     own |= own_head(method)._asdict()
     rows = table[(table[[*own]] == pd.Series(own)).all(axis=1)]
@@ -105,12 +105,12 @@ def read_table(path: Path = TABLE) -> pd.DataFrame:
 
 
 def entry(method: str, choice: Choice) -> float | None:
-    """Return what the block `rates` has of a method: null where the choice is its own rate, or is not made yet."""
+    """Return a method's entry in the block `rates`: null if the choice is its own rate, or not made yet."""
     return None if choice.rate == find_method(method).learner.learning_rate else choice.rate
 
 
 def with_rates(text: str, entries: Mapping[str, float | None]) -> str:
-    """Return the text of a data set's parameters with these entries in its block `rates`, and all else as it is.
+    """Return the text of a data set's parameters with these entries in `rates`, and all else unchanged.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def main(
     run: Annotated[bool, typer.Option("--run", help="measure the rows that the table lacks, which trains")] = False,
     write: Annotated[bool, typer.Option("--write", help="put the rates into benchmark/data")] = False,
 ) -> None:
-    """Say for each data set which rates are best, which rows the table lacks, and where the parameters differ."""
+    """Print for each data set the best rates, the rows that the table lacks, and differing parameters."""
     matrix, differing = Matrix.read(), []
     for name in data or matrix.data:
         path = places.preset(name)
@@ -162,7 +162,7 @@ def main(
 
 
 def _told(method: str, choice: Choice) -> str:
-    """A choice in words."""
+    """Describe a choice in words."""
     own = find_method(method).learner.learning_rate
     tried = ", ".join(f"{one:.1f} / {five:.1f} at {rate:g}" for rate, (one, five) in choice.accuracies.items())
     if choice.rate is None:

@@ -1,4 +1,4 @@
-"""Trainings that are compared on validation tasks: the initial embedding, and methods on labels.
+"""Compare trainings on validation tasks: the initial embedding, and methods on labels.
 
 One seed, which no other table has. No test task is read.
 """
@@ -30,7 +30,7 @@ START_SEED = 0
 
 
 class Trial(Lab):
-    """A data set of the benchmark, whose tasks are drawn."""
+    """Hold a data set of the benchmark, whose tasks are drawn."""
 
     @classmethod
     def of(cls, data: str, seed: int = SEED) -> "Trial":
@@ -44,7 +44,7 @@ class Trial(Lab):
         return Episodes(read_manifest(self.folder / f"{split}.parquet"))
 
     def untrained(self) -> Backbone:
-        """Return an embedding that has learned nothing, for the images of the training tasks."""
+        """Return an untrained embedding for the images of the training tasks."""
         return self.backbone(self.tasks("train").image_ids())
 
     def validated(self, backbone: Backbone) -> dict[str, float]:
@@ -81,7 +81,7 @@ def embedding(*, data: str, optimizer: str, rate: float, ridge: float) -> dict[s
 
 
 def length(*, data: str, labels: str, method: str, longer: float) -> dict[str, float]:
-    """Return accuracies after so many times the epochs, and the share of training images that are right in the end."""
+    """Return accuracies after so many times the epochs, and the share of training images that are right at the end."""
     trial = Trial.of(data)
     learner, curve = trial.learned(method, labels, trained_longer(trial.block(PretrainParams), longer))
     return trial.validated(learner.backbone) | {"training": curve[-1].accuracy}

@@ -1,4 +1,4 @@
-"""Methods with one thing changed: the variants of ``python -m studies training.variants``, and their measure."""
+"""Define methods with one thing changed, for ``python -m studies training.variants``, and their measure."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,7 +33,7 @@ def svm_with_ridge(backbone: Backbone, ridge: float) -> MetaOptNetSVM:
 
 
 class JointANIL(ANIL):
-    """ANIL whose BatchNorm has the statistics of support set and queries together, in training and in testing.
+    """Run ANIL with BatchNorm statistics of support set and queries together, in training and in testing.
 
     So queries tell of each other, as with MAML's authors.
     """

@@ -1,4 +1,4 @@
-"""The report page: one file that shows a run."""
+"""Write the report page: one file that shows a run."""
 
 import lazy_loader
 

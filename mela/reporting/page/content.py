@@ -1,4 +1,4 @@
-"""What the page says, from the tables that stages wrote."""
+"""Collect what the page says from the tables that stages wrote."""
 
 from collections.abc import Mapping
 from colorsys import hls_to_rgb
@@ -46,7 +46,7 @@ TABLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What the stages of a run have found.
+    """Hold what the stages of a run have found.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Run:
 
 
 def run_figures(run: Run) -> dict[str, Figure]:
-    """The pictures of a run by name; of labels that are off there is none, and accuracy only where it was measured."""
+    """Return the figures of a run by name, without those of labels that are off and of accuracy not measured."""
     losses, true = run.pretrain["proposition1"], run.outcome.true_classes
     found = {
         "sizes": figures.sizes_figure(run.sizes),
@@ -111,7 +111,7 @@ def page_content(
     parameters: str,
     usage: Mapping[str, Usage],
 ) -> dict[str, Any]:
-    """All that the page names.
+    """Return all that the page names.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def page_content(
 
 
 def _description(name: str, run: Run) -> str:
-    """What a figure shows, for those who do not see it."""
+    """Describe a figure for those who do not see it."""
     rows = {"accuracy": accuracies(run.outcome).rows}.get(name, [])
     about = {
         "accuracy": "Accuracies of all embeddings",
@@ -170,7 +170,7 @@ def _description(name: str, run: Run) -> str:
 
 
 def by_doubt(clusters: pd.DataFrame) -> pd.DataFrame:
-    """Sort the least certain classes first, and among equals those whose number of task classes is far from the median.
+    """Sort by rising certainty, and equals by falling distance of their number of task classes from the median.
 
     Classes of a single task class, which have no certainty, come last.
     Two classes in one cluster have the tasks of both, and fragments of one class share its tasks. Equal is what reads
@@ -187,7 +187,7 @@ def by_doubt(clusters: pd.DataFrame) -> pd.DataFrame:
 
 
 def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
-    """What the page says of the most doubtful classes, in the order of `by_doubt`.
+    """Describe the most doubtful classes, in the order of `by_doubt`.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
 
 
 def published_rows(outcome: Outcome, data: str) -> list[tuple[str, str, str]]:
-    """Return setting, system and accuracy of what was published for a data set, in the settings that were measured."""
+    """Return setting, system and accuracy of published results for a data set, in the measured settings."""
     settings = [f"{shots}_shot" for shots in PUBLISHED_SHOTS]
     return [
         (setting.replace("_", "-"), called, f"{SYSTEMS[system][data][number]:.1f}")
@@ -225,12 +225,12 @@ def published_rows(outcome: Outcome, data: str) -> list[tuple[str, str, str]]:
 
 
 def map_points(points: pd.DataFrame, when: str) -> list[dict[str, Any]]:
-    """Circles of a map of side 100, coloured by class.
+    """Return the circles of a map of side 100, coloured by class.
 
     Parameters
     ----------
     points : DataFrame
-        As ``map`` writes it.
+        Table that ``map`` writes.
     when : {"before", "after"}
     """
     names = {label: number for number, label in enumerate(sorted(set(points["label"])))}
@@ -246,5 +246,5 @@ def map_points(points: pd.DataFrame, when: str) -> list[dict[str, Any]]:
 
 
 def _colour(number: int, count: int) -> str:
-    """Hues all around, two brightnesses that are readable by day and by night."""
+    """Return one of `count` hues, in two brightnesses that are readable by day and by night."""
     return to_hex(hls_to_rgb(number / count, (0.45, 0.62)[number % 2], 0.65))

@@ -1,4 +1,4 @@
-"""What people called the classes that were found, as the page shows it."""
+"""Collect what people called the classes that were found, as the page shows it."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """A label of a class, as people wrote it.
+    """Hold a label of a class, as people wrote it.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """The labels of a class, the most frequent first, and how many more there are."""
+    """Hold the labels of a class, the most frequent first, and how many more there are."""
 
     labels: list[Written]
     more: int
@@ -67,7 +67,7 @@ def names_of_classes(listing: pd.DataFrame) -> dict[int, Names]:
 
 
 def readable(text: str, letters: int | None = LETTERS) -> str:
-    """Return a name as it is shown: shortened, with escapes for line breaks and other characters that control text."""
+    """Shorten a name, and escape line breaks and other control characters."""
     visible = "".join(
         letter.encode("unicode_escape").decode()
         if letter in DIRECTIONS or unicodedata.category(letter) in ("Cc", "Zl", "Zp", "Cs")
@@ -78,7 +78,7 @@ def readable(text: str, letters: int | None = LETTERS) -> str:
 
 
 def held_out_counts(listing: pd.DataFrame) -> tuple[int, int] | None:
-    """Return how many labels of held-out tasks were assigned to a class and to none; None without such labels."""
+    """Count the held-out tasks' labels assigned to a class and to none; None without such labels."""
     assigned = listing[listing["assigned"]]
     known = int(assigned["clustered"].sum())
     return (known, len(assigned) - known) if len(assigned) else None

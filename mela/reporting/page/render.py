@@ -1,4 +1,4 @@
-"""The page itself: one file that needs nothing else."""
+"""Render the page: one self-contained file."""
 
 from importlib import resources
 from typing import Any
@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 
 def render(content: dict[str, Any]) -> str:
-    """Fill in the page; text is escaped, whatever users call their classes.
+    """Fill in the page; all text is escaped, including users' names of classes.
 
     Parameters
     ----------

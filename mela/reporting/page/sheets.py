@@ -1,4 +1,4 @@
-"""Contact sheets: images of one class side by side."""
+"""Make contact sheets: images of one class side by side."""
 
 import base64
 import io
@@ -14,7 +14,7 @@ GAP = 2
 
 
 def sheet(images: npt.NDArray[np.uint8]) -> str:
-    """Images (n, h, w, c), n at least 1, in rows of about equal length and width, as a ``data:`` address.
+    """Place images (n, h, w, c), n at least 1, in rows of about equal length and width, as a ``data:`` address.
 
     Sides above 48 pixels are made smaller. Grey images are kept exactly, colours nearly (WebP).
     """
@@ -39,7 +39,7 @@ def sheet(images: npt.NDArray[np.uint8]) -> str:
 
 
 def choose_images(weights: pd.DataFrame, count: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Images of one class: a quarter are those it is least sure of, the others drawn at random.
+    """Choose images of one class: a quarter are those it is least sure of, the others are drawn at random.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Figures as parts of a page."""
+"""Embed figures in a page."""
 
 import html
 import io
@@ -23,13 +23,13 @@ COLOURS = {
 
 
 def inline(figure: Figure, name: str, description: str) -> Markup:
-    """A figure as an ``svg`` element in the page's colours and font, whose text stays text.
+    """Return a figure as an ``svg`` element in the page's colours and font, whose text stays text.
 
     Parameters
     ----------
     figure : Figure
     name : str
-        By which its identifiers differ from those of other figures of the page.
+        Prefix of its identifiers, unique on the page.
     description : str
         What there is to see, for those who do not see it.
     """

@@ -1,4 +1,4 @@
-"""The checks of your own data behind `mela data check`."""
+"""Check your own data for `mela data check`."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Files that cannot be read are moved out of the data, and can be put back."""
+"""Move files that cannot be read out of the data, and put them back."""
 
 import errno
 import os
@@ -19,11 +19,11 @@ LIST = "moved.csv"
 
 
 class UnmovableError(MelaError):
-    """A single file cannot be moved, and is as it was."""
+    """Report that a single file cannot be moved, and is as it was."""
 
 
 class Moved(NamedTuple):
-    """A file that was moved: its path in the data, its path in the other folder, why, and the folder of the data."""
+    """Hold a moved file: its path in the data, its path in the other folder, why, and the folder of the data."""
 
     path: str
     moved_to: str
@@ -51,7 +51,7 @@ def require_aside(root: Path, folder: Path) -> None:
 
 
 def set_aside(root: Path, problems: Iterable[str], folder: Path, *, report: Report = refuse) -> list[Moved]:
-    """Move each file that a problem is about, and list it in ``moved.csv`` before.
+    """List each file with a problem in ``moved.csv``, then move it.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _other_root(root: Path, moves: Iterable[Moved]) -> str | None:
 
 
 def _keep(folder: Path, moves: Sequence[Moved]) -> None:
-    """Write the list of what is left; remove it, and folders that are empty, where nothing is."""
+    """Write the list of what is left; if nothing is left, remove the list and folders that are empty."""
     if moves:
         write_list(folder / LIST, Moved._fields, moves)
     else:
@@ -160,7 +160,7 @@ def _keep(folder: Path, moves: Sequence[Moved]) -> None:
 
 
 def _free(folder: Path, path: str, taken: set[str]) -> str:
-    """Return the path, with a number before its suffix if a file of this name is there."""
+    """Return the path, with a number before its suffix if the file exists."""
     name, number = path, 1
     while name in taken or name == LIST or os.path.lexists(folder / name):
         number += 1
@@ -189,7 +189,7 @@ def _move(here: Path, path: str, there: Path, new: str) -> None:
 
 
 def _move_across(source: Path, target: Path) -> None:
-    """Move to another file system: the target is whole before the source goes, and where that fails there is none."""
+    """Move to another file system: the source goes only when the target is whole; if that fails there is no target."""
     kind = stat.S_IFMT(source.lstat().st_mode)
     if kind in SPECIAL and kind != stat.S_IFIFO:
         raise UnmovableError(
@@ -214,7 +214,7 @@ def _move_across(source: Path, target: Path) -> None:
 
 
 def _make_pipe(source: Path, target: Path) -> None:
-    """Make a named pipe like another one, which has no content that could be copied."""
+    """Make a named pipe like another one, which has no content to copy."""
     try:
         os.mkfifo(target)
         shutil.copystat(source, target)

@@ -1,4 +1,4 @@
-"""What was found in a user's data, in lines of text."""
+"""Describe in lines of text what was found in a user's data."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -22,7 +22,7 @@ OTHER = {"tasks": "classes", "classes": "tasks"}
 
 
 def describe(findings: Findings, *, every: bool = False) -> Iterator[str]:
-    """What is there, and the warnings, one line for each kind of them or for every one; errors are the caller's."""
+    """Yield what is there, and one line for each kind of warnings or for every one; errors are the caller's."""
     layout, pictures = findings.layout, findings.pictures
     yield f"{layout.root}: taken for {KIND[layout.kind]}, {layout.reason} (--as {OTHER[layout.kind]} overrules)"
     yield ""
@@ -40,7 +40,7 @@ def describe(findings: Findings, *, every: bool = False) -> Iterator[str]:
 
 
 def in_lines(name: str, problems: Sequence[str], *, every: bool) -> Iterator[str]:
-    """Yield a line for each kind of problem, or for every one, and how many there are where kinds stand for more."""
+    """Yield a line for each kind of problem, or for every one, and how many a kind stands for."""
     shown = problems if every else list(lines(problems))
     yield from (f"{name}: {line}" for line in shown)
     if len(shown) < len(problems):

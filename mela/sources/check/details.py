@@ -1,4 +1,4 @@
-"""What `mela data check` has found, in tables: every error, every file that is not used, every repeated image."""
+"""Write the findings of `mela data check` to tables: every error, every unused file, every repeated image."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Many errors of one kind become one line: the first of them, how many there are, and what the next are about."""
+"""Join many errors of one kind into one line: the first, their number, and what the next are about."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ def kind_of(error: str) -> str:
 
 
 def in_kinds(errors: Iterable[str]) -> list[list[str]]:
-    """Return the errors by their kind, in the order in which the kinds come first."""
+    """Group the errors by kind, in the order of each kind's first error."""
     found: dict[str, list[str]] = {}
     for error in errors:
         found.setdefault(kind_of(error), []).append(error)
@@ -42,7 +42,7 @@ def lines(errors: Iterable[str]) -> Iterator[str]:
 
 
 def _about(error: str, first: str) -> str:
-    """Return in which part an error differs from another of its kind: its place, or else what it quotes."""
+    """Return the part in which an error differs from others of its kind: its place, or what it quotes."""
     if isinstance(error, AboutFile) and error.path:
         return repr(error.path)
     place, other = (text.partition(": ")[0] for text in (error, first))

@@ -1,7 +1,7 @@
-"""What a user's data holds, and everything that is wrong with it: the findings of ``mela data check``.
+"""Find what a user's data holds, and everything that is wrong with it, for ``mela data check``.
 
-Whatever is an error here ends the stages images or manifest, and the other way round, since the rules are those of the
-readers that these stages use; here they report each problem in place of ending with the first.
+An error here ends the stages images or manifest, and vice versa, since the same readers are used. Here they report
+every problem instead of ending with the first.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ SHOTS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Tasks:
-    """Shapes of the tasks of a data set.
+    """Hold the shapes of the tasks of a data set.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Tasks:
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:
-    """Classes of a data set.
+    """Hold the classes of a data set.
 
     Attributes
     ----------
@@ -78,14 +78,14 @@ class Classes:
     splits_given: bool
 
     def sizes(self, split: str) -> dict[str, int]:
-        """Images of each class of a split."""
+        """Return how many images each class of a split has."""
         rows = self.table[self.table["split"] == split]
         return dict(zip(rows["class"], rows["images"].tolist(), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """All that was found.
+    """Hold all that was found.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Findings:
     unused : list of Unused
         Files that are not used, and images that the table does not name.
     moved : list of str
-        A line if some tasks or classes are in another split than in the last run.
+        A line if some tasks or classes changed their split since the last run.
     errors, warnings : list of str
         One line each. The data can be used if there is no error.
     """
@@ -123,7 +123,7 @@ def inspect(
     progress: Progress = lambda names: names,
     known: dict[str, Look] | None = None,
 ) -> Findings:
-    """Look through a data set.
+    """Inspect a data set.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def _in_one_line(error: str) -> str:
 
 
 def _thin_splits(classes: Classes) -> list[str]:
-    """Why there are no validation or test tasks."""
+    """Return why there are no validation or test tasks."""
     return [
         f"{problem}, the fewest that tasks can have; no {split} tasks are drawn"
         for split in ("val", "test")

@@ -1,4 +1,4 @@
-"""What kind of data lies at a path, judged by its folders and tables before anything else is read."""
+"""Tell what kind of data lies at a path by its folders and tables, before anything else is read."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -21,7 +21,7 @@ SPLIT_NAMES = frozenset({"train", "training", "val", "valid", "validation", "dev
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where data lies, and what it is taken for.
+    """Hold where data lies, and what it is taken for.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ def _is_split_table(path: Path) -> bool:
 
 
 def _header(path: Path, wanted: Collection[str]) -> set[str]:
-    """Names of a table's columns, as `folded` has them; none where it cannot be read.
+    """Return the names of a table's columns, as `folded` has them; none if it cannot be read.
 
     A table whose names differ in case is one of its kind, and refused later by a line that says what to rename.
     """

@@ -1,4 +1,4 @@
-"""Lists of files as csv tables, which hold names of any kind and are read again as they were written.
+"""Write lists of files as csv tables, which hold names of any kind and are read as they were written.
 
 No spreadsheet takes a cell for a formula. Names that are not UTF-8 keep their bytes, which pandas cannot hold.
 """

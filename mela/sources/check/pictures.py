@@ -1,4 +1,4 @@
-"""What the image files of a data set are like: sizes, kinds of pixels, repeats, and which cannot be read."""
+"""Inspect the image files of a data set: sizes, kinds of pixels, repeats, and which cannot be read."""
 
 import warnings
 from collections import Counter
@@ -20,22 +20,22 @@ Progress = Callable[[Sequence[str]], Iterable[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
-    """What was seen of some image files.
+    """Hold what was seen of some image files.
 
     Attributes
     ----------
     count : int
         Files, readable or not.
     sizes : Counter of (width, height)
-        In pixels, of the readable ones.
+        Sizes in pixels of the readable ones.
     modes : Counter of str
-        As Pillow names them.
+        Modes by Pillow's names.
     coloured : bool
         Whether some image has a pixel that is not grey; where pixels were not looked at, a mode that allows colour.
     copies : list of list of str
         Files that show the same pixels, each group sorted; empty where pixels were not looked at.
     digests : dict of str to bytes
-        Of the pixels of every file, by its name; empty where pixels were not looked at.
+        Digest of the pixels of every file, by name; empty if pixels were not read.
     problems : list of str
         One line for each file that cannot be read, as `AboutFile` where the file is at fault, and not the machine.
     """
@@ -51,7 +51,7 @@ class Pictures:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What was seen of one file: its size, mode and pixels, or the problem that kept it from being read."""
+    """Hold what was seen of one file: its size, mode and pixels, or the problem that kept it from being read."""
 
     size: tuple[int, int] | None = None
     mode: str | None = None

@@ -1,4 +1,4 @@
-"""Parameters that suit a user's data: a preset with other values where what was found asks for them."""
+"""Suggest parameters for a user's data: a preset with other values where the findings ask for them."""
 
 import io
 import math
@@ -22,9 +22,9 @@ STEPS, OCCURRENCES, SEEN, TASKS_PER_EPOCH = 600, 60, 70_000, 150
 
 
 def suggest(findings: Findings) -> dict[str, Any]:
-    """Values for dotted keys of ``params.yaml``, such as ``data.size``.
+    """Suggest values for dotted keys of ``params.yaml``, such as ``data.size``.
 
-    Where there are errors these are the values with the least demands, by which the stages end with one of them.
+    With errors, these are the least demanding values, so that the stages end with one of these errors.
     """
     layout, pictures = findings.layout, findings.pictures
     side = _side(findings)
@@ -47,7 +47,7 @@ def suggest(findings: Findings) -> dict[str, Any]:
 
 
 def _side(findings: Findings) -> int:
-    """The largest side that half of the images have, within what two CPU cores can train on."""
+    """Return the largest side that half of the images have, within what two CPU cores can train on."""
     shorter = sorted(min(size) for size in findings.pictures.sizes.elements())
     middle = shorter[len(shorter) // 2] if shorter else SIDES[0]
     return max((side for side in SIDES if side <= middle), default=SIDES[0])
@@ -76,7 +76,7 @@ def _of_tasks(tasks: Tasks) -> dict[str, Any]:
 
 
 def _measured(support: list[int]) -> list[int]:
-    """Numbers of shots that two test tasks or more allow; the most that two allow, where that is below 5."""
+    """Return the usual numbers of shots that two test tasks allow, and the most they allow if that is below 5."""
     most = sorted(support)[-2] if len(support) > 1 else 1
     return [k for k in MEASURED if k <= most] + ([most] if 1 < most < SHOTS else [])
 
@@ -108,7 +108,7 @@ def _of_labels(classes: int, task_classes: int) -> dict[str, Any]:
 
 
 def _of_trainings(tasks: int, of_a_task: float, images: int) -> dict[str, Any]:
-    """How long to train with so many tasks of an epoch, images of a task, and images for the final training.
+    """Return how long to train, given the tasks of an epoch, images of a task, and images for the final training.
 
     Methods of the benchmark train on as many images as both trainings, or on a third of that on top.
     """
@@ -136,7 +136,7 @@ def _milestones(epochs: int) -> list[int]:
 
 
 def _shots(images: int) -> int:
-    """Half of the images of a label, at most 5."""
+    """Return half of the images of a label, at most 5."""
     return _within(images // 2, 1, SHOTS)
 
 
@@ -145,15 +145,15 @@ def _within(value: int, least: int, most: int) -> int:
 
 
 def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
-    """The text of a preset with other values, its comments kept but for those at its head.
+    """Return the text of a preset with other values, its comments kept but for those at its head.
 
-    Values of blocks that only the benchmark has are left out where the preset is not one of its own.
+    Values of blocks that only the benchmark has are left out unless the preset is its own.
 
     Parameters
     ----------
     preset : str
     values : mapping
-        By dotted key.
+        Values by dotted key.
     title : str
         A comment for the head.
     """
@@ -181,7 +181,7 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
 
 
 def read_preset(path: Path) -> str:
-    """The text of a preset that is right in all blocks.
+    """Return the text of a preset whose blocks are all valid.
 
     Raises
     ------
@@ -200,12 +200,12 @@ def read_preset(path: Path) -> str:
 
 
 def is_of_benchmark(preset: str) -> bool:
-    """Whether a preset has blocks that only the benchmark of methods has."""
+    """Tell whether a preset has blocks that only the benchmark of methods has."""
     return any(re.search(rf"^{block.block}:", preset, flags=re.MULTILINE) for block in EXTRA_BLOCKS)
 
 
 def changed_lines(preset: str, filled: str) -> str:
-    """The lines of a filled preset that differ from the preset's, under the names of their blocks."""
+    """Return the lines of a filled preset that differ from the preset's, under the names of their blocks."""
     known, lines, block = set(preset.splitlines()), [], ""
     for line in filled.splitlines():
         if re.match(r"[a-z]+:", line):
