@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from mela.io import feature_tables, schemas, store
+from mela.io import schemas, store
 from tests.helpers.commands import mela
 from tests.helpers.docs import MELA, PYTHON, blocks
 from tests.helpers.labelers import tasks
@@ -75,15 +75,11 @@ def with_files(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     images = np.load(folder / "data/images/images.npy")
     for number, image in enumerate(images[:48]):
         person, label = f"data/raw/mine/person{number // 12}", f"pile {number % 12 // 4}"
-        for path in (f"{person}/{label}/{number}.png", f"examples/{number % 2}/{number}.png", "photo.png"):
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(image.squeeze()).save(folder / path)
+        path = folder / person / label / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image.squeeze()).save(path)
     shutil.copy(folder / "data/features.parquet", folder / "features.parquet")
     pd.read_parquet(folder / "data/manifest/train.parquet").to_csv(folder / "tasks.csv", index=False)
-    ids, features = feature_tables.read_features(folder / "data/features.parquet")
-    table = np.zeros((ids.max() + 1, features.shape[1]), dtype=np.float32)
-    table[ids] = features
-    np.save(folder / "features.npy", table)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         yield folder
@@ -94,7 +90,9 @@ def test_commands_of_mela_run(command: str, with_files: Path) -> None:
     run(command)
 
 
-@pytest.mark.parametrize("command", ["mela presets glyphs", "mela preset nobody", "mela label features.npy nobody.csv"])
+@pytest.mark.parametrize(
+    "command", ["mela presets glyphs", "mela preset nobody", "mela label nobody.parquet tasks.csv"]
+)
 def test_a_wrong_command_would_be_noticed(command: str, with_files: Path) -> None:
     with pytest.raises(AssertionError, match=command):
         run(command)

@@ -96,10 +96,8 @@ def test_the_tutorial(project: Project) -> None:
     assert re.search(rf"labeler\.q\s+1\.0\s+{re.escape(value)}", said["dvc params diff"])
     assert re.search(r"results/metrics\.json\s+pruned\.clusters", said["dvc metrics diff"])
     assert name in said["dvc exp show --only-changed --drop '.*/.*'"]
-    compared, score = (text for command, text in said.items() if command.startswith("python"))
+    (compared,) = (text for command, text in said.items() if command.startswith("python"))
     assert re.search(r"^5_shot -?\d+\.\d\d ± \d+\.\d\d$", compared, flags=re.MULTILINE)
-    assert 0 <= float(score) <= 1
-    assert len(re.findall("Queued", said["dvc queue status"])) == 2
     plots = (project.folder / "dvc_plots/index.html").read_text(encoding="utf-8")
     assert "clusters per pass" in plots
     assert "odds of the merges" in plots

@@ -54,8 +54,6 @@ MELA = {
     "mela preset cifar_fs_cpu",
     "mela data check data/raw/mine --write params.yaml",
     "mela label features.parquet tasks.csv",
-    "mela label features.npy tasks.csv --out labels.csv",
-    "mela predict --support examples --query photo.png",
 }
 # commands that tests/dvc/test_pipeline.py runs among those of the tutorial, before its experiment is undone
 DVC = {"dvc repro", "dvc plots diff"}
@@ -157,7 +155,7 @@ def blocks(page: str) -> list[Block]:
 def commands(block: Block) -> list[str]:
     """The commands of a block, one by one, without comments."""
     found: list[list[str]] = []
-    for line in block.content.splitlines():
+    for line in block.content.replace("\\\n", "").splitlines():
         words = shlex.shlex(line, posix=True, punctuation_chars=";&")
         words.whitespace_split = True
         found.append([])
