@@ -275,12 +275,19 @@ class ModelParams(Block):
 
 
 class AugmentParams(Block):
-    """Describe random changes of training images, drawn for each image on its own."""
+    """Describe random changes of training images, drawn for each image on its own.
+
+    The last four keys may be missing, and are 0 then. They vary what people's photographs differ in.
+    """
 
     block: ClassVar[str] = "augment"
     crop_padding: Annotated[int, Field(ge=0, le=512)]
     flip: bool
     jitter: Annotated[float, Field(ge=0, lt=1)]
+    rotation: Annotated[float, Field(ge=0, le=180)] = 0.0
+    zoom: Annotated[float, Field(ge=0, le=1)] = 0.0
+    tint: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    blur: Fraction = 0.0
 
 
 class _Decays(Block):

@@ -43,7 +43,7 @@ def main(
         raise MelaError(f"{test}: expected two test tasks or more, which an interval needs, got {len(tasks)}; add some")
     require_unseen(tasks, Episodes(read_manifest(train)), str(test))
     learned = load_learned(model, device, packed)
-    changing = augment.crop_padding or augment.flip or augment.jitter
+    changing = any(augment.model_dump().values())
     lookup, copies = feature_lookups(
         learned.backbone,
         packed,

@@ -1,10 +1,11 @@
 """Augment a batch of images by random changes, drawn for each image on its own.
 
 Batched counterparts of torchvision's RandomCrop (zero padding), ColorJitter (brightness, contrast and saturation, in a
-random order) and RandomHorizontalFlip. Drawing is apart from applying, so that a part of a batch
-changes just as it would among the others.
+random order), RandomHorizontalFlip and RandomAffine, and beside them tints and blur. Drawing is apart from applying, so
+that a part of a batch changes just as it would among the others.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +21,7 @@ MIXED_WITH = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0))  # brightness, contrast, satur
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """Hold the changes of each of n images; None leaves them as they are.
+    """What is to be done with each of n images; None leaves them as they are.
 
     Attributes
     ----------
@@ -31,9 +32,15 @@ class Changes:
     factors : float32 (3, n), optional
         Factors of brightness, contrast and saturation.
     order : int64 (n, 3), optional
-        Order of these three.
+        Order in which these three follow each other.
     flipped : bool (n,), optional
-        Left to right.
+        Whether an image is mirrored left to right.
+    maps : float32 (n, 2, 2), optional
+        Maps from the place of a pixel, seen from the center, to where it comes from.
+    tints : float32 (3, n), optional
+        Factor of each channel.
+    blurs : float32 (n,), optional
+        Share of a blurred copy, from 0 to 1.
     """
 
     padding: int
@@ -41,48 +48,112 @@ class Changes:
     factors: Tensor | None
     order: Tensor | None
     flipped: Tensor | None
+    maps: Tensor | None = None
+    tints: Tensor | None = None
+    blurs: Tensor | None = None
 
     def __getitem__(self, rows: slice) -> "Changes":
         """Return the changes of some of the images."""
+
+        def some(values: Tensor | None, dimension: int = 0) -> Tensor | None:
+            return None if values is None else values[rows] if dimension == 0 else values[:, rows]
+
         return Changes(
             padding=self.padding,
-            corners=None if self.corners is None else self.corners[:, rows],
-            factors=None if self.factors is None else self.factors[:, rows],
-            order=None if self.order is None else self.order[rows],
-            flipped=None if self.flipped is None else self.flipped[rows],
+            corners=some(self.corners, 1),
+            factors=some(self.factors, 1),
+            order=some(self.order),
+            flipped=some(self.flipped),
+            maps=some(self.maps),
+            tints=some(self.tints, 1),
+            blurs=some(self.blurs),
         )
 
     def __call__(self, images: Tensor) -> Tensor:
-        """Change images (n, c, h, w), uint8 or float in [0, 1], to float in [0, 1] of the same shape."""
+        """Turn images (n, c, h, w), uint8 or float in [0, 1], into float in [0, 1] of the same shape."""
         if self.corners is not None or self.flipped is not None:
             images = move(images, self.padding, self.corners, self.flipped)
         images = to_unit(images)
+        if not len(images):
+            return images
+        if self.maps is not None:
+            images = turn(images, self.maps)
         if self.factors is not None and self.order is not None:
             images = recolour(images, self.factors, self.order)
+        if self.tints is not None and images.shape[1] == 3:
+            images = (images * self.tints.T.to(images.device)[:, :, None, None]).clamp_(0, 1)
+        if self.blurs is not None:
+            images = torch.lerp(images, blurred(images), self.blurs.to(images.device).view(-1, 1, 1, 1))
         return images
 
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation:
-    """Augment images: ``crop_padding`` pixels of shift, ``flip`` left to right, ``jitter`` of colour (share)."""
+    """Say what may change, each image by as much as is drawn for it.
+
+    Attributes
+    ----------
+    crop_padding : int
+        Pixels of shift in every direction.
+    flip : bool
+        Whether half of the images are mirrored left to right.
+    jitter : float
+        Share by which brightness, contrast and saturation may change.
+    rotation : float, default=0
+        Degrees by which an image may turn to either side.
+    zoom : float, default=0
+        Share by which an image may grow or shrink; its sides differ by up to half as much.
+    tint : float, default=0
+        Share by which each channel may change on its own.
+    blur : float, default=0
+        Probability that an image is blurred, by a share that is drawn.
+    """
 
     crop_padding: int
     flip: bool
     jitter: float
+    rotation: float = 0.0
+    zoom: float = 0.0
+    tint: float = 0.0
+    blur: float = 0.0
 
     def draw(self, count: int, generator: torch.Generator) -> Changes:
-        """Draw changes of `count` images; the generator lives on the CPU."""
+        """Draw the changes of `count` images; the generator lives on the CPU."""
         padding = self.crop_padding
         corners = torch.randint(0, 2 * padding + 1, (2, count), generator=generator) if padding else None
-        factors = order = None
+        factors = order = maps = tints = blurs = None
         if self.jitter:
             factors = torch.rand(3, count, generator=generator) * (2 * self.jitter) + (1 - self.jitter)
             order = torch.rand(count, 3, generator=generator).argsort(1)
         flipped = torch.rand(count, generator=generator) < 0.5 if self.flip else None
-        return Changes(padding=padding, corners=corners, factors=factors, order=order, flipped=flipped)
+        # drawn after the others, which stay as they are without these
+        if self.rotation or self.zoom:
+            maps = self._maps(2 * torch.rand(3, count, generator=generator) - 1)
+        if self.tint:
+            tints = 1 + self.tint * (2 * torch.rand(3, count, generator=generator) - 1)
+        if self.blur:
+            share, chosen = torch.rand(2, count, generator=generator)
+            blurs = torch.where(chosen < self.blur, share, 0.0)
+        return Changes(
+            padding=padding,
+            corners=corners,
+            factors=factors,
+            order=order,
+            flipped=flipped,
+            maps=maps,
+            tints=tints,
+            blurs=blurs,
+        )
+
+    def _maps(self, drawn: Tensor) -> Tensor:
+        """Return maps (n, 2, 2) from numbers (3, n) in [-1, 1]: of the angle, of the size and of the ratio of sides."""
+        angles, grown = drawn[0] * math.radians(self.rotation), math.log1p(self.zoom)
+        wide, high = (torch.exp(-grown * (drawn[1] + side * drawn[2] / 4)) for side in (1, -1))
+        cosine, sine = torch.cos(angles), torch.sin(angles)
+        return torch.stack([cosine * wide, -sine * wide, sine * high, cosine * high], dim=1).view(-1, 2, 2)
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        """Augment images (n, c, h, w), uint8 or float in [0, 1], to float in [0, 1] of the same shape."""
+        """Turn images (n, c, h, w), uint8 or float in [0, 1], into float in [0, 1] of the same shape."""
         return self.draw(len(images), generator)(images)
 
 
@@ -125,6 +196,20 @@ def recolour(images: Tensor, factors: Tensor, order: Tensor) -> Tensor:
         luminance = grey(images)
         mixed_in = luminance * own + luminance.mean((1, 2, 3), keepdim=True) * average
         images = torch.addcmul(mixed_in, images, factor).clamp_(0, 1)
+    return images
+
+
+def turn(images: Tensor, maps: Tensor) -> Tensor:
+    """Turn and stretch square images (n, c, h, w), float, by maps (n, 2, 2); outside they go on as at their edges."""
+    places = F.pad(maps, [0, 1]).to(images)
+    grid = F.affine_grid(places, list(images.shape), align_corners=False)
+    return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
+
+
+def blurred(images: Tensor) -> Tensor:
+    """Return images (n, c, h, w) in which every pixel is the mean of its surroundings, twice over 3 x 3 pixels."""
+    for _ in range(2):
+        images = F.avg_pool2d(F.pad(images, [1, 1, 1, 1], mode="replicate"), 3, 1)
     return images
 
 

@@ -8,9 +8,9 @@ from scipy import stats
 from torch import Tensor
 from torchvision.transforms.v2 import functional as reference
 
-from mela.data.augmentation import NONE, Augmentation, recolour
+from mela.data.augmentation import NONE, Augmentation, blurred, recolour, turn
 
-ALL = Augmentation(crop_padding=4, flip=True, jitter=0.4)
+ALL = Augmentation(crop_padding=4, flip=True, jitter=0.4, rotation=20, zoom=0.4, tint=0.3, blur=0.5)
 SIGNIFICANT = 1e-3
 CHANGES = (reference.adjust_brightness, reference.adjust_contrast, reference.adjust_saturation)
 CROP = Augmentation(crop_padding=2, flip=False, jitter=0)
@@ -136,7 +136,7 @@ def test_a_part_is_changed_as_it_is_among_the_others(channels: int) -> None:
 
 @pytest.mark.parametrize("change", [ALL, CROP, JITTER, NONE])
 def test_bytes_and_floats_are_changed_alike(change: Augmentation) -> None:
-    batch = torch.randint(0, 256, (12, 3, 6, 9), generator=seeded()).to(torch.uint8)
+    batch = torch.randint(0, 256, (12, 3, 8, 8), generator=seeded()).to(torch.uint8)
     changed = change(batch, seeded())
     assert changed.dtype == torch.float32
     assert torch.equal(changed, change(batch / 255, seeded()))
@@ -152,3 +152,64 @@ def test_rectangles_are_moved_like_squares() -> None:
         expected = reference.crop(reference.pad(batch[row], [1, 1, 1, 1]), top, left, 3, 5)
         expected = reference.horizontal_flip(expected) if mirrored else expected
         assert torch.equal(moved[row], expected)
+
+
+def test_a_quarter_turn_is_torchvisions() -> None:
+    batch = images(5, 3)
+    quarter = torch.tensor([[0.0, -1.0], [1.0, 0.0]]).expand(5, -1, -1)
+    torch.testing.assert_close(turn(batch, quarter), torch.rot90(batch, 1, (2, 3)), rtol=0, atol=1e-5)
+
+
+def test_turning_is_torchvisions_affine_map() -> None:
+    batch = images(30, 3, 16, 16)
+    drawn = Augmentation(crop_padding=0, flip=False, jitter=0, rotation=40).draw(30, seeded())
+    assert drawn.maps is not None
+    angles = torch.atan2(drawn.maps[:, 1, 0], drawn.maps[:, 0, 0]).rad2deg()
+    assert angles.abs().max() <= 40
+    assert stats.kstest(angles.numpy(), stats.uniform(-40, 80).cdf).pvalue > SIGNIFICANT
+    turned = drawn(batch)
+    # without the corners, where torchvision has zeros
+    rows, columns = torch.meshgrid(*2 * [torch.arange(16) - 7.5], indexing="ij")
+    inside = rows**2 + columns**2 < 7**2
+    for image, angle, result in zip(batch, angles.tolist(), turned, strict=True):
+        expected = reference.rotate(image, angle, interpolation=reference.InterpolationMode.BILINEAR)
+        torch.testing.assert_close(result[:, inside], expected[:, inside], rtol=0, atol=1e-4)
+
+
+def test_images_grow_and_shrink_within_the_zoom() -> None:
+    drawn = Augmentation(crop_padding=0, flip=False, jitter=0, zoom=0.5).draw(500, seeded())
+    assert drawn.maps is not None
+    assert (drawn.maps[:, 0, 1] == 0).all()
+    sizes = 1 / torch.linalg.det(drawn.maps).sqrt()
+    assert 1 / 1.5 <= sizes.min() < 0.7
+    assert 1.4 < sizes.max() <= 1.5
+    ratios = drawn.maps[:, 0, 0] / drawn.maps[:, 1, 1]
+    assert 1.5**-0.5 <= ratios.min() < 0.85
+    assert 1.2 < ratios.max() <= 1.5**0.5
+
+
+def test_tints_change_channels_each_on_its_own_and_grey_images_not_at_all() -> None:
+    tint = Augmentation(crop_padding=0, flip=False, jitter=0, tint=0.3)
+    batch = torch.full((50, 3, 4, 4), 0.5)
+    changed = tint(batch, seeded())
+    assert (changed == changed[:, :, :1, :1]).all()
+    factors = changed[:, :, 0, 0] / 0.5
+    assert 0.7 <= factors.min() < 0.75
+    assert 1.25 < factors.max() <= 1.3
+    assert abs(stats.pearsonr(factors[:, 0], factors[:, 1]).statistic) < 4 / 50**0.5
+    assert torch.equal(tint(images(5, 1), seeded()), images(5, 1))
+
+
+def test_blur_spares_even_images_and_the_share_that_it_says() -> None:
+    blur = Augmentation(crop_padding=0, flip=False, jitter=0, blur=0.25)
+    torch.testing.assert_close(blurred(torch.full((1, 3, 5, 5), 0.3)), torch.full((1, 3, 5, 5), 0.3))
+    batch = images(800, 1)
+    same = (blur(batch, seeded()) == batch).all(dim=(1, 2, 3)).float().mean().item()
+    assert same == pytest.approx(0.75, abs=0.06)
+    assert blurred(batch).std() < 0.5 * batch.std()
+
+
+def test_new_changes_leave_what_is_drawn_for_the_old_ones() -> None:
+    old, new = Augmentation(crop_padding=4, flip=True, jitter=0.4).draw(20, seeded()), ALL.draw(20, seeded())
+    for name in ("corners", "factors", "order", "flipped"):
+        assert torch.equal(getattr(old, name), getattr(new, name))

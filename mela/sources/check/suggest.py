@@ -16,6 +16,22 @@ from mela.sources.check.inspect import Classes, Findings, Tasks
 SIDES = (28, 32, 64)
 WAYS, SHOTS, QUERIES = 5, 5, 15
 MEASURED = (1, 5, 10)
+# what people's photographs of one thing differ in; mirroring may change what a thing is, a sign or a letter
+PHOTOGRAPHS = {
+    "augment.flip": False,
+    "augment.jitter": 0.5,
+    "augment.rotation": 20.0,
+    "augment.zoom": 0.35,
+    "augment.tint": 0.3,
+    "augment.blur": 0.5,
+}
+# comments of keys that presets lack
+NOTES = {
+    "augment.rotation": "degrees to either side",
+    "augment.zoom": "share by which images grow or shrink",
+    "augment.tint": "share by which each channel may change",
+    "augment.blur": "share of the images that are blurred",
+}
 # of the preset glyphs: steps of the initial training, times that an image occurs in training tasks, images that the
 # final training sees, tasks of an epoch
 STEPS, OCCURRENCES, SEEN, TASKS_PER_EPOCH = 600, 60, 70_000, 150
@@ -41,7 +57,7 @@ def suggest(findings: Findings) -> dict[str, Any]:
     if findings.errors:
         return values | {"tasks.ways": 2, "tasks.shots": 1, "tasks.queries": 1, "tasks.val": 0, "tasks.test": 0}
     if findings.tasks is not None:
-        return values | _of_tasks(findings.tasks)
+        return values | _of_tasks(findings.tasks, coloured=pictures.coloured)
     assert findings.classes is not None
     return values | _of_classes(findings.classes)
 
@@ -53,7 +69,7 @@ def _side(findings: Findings) -> int:
     return max((side for side in SIDES if side <= middle), default=SIDES[0])
 
 
-def _of_tasks(tasks: Tasks) -> dict[str, Any]:
+def _of_tasks(tasks: Tasks, *, coloured: bool) -> dict[str, Any]:
     table, images = tasks.table, tasks.training_images
     training = table[table["split"] == "train"]
     n_tasks, task_classes = len(training), int(training["ways"].sum())
@@ -63,6 +79,7 @@ def _of_tasks(tasks: Tasks) -> dict[str, Any]:
     possible = table["support"] if tasks.support else table["support"].clip(upper=shots)
     per_epoch = min(n_tasks, STEPS)
     return {
+        **(PHOTOGRAPHS if coloured else {}),
         # nobody knows true labels, and each further training takes as long again
         "compare.pruned": False,
         "compare.oracle": False,
@@ -172,6 +189,8 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
             document[block][name][:] = value
         else:
             document[block][name] = value
+        if key in NOTES:
+            document[block].yaml_add_eol_comment(NOTES[key], name, column=29)
     # of these the preset's were chosen on the validation tasks of another data set
     for name in document.get(RatesParams.block) or {}:
         document[RatesParams.block][name] = None

@@ -55,8 +55,11 @@ data:
 tasks:
   shots: 2                   # support images of a class
 augment:
-  flip: true                 # left to right
-  jitter: 0.4                # brightness, contrast, saturation: share by which they may change
+  jitter: 0.5                # brightness, contrast, saturation: share by which they may change
+  rotation: 20.0             # degrees to either side
+  zoom: 0.35                 # share by which images grow or shrink
+  tint: 0.3                  # share by which each channel may change
+  blur: 0.5                  # share of the images that are blurred
 embed:
   epochs: 25
   tasks_per_epoch: null      # null: all
