@@ -16,7 +16,14 @@ LABELS = {
 }
 # the method of self-distillation, which learns from another model besides
 DISTILL = "distill"
-GROUPS = {"tasks": "Local labels only", "labels": "Global labels", "images": "No labels"}
+# headings of tables, by what a system learns from
+GROUPS = {
+    "tasks": "The tasks alone",
+    "mela": "MeLa's labels",
+    "kmeans": "K-means labels",
+    "oracle": "True labels",
+    "images": "No labels",
+}
 
 
 def title(system: str) -> str:
@@ -48,26 +55,32 @@ def uses(system: str) -> str | None:
 
 
 def group(system: str) -> str:
-    """Under which heading of a table it stands, by what it has seen."""
+    """Return the key of the heading under which a system stands, by what it learns from."""
     labels = uses(system)
-    if labels == "oracle":
-        return GROUPS["labels"]
-    if labels or system == "initial":
-        return GROUPS["tasks"]
-    return GROUPS[find_method(system).sees]
+    if labels is None:
+        return "tasks" if system == "initial" else find_method(system).sees
+    return labels if labels in GROUPS else "mela"
+
+
+def name_in_group(system: str) -> str:
+    """Return the title under the heading of a group, where "+ FEAT" says what follows pre-training on its labels."""
+    first, plus, more = title(system).partition(" + ")
+    return f"+ {more}" if plus else first
 
 
 def by_group(systems: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Headings of a table, and the systems under each; only those that have some."""
-    for heading in GROUPS.values():
-        inside = [system for system in systems if group(system) == heading]
+    for key, heading in GROUPS.items():
+        inside = [system for system in systems if group(system) == key]
         if inside:
             yield heading, inside
 
 
-def has_published(data: str, shots: Sequence[int]) -> bool:
-    """Whether the paper has figures of a data set, whatever the network, for these numbers of support images."""
-    return tuple(shots) == PUBLISHED_SHOTS and any(published_figures(system, data) for system in SYSTEMS)
+def has_published(data: str, settings: Sequence[str]) -> bool:
+    """Whether the paper has figures of a data set, whatever the network, in these settings."""
+    return [*settings] == [f"{k}_shot" for k in PUBLISHED_SHOTS] and any(
+        published_figures(system, data) for system in SYSTEMS
+    )
 
 
 def published_figures(system: str, data: str) -> tuple[float, float] | None:

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmark.systems import GROUPS, group, title, uses
+from benchmark.systems import GROUPS, group, title
 
 # the next where one marks fewer than MARKS places
 TICKS = ([20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 97, 98, 99], range(5, 100, 5), range(0, 100, 2), range(100))
@@ -21,28 +21,24 @@ TOP = 99.95  # above it the scale would run away
 
 @dataclass(frozen=True)
 class Style:
-    """How systems of a kind are drawn: told apart by shape as by colour."""
+    """How systems of a group are drawn: told apart by shape as by colour."""
 
-    name: str
     colour: str
     marker: str
 
 
 STYLES = {
-    "merged": Style("merged labels", "#0b5fb4", "o"),
-    "tasks": Style("local labels", "#b85c00", "s"),
-    "kmeans": Style("K-means labels", "#8a3ea8", "v"),
-    "oracle": Style("true labels", "#1b7f3b", "^"),
-    "images": Style("no labels", "#6b6b6b", "D"),
+    "mela": Style("#0b5fb4", "o"),
+    "tasks": Style("#b85c00", "s"),
+    "kmeans": Style("#8a3ea8", "v"),
+    "oracle": Style("#1b7f3b", "^"),
+    "images": Style("#6b6b6b", "D"),
 }
 
 
 def style(system: str) -> Style:
-    """Of a system, by the labels that it uses."""
-    labels = uses(system)
-    if labels in STYLES:
-        return STYLES[labels]
-    return STYLES["images" if group(system) == GROUPS["images"] else "tasks"]
+    """Return how a system is drawn, by what it learns from."""
+    return STYLES[group(system)]
 
 
 def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> Figure:
@@ -77,8 +73,8 @@ def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> F
 def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[str]) -> None:
     """The systems of a panel."""
     scale(panel, "x")
-    for kind in STYLES.values():
-        heights = [height for height, name in enumerate(systems) if name in rows and style(name) is kind]
+    for key, kind in STYLES.items():
+        heights = [height for height, name in enumerate(systems) if name in rows and group(name) == key]
         if not heights:
             continue
         found = pd.DataFrame([rows[systems[height]] for height in heights])
@@ -87,7 +83,7 @@ def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[s
             found["mean"],
             heights,
             xerr=found["ci95"],
-            label=kind.name,
+            label=GROUPS[key],
             fmt=kind.marker,
             color=kind.colour,
             markersize=4,

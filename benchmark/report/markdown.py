@@ -1,0 +1,52 @@
+"""Tables in Markdown, and how their cells write what was measured."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from mela.evaluation.intervals import Interval
+
+# what prose calls a data set, where that is not the name of its file
+NAMES = {
+    "omniglot": "Omniglot",
+    "cifar_fs": "CIFAR-FS",
+    "fc100": "FC100",
+    "mini": "miniImageNet",
+    "tiered": "tieredImageNet",
+}
+
+Row = Mapping[Any, Any]
+
+
+def by_setting(frame: pd.DataFrame, *keys: str) -> dict[tuple[str, ...], dict[str, Row]]:
+    """Return the rows of each combination of keys, by their settings."""
+    found: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in frame.to_dict("records"):
+        found.setdefault(tuple(row[key] for key in keys), {})[row["setting"]] = row
+    return found
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table; a row of one cell is a heading inside it."""
+    yield f"| {' | '.join(header)} |"
+    yield "|---" * len(header) + "|"
+    for cells in rows:
+        yield f"| {' | '.join(cells)} |" if len(cells) > 1 else f"| **{cells[0]}** |" + " |" * (len(header) - 1)
+    yield ""
+
+
+def short(row: Row, form: str = ".1f", *, bold: bool = False) -> str:
+    """Write a mean and its interval without spaces."""
+    text = f"{Interval(row['mean'], row['ci95']):{form}}".replace(" ", "")
+    return f"**{text}**" if bold else text
+
+
+def difference(row: Row) -> str:
+    """Write a difference with its interval, in bold where it holds for trainings with other seeds."""
+    return short(row, "+z.1f", bold=abs(row["mean"]) > row["ci95_anew"])
+
+
+def few(seeds: int, usual: int) -> str:
+    """Return the number of seeds in brackets, for figures that have fewer than usual."""
+    return f" ({seeds})" if seeds < usual else ""
