@@ -19,8 +19,6 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 SECTION = re.compile(r"^<!-- README: (.+) -->$", flags=re.MULTILINE)
 FILE = re.compile(r"^<!-- file: (.+) -->$", flags=re.MULTILINE)
 INTERVAL = re.compile(r"(?<=\d) ± (?=\d)")
-COUNTS = re.compile(r"(?<=\| )[\d-](, [\d-])+(?= \|)")
-COLUMNS, WIDTH = 9, 110
 MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -44,16 +42,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     markdown = relinked(markdown, here, there)
     markdown = SECTION.sub(lambda found: relinked(section(found[1]), Path(), there), markdown)
     markdown = FILE.sub(lambda found: file_block(found[1]), markdown)
-    markdown = "".join(unbroken(line) for line in markdown.splitlines(keepends=True))
+    markdown = INTERVAL.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", markdown)
     return MERMAID.sub(lambda found: draw(found[1]), markdown)
-
-
-def unbroken(line: str) -> str:
-    """Intervals stay on one line; in tables that would become wider than the page they begin another one."""
-    line = COUNTS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), line)
-    if line.count("|") > COLUMNS or (line.startswith("|") and len(line) > WIDTH):
-        return INTERVAL.sub(" ±\N{NO-BREAK SPACE}", line)
-    return INTERVAL.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", line)
 
 
 def section(title: str) -> str:
