@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from benchmark.comparison import Results, seeds_of
-from benchmark.outdated import LEGEND, MARK, Outdated
-from benchmark.report.markdown import NAMES, by_setting, difference, few, short, table
+from benchmark.outdated import LEGEND
+from benchmark.report.markdown import NAMES, Notes, by_setting, difference, short, table
 from benchmark.report.pairs import all_differences
 from benchmark.systems import DISTILL, by_group, group, name_in_group, published_figures, uses
 from mela.reporting.published import PUBLISHED_SHOTS
@@ -35,12 +35,7 @@ dvc --cd benchmark repro {cell}-0
 
 
 def data_page(
-    own: pd.DataFrame,
-    accuracies: Results,
-    settings: Sequence[str],
-    systems: Sequence[str],
-    usual: int,
-    old: Outdated = frozenset(),
+    own: pd.DataFrame, accuracies: Results, settings: Sequence[str], systems: Sequence[str], notes: Notes
 ) -> Iterator[str]:
     """Yield the lines of the page of a data set.
 
@@ -54,10 +49,7 @@ def data_page(
         That have columns.
     systems : sequence of str
         All that there are, measured or not.
-    usual : int
-        The number of seeds that rows do not say.
-    old : set of (data, system)
-        Whose rows are marked as outdated.
+    notes : Notes
     """
     data = own["data"].iloc[0]
     found = {system: rows for (system,), rows in by_setting(own, "system").items()}
@@ -73,13 +65,13 @@ def data_page(
         rows.append([heading])
         for system in sorted(inside, key=lambda name: -found[name].get(settings[0], {"mean": 0})["mean"]):
             known, gap = found[system], gaps.get((system,), {})
-            seeds, seconds = (min(row[key] for row in known.values()) for key in ("seeds", "seconds"))
-            cells = [name_in_group(system) + few(seeds, usual) + (f" {MARK}" if (data, system) in old else "")]
+            cells = [name_in_group(system) + notes(known.values(), data, system)]
             cells += [short(known[setting]) if setting in known else "-" for setting in settings]
             cells += [difference(gap[setting]) if setting in gap else "" for setting in settings]
+            seconds = next(iter(known.values()))["seconds"]
             rows.append([*cells, f"{seconds:.0f}" if seconds > 0 else ""])
     yield from table(["", *names, *(f"{name} - MeLa" for name in names), "seconds"], rows)
-    if any(data == one for one, _ in old):
+    if any(data == one for one, _ in notes.old):
         yield LEGEND
     yield FOOTER.format(cell=cell_of(next(iter(found)), data))
 

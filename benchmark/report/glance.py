@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from benchmark.comparison import Results
-from benchmark.outdated import MARK, Outdated
-from benchmark.report.markdown import NAMES, Row, by_setting, difference, few, short, table
+from benchmark.report.markdown import NAMES, Notes, by_setting, difference, short, table
 from benchmark.report.pairs import all_differences
 from benchmark.systems import GROUPS, by_group, group, name_in_group
 
@@ -14,13 +13,7 @@ RIVALS = ("tasks", "mela", "oracle")
 LOCAL = ("tasks", "mela", "kmeans")
 
 
-def who_is_ahead(
-    summary: pd.DataFrame,
-    accuracies: Mapping[str, Results],
-    folder: str,
-    usual: int,
-    old: Outdated = frozenset(),
-) -> Iterator[str]:
+def who_is_ahead(summary: pd.DataFrame, accuracies: Mapping[str, Results], folder: str, notes: Notes) -> Iterator[str]:
     """Yield the table of the best system of each group, and of how far MeLa's labels are ahead of the tasks alone.
 
     Parameters
@@ -31,31 +24,32 @@ def who_is_ahead(
         Of each data set, as `read_results` has them.
     folder : str
         Where the page of a data set lies.
-    usual : int
-        The number of seeds that cells do not say.
-    old : set of (data, system)
-        Whose figures are marked as outdated.
+    notes : Notes
     """
     rows = []
     for key, own in summary.groupby(["data", "setting"], sort=False):
         data, setting = map(str, key)
         best = {group(row["system"]): row for row in own.sort_values("mean").to_dict("records")}
-        cells = [_named(best[kind], usual, old) if kind in best else "" for kind in RIVALS]
-        tasks, mela = (best.get(kind, {}).get("system", "") for kind in RIVALS[:2])
-        gaps = all_differences({data: accuracies[data]}, [(mela, tasks)], [setting]).to_dict("records")
-        cells += [difference(gap) + few(gap["seeds"], usual) for gap in gaps] or [""]
+        names = {kind: row["system"] for kind, row in best.items()}
+        cells = [
+            f"{name_in_group(names[kind])} {short(best[kind])}{notes([best[kind]], data, names[kind])}"
+            if kind in best
+            else ""
+            for kind in RIVALS
+        ]
+        pair = (names.get("mela", ""), names.get("tasks", ""))
+        gaps = all_differences({data: accuracies[data]}, [pair], [setting]).to_dict("records")
+        cells += [difference(gap) + notes([gap], data, *pair) for gap in gaps] or [""]
         rows.append([f"[{NAMES.get(data, data)}]({folder}/{data}.md), {setting.replace('_', '-')}", *cells])
     yield from table(["", *(GROUPS[kind] for kind in RIVALS), "MeLa's labels - the tasks alone"], rows)
 
 
-def at_a_glance(
-    summary: pd.DataFrame, systems: Sequence[str], settings: Sequence[str], usual: int, old: Outdated = frozenset()
-) -> Iterator[str]:
+def at_a_glance(summary: pd.DataFrame, systems: Sequence[str], settings: Sequence[str], notes: Notes) -> Iterator[str]:
     """Yield the table of the systems that all data sets have; nothing where there is one data set, or no such system.
 
     Parameters
     ----------
-    summary, usual, old
+    summary, notes
         As for `who_is_ahead`.
     systems : sequence of str
         In the order of the rows.
@@ -77,19 +71,9 @@ def at_a_glance(
             if row := known.get(setting):
                 is_best = system in local and f"{row['mean']:.1f}" == f"{best[name, setting]:.1f}"
                 texts[place] = short(row, bold=is_best)
-        return " / ".join(texts) + _notes(min(known.values(), key=lambda row: row["seeds"]), usual, old)
+        return " / ".join(texts) + notes(known.values(), name, system)
 
     rows = []
     for heading, inside in by_group(shown):
         rows += [[heading], *([name_in_group(system), *(cell(name, system) for name in data)] for system in inside)]
     yield from table(["", *(NAMES.get(name, name) for name in data)], rows)
-
-
-def _named(row: Row, usual: int, old: Outdated) -> str:
-    """Return a system with its accuracy."""
-    return f"{name_in_group(row['system'])} {short(row)}{_notes(row, usual, old)}"
-
-
-def _notes(row: Row, usual: int, old: Outdated) -> str:
-    """Return what stands behind an accuracy: fewer seeds than usual, and the mark of earlier code."""
-    return few(row["seeds"], usual) + (MARK if (row["data"], row["system"]) in old else "")

@@ -1,10 +1,12 @@
 """Tables in Markdown, and how their cells write what was measured."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from benchmark.outdated import MARK, Outdated
 from mela.evaluation.intervals import Interval
 
 # what prose calls a data set, where that is not the name of its file
@@ -47,6 +49,23 @@ def difference(row: Row) -> str:
     return short(row, "+z.1f", bold=abs(row["mean"]) > row["ci95_anew"])
 
 
-def few(seeds: int, usual: int) -> str:
-    """Return the number of seeds in brackets, for figures that have fewer than usual."""
-    return f" ({seeds})" if seeds < usual else ""
+@dataclass(frozen=True)
+class Notes:
+    """What stands behind a figure.
+
+    Attributes
+    ----------
+    usual : int
+        The number of seeds that needs no note.
+    old : set of (data, system)
+        Whose figures are of earlier code.
+    """
+
+    usual: int
+    old: Outdated = frozenset()
+
+    def __call__(self, rows: Iterable[Row], data: str, *systems: str) -> str:
+        """Return the number of seeds in brackets where it is lower than usual, and the mark of earlier code."""
+        seeds = min(row["seeds"] for row in rows)
+        old = any((data, system) in self.old for system in systems)
+        return (f" ({seeds})" if seeds < self.usual else "") + (MARK if old else "")

@@ -11,8 +11,7 @@ import typer
 from benchmark import places
 from benchmark.comparison import Measured, Results, measured, read_results, seeds_by_system
 from benchmark.matrix import PARAMS, Matrix
-from benchmark.outdated import MARK, Outdated
-from benchmark.report.markdown import NAMES, by_setting, difference, few, table
+from benchmark.report.markdown import NAMES, Notes, by_setting, difference, table
 from benchmark.systems import has_published, require, title
 from mela.errors import MelaError
 from mela.reporting.published import SYSTEMS
@@ -125,13 +124,7 @@ def all_differences(
     return pd.DataFrame(rows, columns=[*names, "lowest_seed", "highest_seed"])
 
 
-def two_by_two(
-    differing: pd.DataFrame,
-    questions: Questions,
-    settings: Sequence[str],
-    usual: int,
-    old: Outdated = frozenset(),
-) -> Iterator[str]:
+def two_by_two(differing: pd.DataFrame, questions: Questions, settings: Sequence[str], notes: Notes) -> Iterator[str]:
     """Yield the table of pairs under their questions; nothing where no pair is measured.
 
     Parameters
@@ -142,10 +135,7 @@ def two_by_two(
         What pairs of systems answer; pairs without a row are left out.
     settings : sequence of str
         What a cell has, one after the other.
-    usual : int
-        The number of seeds that cells do not say.
-    old : set of (data, system)
-        Whose figures are marked as outdated.
+    notes : Notes
     """
     found = by_setting(differing, "first", "second", "data")
     data = [*dict.fromkeys(differing["data"])]
@@ -156,8 +146,7 @@ def two_by_two(
         if rows is None:
             return ""
         texts = [difference(rows[setting]) if setting in rows else "-" for setting in settings]
-        mark = MARK if {(name, first), (name, second)} & old else ""
-        return " / ".join(texts) + few(min(row["seeds"] for row in rows.values()), usual) + mark
+        return " / ".join(texts) + notes(rows.values(), name, first, second)
 
     rows = []
     for question, pairs in questions.items():

@@ -17,6 +17,7 @@ from benchmark.report.charts import chart
 from benchmark.report.data_page import REFERENCE, data_page, detailed
 from benchmark.report.glance import at_a_glance, who_is_ahead
 from benchmark.report.inferred import inferred_labels, read_scores
+from benchmark.report.markdown import Notes
 from benchmark.report.pairs import all_differences, two_by_two
 from mela.errors import MelaError
 from mela.evaluation.heads import HEADS
@@ -28,37 +29,37 @@ from stages.common.run import run
 SHOTS = re.compile(r"(\d+)_shot")
 HEADER = """# Systems side by side
 
-All systems have the same network, learn from the same training tasks or their images, and are measured on the same test
-tasks. [Methods](methods.md) describes the systems and their training, and [What the tables show](findings.md) explains
-the results. **MeLa's labels are merged unless a row says Algorithm 2**, which is how the paper infers them.
+All systems have the same network, learn from the same training tasks or their images, and meet the same test tasks.
+[Methods](methods.md) describes the systems and their training, and [What the tables show](findings.md) explains the
+results. **MeLa's labels are merged unless a row says Algorithm 2**, which is how the paper infers them.
 """
 AHEAD = """## Who is ahead
 
-The best system that learns from the tasks alone, on MeLa's labels and on true labels, by its mean; the highest of many
-is in part luck. The last column is the second less the first, in bold where it holds for trainings with other seeds.
-Each data set has a page with all its systems.
+The table names the best system of each kind: from the tasks alone, from MeLa's labels and from true labels. The highest
+mean of many is in part luck. The last column says how far MeLa's labels are above the tasks alone, and bold differences
+also hold for trainings with other seeds. Each data set has a page with all its systems.
 """
 READING = """## How to read the tables
 
-- Accuracies are in percent, and differences in points. Cells of this page are {shots}. Test tasks have 5 classes
-  with 15 queries each; data that comes as tasks has its own numbers.
-- Figures are means over test tasks and {seeds} training seeds; fewer seeds stand in brackets. ± is the 95% interval
-  over test tasks, which does not cover chance in training.
+- Accuracies are in percent, and differences in points. Cells on this page have {shots}. Test tasks have 5 classes
+  with 15 queries each, unless the data comes as tasks.
+- A number is a mean over all test tasks and {seeds} training seeds. Brackets give the number of seeds where it is lower.
+  ± is the 95% interval over test tasks, which does not cover chance in training.
 - Differences are paired by task and by seed. **Bold differences also hold for trainings with other seeds**: their
-  interval over tasks and seeds leaves out zero. One seed cannot tell that, and few seeds tell large differences alone.
-- A row "+ FEAT" starts from the embedding that learned the labels in its heading. Of MeLa's labels these are merged.
-- In the charts thick lines are intervals, thin ones go from the worst to the best seed, and the dotted line is MeLa
-  (merged). Every halving of the errors has the same room.
+  interval over tasks and seeds leaves out zero. One seed cannot tell that, and few seeds tell it of large ones alone.
+- A row "+ FEAT" goes on from the embedding that learned the labels in its heading. MeLa's labels are merged there.
+- In the charts, thick lines are intervals, thin lines go from the worst to the best seed, and the dotted line is MeLa
+  (merged). The scale gives every halving of the errors the same room.
 """
 GLANCE = """## At a glance
 
-The systems that all data sets have. The highest means without true labels are in bold.
+These systems are measured on every data set. The highest means without true labels are bold.
 """
 PAIRS = """## Two by two
 
-How far the first system is above the second. Chance alone makes some of so many pairs bold. *Published* differences are
-of the paper's accuracies, from other and larger networks. [differences.csv](systems/differences.csv) also has the
-interval over tasks and seeds, and the range of seeds. This command compares any two systems, seed by seed:
+The table shows how far the first system is above the second. Chance alone makes some of so many pairs bold. *Published*
+differences are of the paper's accuracies, from other and larger networks. [differences.csv](systems/differences.csv)
+also has the interval over tasks and seeds, and the lowest and the highest seed. This command compares any two systems:
 
 ```sh
 python -m benchmark.report.pairs merged-rfs-feat oracle-rfs-feat
@@ -66,10 +67,10 @@ python -m benchmark.report.pairs merged-rfs-feat oracle-rfs-feat
 """
 LABELS = """## Inferred labels
 
-How the labels of the training tasks agree with the true classes, from the lowest to the highest seed. Accuracy is over
-the tasks that are clustered. Purity is the share of images whose class is the most frequent one of their label. K-means
-ignores the tasks, and is told the number of classes. [labels.csv](systems/labels.csv) has each seed, and the adjusted
-Rand index.
+The table compares the labels of the training tasks with the true classes, from the lowest to the highest seed. Accuracy
+is over the tasks that are clustered. Purity is the share of images whose class is the most frequent one of their label.
+K-means ignores the tasks, and is told the number of classes. [labels.csv](systems/labels.csv) has each seed, and the
+adjusted Rand index.
 """
 
 
@@ -105,8 +106,8 @@ def written(matrix: Matrix, results: Path, page: Path) -> Written:
     MelaError
         There is none.
     """
-    made, folder, systems, usual = Written(), page.with_suffix(""), matrix.systems, len(matrix.seeds)
-    old = frozenset(pair for pair in read_outdated(results) if pair[0] in matrix.data)
+    made, folder, systems = Written(), page.with_suffix(""), matrix.systems
+    notes = Notes(len(matrix.seeds), frozenset(pair for pair in read_outdated(results) if pair[0] in matrix.data))
     accuracies, heads, summaries = {}, {}, []
     for data in matrix.data:
         own = read_results(results, data)
@@ -118,7 +119,7 @@ def written(matrix: Matrix, results: Path, page: Path) -> Written:
         names = {setting: setting.replace("_", "-") for setting in settings}
         made.charts[folder / f"{data}.png"] = chart(summary, names, REFERENCE), summary
         summaries.append(detailed(summary, results))
-        of_data = data_page(summaries[-1], own, settings, systems, usual, old)
+        of_data = data_page(summaries[-1], own, settings, systems, notes)
         made.pages[folder / f"{data}.md"] = "\n".join(of_data)
         accuracies[data], heads[data] = own, read_heads(results, data)
     if not summaries:
@@ -141,10 +142,10 @@ def written(matrix: Matrix, results: Path, page: Path) -> Written:
     shots = " / ".join(setting.replace("_", "-") for setting in settings)
     lines = [
         HEADER,
-        *under(AHEAD, who_is_ahead(everything, accuracies, page.stem, usual, old)),
-        READING.format(shots=shots, seeds=usual),
-        *under(GLANCE, at_a_glance(everything, systems, settings, usual, old)),
-        *under(PAIRS, two_by_two(differing, matrix.comparisons, settings, usual, old)),
+        *under(AHEAD, who_is_ahead(everything, accuracies, page.stem, notes)),
+        READING.format(shots=shots, seeds=len(matrix.seeds)),
+        *under(GLANCE, at_a_glance(everything, systems, settings, notes)),
+        *under(PAIRS, two_by_two(differing, matrix.comparisons, settings, notes)),
         *under(LABELS, inferred_labels(scores)),
     ]
     marked = any(MARK in line for line in lines)

@@ -4,6 +4,7 @@ import pandas as pd
 
 from benchmark.comparison import by_setting
 from benchmark.report.glance import at_a_glance, who_is_ahead
+from benchmark.report.markdown import Notes
 from benchmark.systems import GROUPS
 from tests.helpers.cells import results
 
@@ -26,7 +27,7 @@ def test_systems_of_all_data_sets() -> None:
         ("cifar_fs", "initial", 49.96, 1),
     )
     systems = ["initial", "protonet", "frn", "merged-rfs", "oracle-rfs"]
-    assert [*at_a_glance(table, systems, ["1_shot"], 3)] == [
+    assert [*at_a_glance(table, systems, ["1_shot"], Notes(3))] == [
         "|  | glyphs | CIFAR-FS |",
         "|---|---|---|",
         f"| **{GROUPS['tasks']}** | | |",
@@ -42,7 +43,7 @@ def test_systems_of_all_data_sets() -> None:
 def test_figures_of_earlier_code_are_marked() -> None:
     table = measured(("glyphs", "initial", 60, 3), ("omniglot", "initial", 88, 1), ("omniglot", "protonet", 70, 1))
     old = frozenset({("omniglot", "initial"), ("glyphs", "protonet")})
-    assert [*at_a_glance(table, ["initial", "protonet"], ["1_shot"], 3, old)][-2] == (
+    assert [*at_a_glance(table, ["initial", "protonet"], ["1_shot"], Notes(3, old))][-2] == (
         "| initial embedding | **60.0±0.2** | **88.0±0.2** (1)† |"
     )
 
@@ -50,15 +51,15 @@ def test_figures_of_earlier_code_are_marked() -> None:
 def test_settings_stand_beside_each_other() -> None:
     one = measured(("glyphs", "initial", 60, 3), ("omniglot", "initial", 88, 3))
     table = pd.concat([one, one.assign(setting="5_shot", mean=95).head(1)])
-    assert [*at_a_glance(table, ["initial"], ["1_shot", "5_shot"], 3)][-2] == (
+    assert [*at_a_glance(table, ["initial"], ["1_shot", "5_shot"], Notes(3))][-2] == (
         "| initial embedding | **60.0±0.2** / **95.0±0.2** | **88.0±0.2** / - |"
     )
 
 
 def test_one_data_set_needs_no_table() -> None:
-    assert [*at_a_glance(measured(("glyphs", "initial", 60, 3)), ["initial"], ["1_shot"], 3)] == []
+    assert [*at_a_glance(measured(("glyphs", "initial", 60, 3)), ["initial"], ["1_shot"], Notes(3))] == []
     apart = measured(("glyphs", "initial", 60, 3), ("omniglot", "protonet", 88, 1))
-    assert [*at_a_glance(apart, ["initial", "protonet"], ["1_shot"], 3)] == []
+    assert [*at_a_glance(apart, ["initial", "protonet"], ["1_shot"], Notes(3))] == []
 
 
 def test_the_best_of_each_group_and_how_far_they_are_apart() -> None:
@@ -78,8 +79,8 @@ def test_the_best_of_each_group_and_how_far_they_are_apart() -> None:
         ("glyphs", "kmeans-rfs", 70, 2),
         ("mine", "merged-rfs-feat", 70.5, 1),
     )
-    assert [*who_is_ahead(table, accuracies, "here", 2, frozenset({("glyphs", "frn")}))][2:] == [
-        "| [glyphs](here/glyphs.md), 1-shot | FRN 61.0±0.2† | MeLa (Algorithm 2, guarded) 66.0±0.2 |  | +5.0±0.0 |",
+    assert [*who_is_ahead(table, accuracies, "here", Notes(2, frozenset({("glyphs", "frn")})))][2:] == [
+        "| [glyphs](here/glyphs.md), 1-shot | FRN 61.0±0.2† | MeLa (Algorithm 2, guarded) 66.0±0.2 |  | +5.0±0.0† |",
         "| [mine](here/mine.md), 1-shot |  | + FEAT 70.5±0.2 (1) |  |  |",
         "",
     ]

@@ -166,7 +166,7 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, clone: P
     assert cells_due(clone, mark=True) - others == {on_tasks}
     assert read_outdated(clone / "benchmark/results") == {("mine", "protonet")}
     overview, page = pages_of_systems(clone)
-    assert re.search(rf"\n\| ProtoNet( \(1\))? {MARK} \| ", page)
+    assert re.search(rf"\n\| ProtoNet( \(1\))?{MARK} \| ", page)
     assert re.search(rf"\| MeLa \(merged\) - ProtoNet \| [^|]*{MARK} \|\n", overview)
     assert f"\n{LEGEND}" in page
     assert f"\n{LEGEND}" in overview

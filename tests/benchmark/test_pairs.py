@@ -1,14 +1,15 @@
 """Systems two by two: how far apart they are, on which seeds, and what can be said of seeds that nobody has trained."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from benchmark.comparison import Measured, Results, by_setting
+from benchmark.outdated import Outdated
 from benchmark.report import pairs
+from benchmark.report.markdown import Notes
 from benchmark.report.pairs import all_differences, differences, holds_anew, published, two_by_two, versus
 from mela.errors import MelaError
 from tests.helpers.cells import results, write_results
@@ -63,9 +64,9 @@ def test_the_table_of_pairs() -> None:
         "And MeLa?": [("pruned_unguarded-rfs", "protonet"), ("protonet", "pruned_unguarded-rfs")],
     }
 
-    def table(accuracies: dict[str, Results], *settings: str, **given: Any) -> list[str]:
+    def table(accuracies: dict[str, Results], *settings: str, old: Outdated = frozenset()) -> list[str]:
         pairs = [pair for asked in questions.values() for pair in asked]
-        return [*two_by_two(all_differences(accuracies, pairs, settings), questions, settings, 2, **given)]
+        return [*two_by_two(all_differences(accuracies, pairs, settings), questions, settings, Notes(2, old))]
 
     ahead, behind = "**+10.2±1.4**", "**-10.2±1.4**"
     old = frozenset({("cifar_fs", "frn")})
