@@ -63,7 +63,7 @@ def group(system: str) -> str:
 
 
 def name_in_group(system: str) -> str:
-    """Return the title under the heading of a group, where "+ FEAT" says what follows pre-training on its labels."""
+    """Return the title under the heading of a group, where "+ FEAT" adds FEAT to pre-training on its labels."""
     first, plus, more = title(system).partition(" + ")
     return f"+ {more}" if plus else first
 

@@ -161,7 +161,7 @@ def two_by_two(differing: pd.DataFrame, questions: Questions, settings: Sequence
 
 
 def versus(first: str, second: str) -> str:
-    """Return the titles of two systems, with what both go on with at the end."""
+    """Return the titles of two systems, with what both have at the end said once."""
     (one, *more), (other, *others) = (title(system).split(" + ") for system in (first, second))
     if more and more == others:
         return f"{one} - {other}, both + {' + '.join(more)}"

@@ -41,13 +41,14 @@ also hold for trainings with other seeds. Each data set has a page with all its 
 """
 READING = """## How to read the tables
 
-- Accuracies are in percent, and differences in points. Cells on this page have {shots}. Test tasks have 5 classes
-  with 15 queries each, unless the data comes as tasks.
-- A number is a mean over all test tasks and {seeds} training seeds. Brackets give the number of seeds where it is lower.
-  ± is the 95% interval over test tasks, which does not cover chance in training.
+- Accuracies are in percent, and differences in points. Cells on this page have {shots}. Test tasks have
+  5 classes with 15 queries each, unless the data comes as tasks.
+- A number is a mean over all test tasks and {seeds} training seeds. Brackets give the number of seeds where it is
+  lower. ± is the 95% interval over test tasks, which does not cover chance in training.
 - Differences are paired by task and by seed. **Bold differences also hold for trainings with other seeds**: their
   interval over tasks and seeds leaves out zero. One seed cannot tell that, and few seeds tell it of large ones alone.
-- A row "+ FEAT" goes on from the embedding that learned the labels in its heading. MeLa's labels are merged there.
+- A row that begins with + adds a method to plain pre-training on the labels in its heading, at the same time or
+  afterwards. MeLa's labels are merged in such rows.
 - In the charts, thick lines are intervals, thin lines go from the worst to the best seed, and the dotted line is MeLa
   (merged). The scale gives every halving of the errors the same room.
 """
