@@ -1,4 +1,4 @@
-"""Name systems: ``initial``, a method on tasks, or ``<labels>-<method>`` and the steps that follow."""
+"""Names of systems: ``initial``, a method on tasks, or ``<labels>-<method>`` and what follows it, step by step."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,14 @@ LABELS = {
 }
 # the method of self-distillation, which learns from another model besides
 DISTILL = "distill"
-GROUPS = {"tasks": "Local labels only", "labels": "Global labels", "images": "No labels"}
+# headings of tables, by what a system learns from
+GROUPS = {
+    "tasks": "The tasks alone",
+    "mela": "MeLa's labels",
+    "kmeans": "K-means labels",
+    "oracle": "True labels",
+    "images": "No labels",
+}
 
 
 def title(system: str) -> str:
@@ -36,7 +43,7 @@ def title(system: str) -> str:
 
 
 def methods_of(system: str) -> list[str]:
-    """Return the methods that make a system, one after the other; none for ``initial``."""
+    """Names of the methods that make it, one after the other; those of ``initial`` are none."""
     first, *methods = system.split("-")
     return methods if first in LABELS else [first] if first != "initial" else []
 
@@ -48,35 +55,41 @@ def uses(system: str) -> str | None:
 
 
 def group(system: str) -> str:
-    """Return the heading of a table under which a system stands, by what it has seen."""
+    """Return the key of the heading under which a system stands, by what it learns from."""
     labels = uses(system)
-    if labels == "oracle":
-        return GROUPS["labels"]
-    if labels or system == "initial":
-        return GROUPS["tasks"]
-    return GROUPS[find_method(system).sees]
+    if labels is None:
+        return "tasks" if system == "initial" else find_method(system).sees
+    return labels if labels in GROUPS else "mela"
+
+
+def name_in_group(system: str) -> str:
+    """Return the title under the heading of a group, where "+ FEAT" adds FEAT to pre-training on its labels."""
+    first, plus, more = title(system).partition(" + ")
+    return f"+ {more}" if plus else first
 
 
 def by_group(systems: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the headings of a table that have systems, and the systems under each."""
-    for heading in GROUPS.values():
-        inside = [system for system in systems if group(system) == heading]
+    """Headings of a table, and the systems under each; only those that have some."""
+    for key, heading in GROUPS.items():
+        inside = [system for system in systems if group(system) == key]
         if inside:
             yield heading, inside
 
 
-def has_published(data: str, shots: Sequence[int]) -> bool:
-    """Tell whether the paper has figures of a data set, for any network, for these numbers of support images."""
-    return tuple(shots) == PUBLISHED_SHOTS and any(published_figures(system, data) for system in SYSTEMS)
+def has_published(data: str, settings: Sequence[str]) -> bool:
+    """Whether the paper has figures of a data set, whatever the network, in these settings."""
+    return [*settings] == [f"{k}_shot" for k in PUBLISHED_SHOTS] and any(
+        published_figures(system, data) for system in SYSTEMS
+    )
 
 
 def published_figures(system: str, data: str) -> tuple[float, float] | None:
-    """Return the accuracies that the paper has of a system on a data set, for any network."""
+    """Accuracies that the paper has of a system on a data set, whatever the network."""
     return SYSTEMS.get(system, {}).get(data.removesuffix("_resnet12"))
 
 
 def require(system: str) -> None:
-    """Raise MelaError unless there is such a system, in the lists or not."""
+    """Raise MelaError unless there is such a system, whether or not lists make it."""
     first, *methods = system.split("-")
     if system == "initial":
         return

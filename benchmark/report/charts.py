@@ -1,4 +1,4 @@
-"""Draw a chart of all systems of a data set, the best on top."""
+"""A chart of all systems of a data set, the best on top."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmark.systems import GROUPS, group, title, uses
+from benchmark.systems import GROUPS, group, title
 
 # the next where one marks fewer than MARKS places
 TICKS = ([20, 30, 40, 50, 60, 70, 80, 85, 90, 95, 97, 98, 99], range(5, 100, 5), range(0, 100, 2), range(100))
@@ -21,37 +21,33 @@ TOP = 99.95  # above it the scale would run away
 
 @dataclass(frozen=True)
 class Style:
-    """Describe how systems of a kind are drawn: told apart by shape as by colour."""
+    """How systems of a group are drawn: told apart by shape as by colour."""
 
-    name: str
     colour: str
     marker: str
 
 
 STYLES = {
-    "merged": Style("merged labels", "#0b5fb4", "o"),
-    "tasks": Style("local labels", "#b85c00", "s"),
-    "kmeans": Style("K-means labels", "#8a3ea8", "v"),
-    "oracle": Style("true labels", "#1b7f3b", "^"),
-    "images": Style("no labels", "#6b6b6b", "D"),
+    "mela": Style("#0b5fb4", "o"),
+    "tasks": Style("#b85c00", "s"),
+    "kmeans": Style("#8a3ea8", "v"),
+    "oracle": Style("#1b7f3b", "^"),
+    "images": Style("#6b6b6b", "D"),
 }
 
 
 def style(system: str) -> Style:
-    """Return the style of a system, by the labels that it uses."""
-    labels = uses(system)
-    if labels in STYLES:
-        return STYLES[labels]
-    return STYLES["images" if group(system) == GROUPS["images"] else "tasks"]
+    """Return how a system is drawn, by what it learns from."""
+    return STYLES[group(system)]
 
 
 def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> Figure:
-    """Draw the means of all systems, with 95% intervals over tasks and a line from the worst to the best seed.
+    """Means of all systems, with 95% intervals over tasks and a line from the worst to the best seed.
 
     Parameters
     ----------
     table : DataFrame
-        Result of `benchmark.comparison.summarize_systems`.
+        Of `benchmark.comparison.summarize_systems`.
     settings : mapping of str to str
         What is drawn, a panel each, and how it is called; systems are in the order of the first, those that are not
         measured there at the bottom.
@@ -75,10 +71,10 @@ def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> F
 
 
 def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[str]) -> None:
-    """Draw the systems of a panel."""
+    """Return the systems of a panel."""
     scale(panel, "x")
-    for kind in STYLES.values():
-        heights = [height for height, name in enumerate(systems) if name in rows and style(name) is kind]
+    for key, kind in STYLES.items():
+        heights = [height for height, name in enumerate(systems) if name in rows and group(name) == key]
         if not heights:
             continue
         found = pd.DataFrame([rows[systems[height]] for height in heights])
@@ -87,7 +83,7 @@ def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[s
             found["mean"],
             heights,
             xerr=found["ci95"],
-            label=kind.name,
+            label=GROUPS[key],
             fmt=kind.marker,
             color=kind.colour,
             markersize=4,
@@ -100,7 +96,7 @@ def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[s
 
 
 def scale(panel: Axes, axis: Literal["x", "y"]) -> None:
-    """Give every halving of the errors equal room on an axis of accuracies in percent, before anything is drawn."""
+    """Give every halving of the errors the same room on an axis of accuracies in percent, before anything is drawn."""
     getattr(panel, f"set_{axis}scale")("function", functions=(_scaled, _unscaled))
 
 
@@ -113,7 +109,7 @@ def mark(panel: Axes, axis: Literal["x", "y"]) -> None:
 
 
 def ticks(low: float, high: float) -> list[int]:
-    """Return round accuracies between two, those at the top first, as far as there is room."""
+    """Round accuracies between two, those at the top first, as far as there is room."""
     start, end = _scaled([low, high])
     kept: list[int] = []
     for known in TICKS:
@@ -127,10 +123,10 @@ def ticks(low: float, high: float) -> list[int]:
 
 
 def _scaled(accuracies: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the halvings of the errors: -log2(100 - accuracy)."""
+    """Halvings of the errors: -log2(100 - accuracy)."""
     return -np.log2(100 - np.minimum(np.asarray(accuracies, dtype=np.float64), TOP))
 
 
 def _unscaled(scaled: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return accuracies in percent, the inverse of `_scaled`."""
+    """Accuracies in percent, the inverse of `_scaled`."""
     return 100 - 2 ** -np.asarray(scaled, dtype=np.float64)

@@ -1,65 +1,66 @@
-"""Show how well the labels of the benchmark agree with the truth."""
+"""How well the labels of the benchmark agree with the truth."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from benchmark.comparison import seeds_of
+from benchmark.report.markdown import NAMES, table
 from benchmark.systems import LABELS
 from mela.reporting.metrics import Scores, read_metrics
 
-HEADER = """## Inferred labels
-
-What MeLa makes of each data set's training tasks, with the initial embedding of each seed, against the true classes:
-the number of classes found, the share of tasks clustered, clustering accuracy over these, purity, which is the share of
-labelled images whose class is the most frequent one of their label, and the adjusted Rand index. MeLa's labels are
-merged, which is the default, or pruned by the paper's Algorithm 2, to the letter or guarded against pruning that runs
-away. Beside them K-means on the same features, which does without the tasks, but is told the number of classes.
-
-| | labels | seed | classes found | true classes | tasks clustered | accuracy | purity | ARI |
-|---|---|---|---|---|---|---|---|---|
-"""
-NONE = "-"
+COUNTS = ["clusters", "true_classes"]
+COLUMNS = ["data", "labels", "seed", *COUNTS, "tasks_clustered", "accuracy", "purity", "ari"]
 
 
-def inferred_labels(results: Path, data: Sequence[str], inferred: Sequence[str]) -> list[str]:
-    """Return the lines of the table and its introduction; none if nothing is scored.
+def read_scores(results: Path, data: Sequence[str], inferred: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each data set, kind of labels and seed that is scored; what nobody knows is missing.
 
     Parameters
     ----------
     results : Path
-        Folder with files ``<data>/seed<n>/labels-<name>.json``, made by the stage `score_inferred`.
+        With files ``<data>/seed<n>/labels-<name>.json``, made by the stage `score_inferred`.
     data : sequence of str
     inferred : sequence of str
-        Names of labels, in the order of the rows.
+        Names of labels, in the order of the rows; those of K-means come last.
 
     Raises
     ------
     MelaError
         A file lacks a key.
     """
-    rows = [row for name in data for row in _rows(results / name, name, inferred)]
-    return [HEADER + "\n".join(rows), ""] if rows else []
+    rows: list[dict[str, Any]] = []
+    for name in data:
+        scored = [
+            {"data": name, "labels": labels, "seed": seed, **read_metrics(path, Scores)}
+            for labels in inferred
+            for seed, own in seeds_of(results / name).items()
+            if (path := own / f"labels-{labels}.json").exists()
+        ]
+        kmeans = {
+            row["seed"]: {"data": name, "labels": "kmeans", "seed": row["seed"], **row["kmeans"]}
+            for row in scored
+            if "kmeans" in row
+        }
+        rows += [*scored, *kmeans.values()]
+    return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(COUNTS, "Int64"))
 
 
-def _rows(folder: Path, data: str, inferred: Sequence[str]) -> Iterator[str]:
-    scored = {
-        (name, seed): read_metrics(path, Scores)
-        for name in inferred
-        for seed, own in seeds_of(folder).items()
-        if (path := own / f"labels-{name}.json").exists()
-    }
-    for (name, seed), found in scored.items():
-        yield _row(data, name, seed, found)
-    others = {seed: found for (_, seed), found in scored.items() if "kmeans" in found}
-    for seed, found in others.items():
-        yield _row(data, "kmeans", seed, found["kmeans"])
+def inferred_labels(scores: pd.DataFrame) -> Iterator[str]:
+    """Yield the table of `read_scores`: from the lowest to the highest seed; nothing where no labels are scored."""
+    rows = []
+    for key, own in scores.groupby(["data", "labels"], sort=False):
+        data, labels = map(str, key)
+        classes, true = (_span(own[name], ",.0f") for name in COUNTS)
+        shares = [_span(own[name], ".2f", "%") for name in ("tasks_clustered", "accuracy", "purity")]
+        rows.append([NAMES.get(data, data), LABELS[labels], f"{classes} of {true}" if true else classes, *shares])
+    if rows:
+        yield from table(["", "labels", "classes found", "tasks clustered", "accuracy", "purity"], rows)
 
 
-def _row(data: str, name: str, seed: int, found: Mapping[str, Any]) -> str:
-    counts = [f"{found[key]:,}" if key in found else NONE for key in ("clusters", "true_classes")]
-    keys = {"tasks_clustered": ".2f", "accuracy": ".2f", "purity": ".2f", "ari": ".4f"}
-    shares = [
-        f"{found[key]:{digits}}{'' if key == 'ari' else '%'}" if key in found else NONE for key, digits in keys.items()
-    ]
-    return f"| {' | '.join([data, LABELS[name], str(seed), *counts, *shares])} |"
+def _span(values: "pd.Series[Any]", form: str, unit: str = "") -> str:
+    """Return the lowest and the highest value, or the one that all seeds share, or nothing."""
+    known = sorted(values.dropna())
+    return "\N{EN DASH}".join(dict.fromkeys(f"{known[end]:{form}}" for end in (0, -1))) + unit if known else ""

@@ -1,36 +1,21 @@
-"""Show paired differences: a table of the pairs in the parameters, and any two systems on the command line."""
+"""Paired differences: a table of the pairs that parameters ask for, and of any two systems on the command line."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pandas as pd
 import typer
 
 from benchmark import places
 from benchmark.comparison import Measured, Results, measured, read_results, seeds_by_system
 from benchmark.matrix import PARAMS, Matrix
-from benchmark.outdated import MARK, Outdated
+from benchmark.report.markdown import NAMES, Notes, by_setting, difference, table
 from benchmark.systems import has_published, require, title
 from mela.errors import MelaError
 from mela.reporting.published import SYSTEMS
 from stages.common.run import run
-
-HEADER = """## Two by two
-
-The first system's accuracy less the second's, {shots}, paired by task and by seed: means with their 95% intervals over
-test tasks, and in brackets the number of seeds, those that both have. In bold what holds for trainings anew, with other
-seeds on the same training tasks: the interval over tasks and seeds leaves out zero, which one seed cannot tell, and few
-tell for large differences alone. No interval makes up for the number of pairs, of which chance lets some appear in
-bold.{published}
-
-```sh
-python -m benchmark.report.pairs merged-rfs-feat oracle-rfs-feat   # any two of benchmark/params.yaml, seed by seed
-```
-"""
-OF_THE_PAPER = " *Published* are the differences of the paper's figures."
-# whose published figures are shown, the first where both systems have some
-PUBLISHED = {"cifar_fs": "CIFAR-FS", "fc100": "FC100", "mini": "miniImageNet", "tiered": "tieredImageNet"}
 
 Questions = Mapping[str, Sequence[tuple[str, str]]]
 
@@ -58,7 +43,7 @@ def main(
         {
             "data": name,
             "setting": setting,
-            "over tasks": cell(found),
+            "over tasks": f"{found.interval:+z.1f}",
             "over tasks and seeds": "" if found.anew is None else f"± {found.anew.ci95:.1f}",
             "of each seed": ", ".join(
                 f"{seed}: {signed(mean)}" for seed, mean in zip(found.seeds, found.accuracies.mean(axis=1), strict=True)
@@ -90,12 +75,12 @@ def main(
 
 
 def differences(accuracies: Results, first: str, second: str) -> dict[str, Measured]:
-    """Return by how much a system is ahead of another one, in each setting, over the seeds of both.
+    """Return by how much a system is ahead of another one, in each setting, over the seeds that both are measured with.
 
     Parameters
     ----------
     accuracies : mapping of (system, setting) to DataFrame
-        Result of `benchmark.comparison.read_results`.
+        Of `benchmark.comparison.read_results`.
     first, second : str
         Systems.
     """
@@ -108,85 +93,95 @@ def differences(accuracies: Results, first: str, second: str) -> dict[str, Measu
     return found
 
 
-def two_by_two(
-    accuracies: Mapping[str, Results],
-    questions: Questions,
-    shots: Sequence[int],
-    systems: Iterable[str],
-    old: Outdated = frozenset(),
-) -> list[str]:
-    """Return the lines of the table and its introduction; none if no pair is measured.
+def all_differences(
+    accuracies: Mapping[str, Results], pairs: Iterable[tuple[str, str]], settings: Sequence[str]
+) -> pd.DataFrame:
+    """Return a row for each pair of systems, data set and setting in which both are measured.
 
     Parameters
     ----------
     accuracies : mapping of str to mapping
-        Result of `read_results` for each data set.
-    questions : mapping of str to sequence of (first, second)
-        What pairs of systems answer.
-    shots : sequence of int
-        Numbers of shots to show.
-    systems : iterable of str
-        Those that there are; pairs of others are left out.
-    old : set of (data, system)
-        Results to mark as outdated.
+        Of each data set, as `read_results` has them.
+    pairs : iterable of (first, second)
+        Systems.
+    settings : sequence of str
+
+    Returns
+    -------
+    DataFrame with columns first, second, data, setting, seeds, tasks, mean, ci95, ci95_anew, lowest_seed, highest_seed
     """
-    known = set(systems)
-    beside = any(has_published(name, shots) for name in accuracies)
-    columns = ["", *accuracies, *(["published"] if beside else [])]
-    lines = []
+    rows = [
+        (
+            *(first, second, data, setting, *found.accuracies.shape, found.interval.mean, found.interval.ci95),
+            *(np.nan if found.anew is None else found.anew.ci95, *found.range),
+        )
+        for first, second in pairs
+        for data, own in accuracies.items()
+        for setting, found in differences(own, first, second).items()
+        if setting in settings
+    ]
+    names = ("first", "second", "data", "setting", "seeds", "tasks", "mean", "ci95", "ci95_anew")
+    return pd.DataFrame(rows, columns=[*names, "lowest_seed", "highest_seed"])
+
+
+def two_by_two(differing: pd.DataFrame, questions: Questions, settings: Sequence[str], notes: Notes) -> Iterator[str]:
+    """Yield the table of pairs under their questions; nothing where no pair is measured.
+
+    Parameters
+    ----------
+    differing : DataFrame
+        Of `all_differences`.
+    questions : mapping of str to sequence of (first, second)
+        What pairs of systems answer; pairs without a row are left out.
+    settings : sequence of str
+        What a cell has, one after the other.
+    notes : Notes
+    """
+    found = by_setting(differing, "first", "second", "data")
+    data = [*dict.fromkeys(differing["data"])]
+    beside = any(has_published(name, settings) for name in data)
+
+    def cell(first: str, second: str, name: str) -> str:
+        rows = found.get((first, second, name))
+        if rows is None:
+            return ""
+        texts = [difference(rows[setting]) if setting in rows else "-" for setting in settings]
+        return " / ".join(texts) + notes(rows.values(), name, first, second)
+
+    rows = []
     for question, pairs in questions.items():
-        rows = []
-        for first, second in pairs:
-            cells = row(accuracies, first, second, shots) if {first, second} <= known else []
-            if any(cells):
-                marks = [MARK if {(one, first), (one, second)} & old else "" for one in accuracies]
-                cells = [text and text + mark for text, mark in zip(cells, marks, strict=True)]
-                cells += [published(first, second)] if beside else []
-                rows.append(f"| {title(first)} - {title(second)} | {' | '.join(cells)} |")
-        if rows:
-            lines += [f"| **{question}** |" + " |" * (len(columns) - 1), *rows]
-    if not lines:
-        return []
-    header = HEADER.format(shots=" / ".join(f"{k}-shot" for k in shots), published=OF_THE_PAPER if beside else "")
-    return [header, f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *lines, ""]
+        inside = [
+            [versus(*pair), *(cell(*pair, name) for name in data), *([published(*pair)] if beside else [])]
+            for pair in pairs
+            if any((*pair, name) in found for name in data)
+        ]
+        rows += [[question], *inside] if inside else []
+    if rows:
+        yield from table(["", *(NAMES.get(name, name) for name in data), *(["published"] if beside else [])], rows)
 
 
-def row(accuracies: Mapping[str, Results], first: str, second: str, shots: Sequence[int]) -> list[str]:
-    """Return two systems' differences on each data set with the number of seeds, empty if no seed has both."""
-    settings = [f"{k}_shot" for k in shots]
-    found = [differences(table, first, second) for table in accuracies.values()]
-    cells = []
-    for one in found:
-        text = " / ".join(cell(one.get(name), bold=True) for name in settings)
-        seeds = sorted({len(each.seeds) for each in one.values()})
-        # lines break between settings, and before the number of seeds
-        text = text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
-        cells.append(f"{text} ({' / '.join(map(str, seeds))})" if one else "")
-    return cells
-
-
-def cell(found: Measured | None, *, bold: bool = False) -> str:
-    """Format a difference with its interval, in bold if that is asked for and it `holds_anew`."""
-    if found is None:
-        return "-"
-    text = f"{found.interval:+z.1f}"
-    return f"**{text}**" if bold and holds_anew(found) else text
+def versus(first: str, second: str) -> str:
+    """Return the titles of two systems, with what both have at the end said once."""
+    (one, *more), (other, *others) = (title(system).split(" + ") for system in (first, second))
+    if more and more == others:
+        return f"{one} - {other}, both + {' + '.join(more)}"
+    return f"{title(first)} - {title(second)}"
 
 
 def signed(value: float) -> str:
-    """Format a value with sign and one digit; every rounded zero is +0.0."""
+    """Return a difference with one digit; none is +0.0, from wherever it was rounded."""
     return f"{round(value, 1) + 0.0:+.1f}"
 
 
 def holds_anew(found: Measured) -> bool:
-    """Tell whether the same system is ahead for trainings with other seeds, as far as the interval can tell."""
+    """Whether who is ahead is the same for trainings with other seeds, as far as the interval can tell."""
     return found.anew is not None and abs(found.anew.mean) > found.anew.ci95
 
 
 def published(first: str, second: str) -> str:
-    """Format the difference of two systems' published figures, if both have some for one data set."""
+    """Return the difference of two systems' published figures, if both have some for one data set."""
     one, other = SYSTEMS.get(first, {}), SYSTEMS.get(second, {})
-    for data, name in PUBLISHED.items():
+    for data, name in NAMES.items():
         if data in one and data in other:
             return f"*{' / '.join(signed(a - b) for a, b in zip(one[data], other[data], strict=True))}, {name}*"
     return ""

@@ -1,4 +1,4 @@
-"""Add to the site pages and sections from the project's root, with links that work there too."""
+"""What the site needs beside its pages: pages and sections from the project's root, and links that hold there too."""
 
 import os
 import re
@@ -19,41 +19,31 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 SECTION = re.compile(r"^<!-- README: (.+) -->$", flags=re.MULTILINE)
 FILE = re.compile(r"^<!-- file: (.+) -->$", flags=re.MULTILINE)
 INTERVAL = re.compile(r"(?<=\d) ± (?=\d)")
-COUNTS = re.compile(r"(?<=\| )[\d-](, [\d-])+(?= \|)")
-COLUMNS, WIDTH = 9, 110
 MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Enable formulas."""
+    """Show formulas."""
     config.markdown_extensions.append(Mathematics())
     return config
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the pages in the root."""
+    """Add the pages that lie in the root."""
     for name, page in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / name)))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Insert sections of the README and files, relink pages, draw diagrams, and keep intervals whole."""
+    """Put in sections of the README and files, let links lead to pages, draw diagrams, keep intervals whole."""
     there = Path(page.file.src_uri).parent
     here = Path() if page.file.src_uri in PAGES.values() else "docs" / there
     markdown = relinked(markdown, here, there)
     markdown = SECTION.sub(lambda found: relinked(section(found[1]), Path(), there), markdown)
     markdown = FILE.sub(lambda found: file_block(found[1]), markdown)
-    markdown = "".join(unbroken(line) for line in markdown.splitlines(keepends=True))
+    markdown = INTERVAL.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", markdown)
     return MERMAID.sub(lambda found: draw(found[1]), markdown)
-
-
-def unbroken(line: str) -> str:
-    """Keep intervals on one line; in tables wider than the page, let them begin a new one."""
-    line = COUNTS.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), line)
-    if line.count("|") > COLUMNS or (line.startswith("|") and len(line) > WIDTH):
-        return INTERVAL.sub(" ±\N{NO-BREAK SPACE}", line)
-    return INTERVAL.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", line)
 
 
 def section(title: str) -> str:
@@ -80,7 +70,7 @@ def relinked(markdown: str, folder: Path, page_folder: Path) -> str:
     folder : Path
         The file's, below the root of the project.
     page_folder : Path
-        Folder of the page that shows the text, below the site's.
+        That of the page that shows the text, below the site's.
     """
     slug = slugify(case="lower")
     pages = sorted(DOCS.rglob("*.md"))

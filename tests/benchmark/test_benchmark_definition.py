@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from benchmark.matrix import SEES
-from benchmark.systems import group, require, title
+from benchmark.report.data_page import cell_of
+from benchmark.systems import group, name_in_group, require, title
 from mela import params
 from mela.errors import MelaError
 from mela.io import schemas
@@ -225,9 +226,25 @@ def test_names_of_systems() -> None:
     assert title("merged-rfs") == "MeLa (merged)"
     assert title("oracle-s2m2-finetune") == "true labels + S2M2 + fine-tuned"
     assert title("merged-rfs-distill-distill") == "MeLa (merged) + distilled, generation 2"
-    assert [group(name) for name in ("initial", "maml", "merged-rfs-feat", "kmeans-rfs")] == ["Local labels only"] * 4
-    assert group("oracle-rfs") == "Global labels"
-    assert group("moco") == "No labels"
+    assert [name_in_group(name) for name in ("initial", "merged-rfs", "oracle-s2m2-finetune")] == [
+        "initial embedding",
+        "MeLa (merged)",
+        "+ S2M2 + fine-tuned",
+    ]
+    known = {name: group(name) for name in ("initial", "maml", "merged-rfs-feat", "pruned-rfs", "kmeans-rfs", "moco")}
+    assert [*known.values()] == ["tasks", "tasks", "mela", "mela", "kmeans", "images"]
+    assert group("oracle-rfs") == "oracle"
+
+
+def test_every_system_is_measured_by_the_stage_that_the_table_names() -> None:
+    named = {
+        filled(listed(stage, "outs")[0], cell): f"{stage}@{'-'.join(map(str, cell.values()))}"
+        for stage in STAGES
+        if stage.startswith("test_")
+        for cell in cells(stage)
+    }
+    for system, data in product(MATRIX.systems, MATRIX.data):
+        assert named[f"results/{data}/seed0/{system}.parquet"] == f"{cell_of(system, data)}-0"
 
 
 @pytest.mark.parametrize("system", ["merged", "protonets", "merged-protonets", "initial-rfs"])

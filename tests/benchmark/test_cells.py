@@ -31,6 +31,7 @@ from benchmark.stages import evaluate_on_tasks as meta_test
 from benchmark.stages import train_on_images as trained_on_images
 from benchmark.stages import train_on_labels as trained_on_labels
 from benchmark.stages import train_on_tasks as trained_on_tasks
+from benchmark.systems import GROUPS
 from mela.errors import DivergedError, MelaError
 from mela.evaluation.heads import HEADS
 from mela.io import schemas, store
@@ -192,23 +193,26 @@ def test_tables_of_what_was_measured(ran: Path, monkeypatch: pytest.MonkeyPatch)
     for system in ("protonet", "maml"):
         (folder / f"tiny/seed3/{system}.json").write_text(json.dumps({"seconds": 12.3, "memory_bytes": 5}))
     systems_page.main(page=Path("systems.md"))
-    page = Path("systems.md").read_text(encoding="utf-8")
-    summary = pd.read_csv(folder / "systems.csv")
+    overview, page = (Path(name).read_text(encoding="utf-8") for name in ("systems.md", "systems/tiny.md"))
+    summary, heads, scores = (pd.read_csv(f"systems/{name}.csv") for name in ("accuracies", "heads", "labels"))
     order = Matrix.read(Path("benchmark/params.yaml")).systems
     assert list(summary["system"].unique()) == sorted(RAN, key=order.index)
     one = summary[(summary["system"] == "protonet") & (summary["setting"] == "5_shot")].iloc[0]
-    line, of_heads = (line for line in page.splitlines() if line.startswith("| ProtoNet |"))
-    assert of_heads.count("/") == len(HEADS) + 1
-    assert of_heads.endswith("| - / - |"), "there are two copies of each image, not five"
-    assert f"{one['mean']:.1f} ± {one['ci95']:.1f} |" in line
-    assert f"{one['difference']:+.1f} ± {one['difference_ci95']:.1f} |" in line
-    assert line.endswith("| 12 | 1 | 12 s |")
-    assert re.search(r"\| MAML \| not measured \| not measured \|[ |]*\n", page), "and no time"
-    assert not re.search(r"^\| K-means", page, flags=re.MULTILINE), "the matrix has no such labels"
-    for labels in ("MeLa (merged)", "MeLa (Algorithm 2, guarded)"):
-        assert re.search(rf"^\| tiny \| {re.escape(labels)} \| 3 \| \d+ \| 80 \| ", page, flags=re.MULTILINE), labels
-    assert re.search(r"^\| tiny \| K-means labels \| 3 \| - \| - \| - \| - \| \d", page, flags=re.MULTILINE)
-    assert page.index("**Local labels only**") < page.index("ProtoNet") < page.index("**Global labels**")
+    (line,) = (line for line in page.splitlines() if line.startswith("| ProtoNet |"))
+    assert f"{one['mean']:.1f}±{one['ci95']:.1f} |" in line
+    assert f"{one['difference']:+.1f}±{one['difference_ci95']:.1f} |" in line
+    assert line.endswith("| 12 |"), "seconds"
+    assert (one["seeds"], one["tasks"], one["seconds"]) == (1, 12, 12.3)
+    assert f"{len(RAN)} of {len(order)} systems" in " ".join(page.split())
+    assert "| MAML |" not in page, "it is not measured"
+    assert "| K-means" not in page, "the matrix has no such labels"
+    assert page.index(f"**{GROUPS['tasks']}**") < page.index("| ProtoNet") < page.index(f"**{GROUPS['oracle']}**")
+    assert {*heads["system"]} == {*RAN}
+    assert [*heads.columns[3:]] == [*HEADS]
+    assert [*scores["labels"]] == ["merged", "pruned", "kmeans"]
+    assert (scores["seed"] == 3).all()
+    assert scores["true_classes"].tolist()[:2] == [80, 80]
+    assert re.search(r"\| tiny \| K-means labels \|  \|  \|  \| \d+\.\d\d% \|", overview)
     mela = summary[summary["system"] == "merged-rfs"]
     assert (mela["difference"] == 0).all()
 
@@ -409,19 +413,18 @@ def test_variants_are_measured_on_validation_tasks_alone() -> None:
 def test_the_tables_are_those_of_the_results() -> None:
     """What is in the repository: the page and its charts are made from the accuracies that lie beside it."""
     page = ROOT / "docs/results/systems.md"
-    text, parts = systems_page.written(MATRIX, ROOT / "benchmark/results", page)
-    assert text == page.read_text(encoding="utf-8"), "run `make tables`"
-    assert [part.data for part in parts] == MATRIX.data
-    for part in parts:
-        with Image.open(part.picture) as picture:
-            assert picture.info["Description"] == systems_page.fingerprint(part.table), (
-                f"run `make tables`: {part.picture}"
-            )
-    summary = pd.concat([part.table for part in parts], ignore_index=True)
-    pd.testing.assert_frame_equal(pd.read_csv(ROOT / "benchmark/results/systems.csv"), summary, check_dtype=False)
-    for heading in ("At a glance", "Two by two", "Inferred labels"):
-        section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-        assert section.count("\n| ") > 8, heading
+    made = systems_page.written(MATRIX, ROOT / "benchmark/results", page)
+    folder = page.with_suffix("")
+    assert {page, *folder.iterdir()} == {*made.pages, *made.tables, *made.charts}
+    for path, text in made.pages.items():
+        assert text == path.read_text(encoding="utf-8"), f"run `make tables`: {path}"
+    for path, rows in made.tables.items():
+        pd.testing.assert_frame_equal(pd.read_csv(path), rows, check_dtype=False, check_names=False)
+    for path, (_, rows) in made.charts.items():
+        with Image.open(path) as picture:
+            assert picture.info["Description"] == systems_page.fingerprint(rows), f"run `make tables`: {path}"
+    sections = re.findall(r"^## .*?(?=^## |\Z)", made.pages[page], flags=re.MULTILINE | re.DOTALL)
+    assert sum(section.count("\n| ") >= 8 for section in sections) == 4
 
 
 def test_marks_are_those_of_what_is_due(tmp_path: Path) -> None:
@@ -450,11 +453,15 @@ def test_tables_of_uneven_measurements(tmp_path: Path, monkeypatch: pytest.Monke
         write_results(Path(f"benchmark/results/odd/seed0/{system}.parquet"), rows)
     write_matrix(Path("benchmark"), data=["odd"], labels=["merged"])
     systems_page.main(page=Path("systems.md"))
-    lines = Path("systems.md").read_text(encoding="utf-8").splitlines()
-    assert "| system | 1-shot | 3-shot | 1-shot - merged | 3-shot - merged | tasks | seeds | training |" in lines
-    assert "| initial embedding | 50.0 ± 0.0 | 50.0 ± 0.0 |  |  | 1,200 / 3 | 1 |  |" in lines
-    assert "| ProtoNet | 50.0 ± 0.0 | - |  |  | 1,200 | 1 |  |" in lines
-    assert "| MeLa (merged) | not measured | not measured |  |  |  |  |  |" in lines
+    page = Path("systems/odd.md").read_text(encoding="utf-8")
+    assert "on 3 to 1,200 test tasks" in page
+    assert [line for line in page.splitlines() if line.startswith("| ")] == [
+        "|  | 1-shot | 3-shot | 1-shot - MeLa | 3-shot - MeLa | seconds |",
+        f"| **{GROUPS['tasks']}** | | | | | |",
+        "| initial embedding | 50.0±0.0 | 50.0±0.0 |  |  |  |",
+        "| ProtoNet | 50.0±0.0 | - |  |  |  |",
+    ]
+    assert pd.read_csv("systems/accuracies.csv")["tasks"].tolist() == [1200, 1200, 3]
 
 
 def test_few_test_tasks(ran: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

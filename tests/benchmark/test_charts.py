@@ -8,6 +8,7 @@ import pytest
 
 from benchmark.comparison import by_setting, summarize_systems
 from benchmark.report import charts
+from benchmark.systems import GROUPS
 from tests.helpers.cells import MATRIX, results
 
 
@@ -25,11 +26,11 @@ def test_charts_have_all_systems_and_their_values(summary: pd.DataFrame) -> None
     assert [label.get_text() for label in panels[0].get_yticklabels()] == ["MoCo", "MeLa (merged)", "true labels"]
     drawn = {kind.get_label(): kind[0].get_data() for kind in panels[0].containers}
     assert {name: (*means, *heights) for name, (means, heights) in drawn.items()} == {
-        "merged labels": (66, 1),
-        "true labels": (85.5, 2),
-        "no labels": (35, 0),
+        GROUPS["mela"]: (66, 1),
+        GROUPS["oracle"]: (85.5, 2),
+        GROUPS["images"]: (35, 0),
     }
-    assert [kind.get_label() for kind in panels[1].containers] == ["merged labels", "true labels"]
+    assert [kind.get_label() for kind in panels[1].containers] == [GROUPS["mela"], GROUPS["oracle"]]
     ends = np.concatenate([lines.get_segments() for lines in panels[0].collections if lines.get_alpha()])
     assert sorted(ends[:, :, 0].tolist()) == [[35, 35], [65, 67], [85, 86]], "the worst and the best seed"
 
@@ -37,14 +38,16 @@ def test_charts_have_all_systems_and_their_values(summary: pd.DataFrame) -> None
 def test_systems_that_the_first_panel_lacks_are_at_the_bottom(summary: pd.DataFrame) -> None:
     figure = charts.chart(summary, {"5_shot": "5-shot", "1_shot": "1-shot"}, "merged-rfs")
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["MoCo", "MeLa (merged)", "true labels"]
-    assert "no labels" in {text.get_text() for text in figure.legends[0].get_texts()}
+    assert GROUPS["images"] in {text.get_text() for text in figure.legends[0].get_texts()}
 
 
 def test_kinds_of_systems_look_different() -> None:
     kinds = {
-        name: charts.style(name) for name in ("merged-rfs-feat", "feat", "initial", "kmeans-rfs", "oracle-rfs", "cmc")
+        name: charts.style(name)
+        for name in ("merged-rfs-feat", "pruned-rfs", "feat", "initial", "kmeans-rfs", "oracle-rfs", "cmc")
     }
     assert kinds["feat"] is kinds["initial"]
+    assert kinds["pruned-rfs"] is kinds["merged-rfs-feat"]
     assert len({kind.colour for kind in kinds.values()}) == len({kind.marker for kind in kinds.values()}) == 5
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.report.inferred import inferred_labels
+from benchmark.report.inferred import inferred_labels, read_scores
 from mela.errors import MelaError
 from mela.io import store
 
@@ -28,35 +28,35 @@ def write(results: Path, data: str, seed: int, content: dict[str, object], name:
     return path
 
 
-def test_a_row_for_each_seed_in_the_order_of_the_data_sets_and_of_the_labels(tmp_path: Path) -> None:
+def test_labels_in_the_order_of_the_data_sets_and_of_the_labels(tmp_path: Path) -> None:
     """Without truth there is the number of classes alone; what is not asked for is left out."""
     write(tmp_path, "omniglot", 0, SCORED)
-    write(tmp_path, "omniglot", 10, SCORED | {"clusters": 5})
+    write(tmp_path, "omniglot", 10, SCORED | {"clusters": 5, "purity": 99.0})
     write(tmp_path, "omniglot", 9, SCORED)
     write(tmp_path, "omniglot", 0, SCORED | {"clusters": 1000, "tasks_clustered": 93.0}, "pruned")
     write(tmp_path, "mine", 1, {"clusters": 7})
     write(tmp_path, "other", 0, SCORED)
-    (text, end) = inferred_labels(tmp_path, ["mine", "glyphs", "omniglot"], ["pruned", "merged"])
-    assert end == ""
-    scores = "99.00% | 99.98% | 0.9997"
-    assert text.splitlines()[-10:] == [
-        "| | labels | seed | classes found | true classes | tasks clustered | accuracy | purity | ARI |",
-        "|---|---|---|---|---|---|---|---|---|",
-        "| mine | MeLa (merged) | 1 | 7 | - | - | - | - | - |",
-        f"| omniglot | MeLa (Algorithm 2, guarded) | 0 | 1,000 | 1,030 | 93.00% | {scores} |",
-        f"| omniglot | MeLa (merged) | 0 | 1,028 | 1,030 | 99.50% | {scores} |",
-        f"| omniglot | MeLa (merged) | 9 | 1,028 | 1,030 | 99.50% | {scores} |",
-        f"| omniglot | MeLa (merged) | 10 | 5 | 1,030 | 99.50% | {scores} |",
-        *(f"| omniglot | K-means labels | {seed} | - | - | - | - | 51.04% | 0.3350 |" for seed in (0, 9, 10)),
+    scores = read_scores(tmp_path, ["mine", "glyphs", "omniglot"], ["pruned", "merged"])
+    assert scores["labels"].tolist() == ["merged", "pruned", *["merged"] * 3, *["kmeans"] * 3]
+    assert scores["seed"].tolist() == [1, 0, 0, 9, 10, 0, 9, 10]
+    assert scores["ari"].tolist()[1:] == [*[0.99966] * 4, *[0.335] * 3]
+    assert [*inferred_labels(scores)] == [
+        "|  | labels | classes found | tasks clustered | accuracy | purity |",
+        "|---|---|---|---|---|---|",
+        "| mine | MeLa (merged) | 7 |  |  |  |",
+        "| Omniglot | MeLa (Algorithm 2, guarded) | 1,000 of 1,030 | 93.00% | 99.00% | 99.98% |",
+        "| Omniglot | MeLa (merged) | 5–1,028 of 1,030 | 99.50% | 99.00% | 99.00–99.98% |",  # noqa: RUF001
+        "| Omniglot | K-means labels |  |  |  | 51.04% |",
+        "",
     ]
 
 
 def test_nothing_is_scored(tmp_path: Path) -> None:
-    assert inferred_labels(tmp_path, ["glyphs"], ["merged"]) == []
+    assert [*inferred_labels(read_scores(tmp_path, ["glyphs"], ["merged"]))] == []
 
 
 def test_a_score_that_is_missing_is_named(tmp_path: Path) -> None:
     without = {key: value for key, value in SCORED.items() if key != "purity"}
     path = write(tmp_path, "glyphs", 0, without)
     with pytest.raises(MelaError, match=rf"{path}: purity: field required, got none; rerun the stage"):
-        inferred_labels(tmp_path, ["glyphs"], ["merged"])
+        read_scores(tmp_path, ["glyphs"], ["merged"])

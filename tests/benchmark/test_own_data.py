@@ -18,6 +18,7 @@ from benchmark import due
 from benchmark.outdated import LEGEND, MARK, read_outdated
 from benchmark.places import MODEL
 from benchmark.report import systems_page
+from benchmark.systems import GROUPS
 from mela.errors import MelaError
 from mela.params import LabelerParams, MethodsParams, RatesParams, TaskParams, TuningParams
 from mela.training.learner_files import load_learned
@@ -92,19 +93,16 @@ def test_nothing_asks_for_true_classes(mine: Path) -> None:
 
 
 def test_the_table_has_the_shots_that_there_are(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = page_of_systems(mine)
+    overview, page = pages_of_systems(mine)
     assert "2 systems on mine" in capsys.readouterr().out
-    assert "| system | 1-shot | 2-shot | 1-shot - merged | 2-shot - merged | tasks | seeds | training |" in page
-    assert "| MeLa (merged) + FEAT | not measured | not measured |  |  |  |  |  |" in page
-    assert "true labels" not in page
-    for line in (
-        r"\| ProtoNet \| [\d.]+ ± [\d.]+ \| [\d.]+ ± [\d.]+ \| [+-][\d.]+ ± [\d.]+ \| [+-].* \| 9 \| 1 \|",
-        # labels, without any truth
-        r"\| mine \| MeLa \(merged\) \| 0 \| \d+ \| - \| - \| - \| - \| - \|\n",
-        r"\n\|  \| mine \|\n(.*\n)+\| MeLa \(merged\) - ProtoNet \| [+-][\d.]+.±.[\d.]+ / .* \(1\) \|\n",
-    ):
-        assert re.search(line, page), line
-    assert "on the same features, 1-shot / 2-shot, means" in page
+    assert "on 9 test tasks" in page
+    assert "|  | 1-shot | 2-shot | 1-shot - MeLa | 2-shot - MeLa | seconds |" in page
+    assert GROUPS["oracle"] not in page
+    number = r"(\*\*)?[+-]?[\d.]+±[\d.]+(\*\*)?"
+    assert re.search(rf"\| ProtoNet \(1\) \| {number} \| {number} \| {number} \| {number} \| \d+ \|\n", page)
+    assert re.search(r"\| mine \| MeLa \(merged\) \| \d+ \|  \|  \|  \|\n", overview), "labels, without any truth"
+    (pair,) = (line for line in overview.splitlines() if line.startswith("| MeLa (merged) - ProtoNet |"))
+    assert re.search(rf"\| {number} / {number} \(1\) \|$", pair)
 
 
 @pytest.fixture
@@ -140,11 +138,11 @@ def cells_due(folder: Path, *, mark: bool = False) -> set[str]:
     return set(said.getvalue().split())
 
 
-def page_of_systems(folder: Path) -> str:
-    """The page, made anew in this process."""
+def pages_of_systems(folder: Path) -> list[str]:
+    """The overview and the page of the data set, made anew in this process."""
     with chdir(folder):
         systems_page.main()
-    return (folder / "docs/results/systems.md").read_text(encoding="utf-8")
+    return [(folder / f"docs/results/{name}.md").read_text(encoding="utf-8") for name in ("systems", "systems/mine")]
 
 
 def touch(path: Path, name: str) -> None:
@@ -167,13 +165,14 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, clone: P
     touch(method, "ProtoNet")
     assert cells_due(clone, mark=True) - others == {on_tasks}
     assert read_outdated(clone / "benchmark/results") == {("mine", "protonet")}
-    page = page_of_systems(clone)
-    assert f"\n| ProtoNet {MARK} | " in page
-    assert re.search(rf"\| MeLa \(merged\) - ProtoNet \| [^|]*{MARK} \|\n", page)
+    overview, page = pages_of_systems(clone)
+    assert re.search(rf"\n\| ProtoNet( \(1\))?{MARK} \| ", page)
+    assert re.search(rf"\| MeLa \(merged\) - ProtoNet \| [^|]*{MARK} \|\n", overview)
     assert f"\n{LEGEND}" in page
+    assert f"\n{LEGEND}" in overview
     method.write_text(text, encoding="utf-8")
     assert cells_due(clone, mark=True) == others
-    assert MARK not in page_of_systems(clone)
+    assert not [text for text in pages_of_systems(clone) if MARK in text]
     change(clone / DATA, {"rates.protonet": 0.001})
     assert cells_due(clone) - others == {on_tasks}, "a rate is that of one method"
     change(clone / DATA, {"rates.protonet": None, "rates.feat": 0.0001})

@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmark.comparison import Measured, by_setting
+from benchmark.comparison import Measured, Results, by_setting
+from benchmark.outdated import Outdated
 from benchmark.report import pairs
-from benchmark.report.pairs import differences, holds_anew, published, two_by_two
+from benchmark.report.markdown import Notes
+from benchmark.report.pairs import all_differences, differences, holds_anew, published, two_by_two, versus
 from mela.errors import MelaError
 from tests.helpers.cells import results, write_results
 from tests.helpers.processes import python
@@ -20,10 +22,6 @@ SECOND_SEEDS = {1: [52.0, 62.0, 70.0], 2: [52.0, 62.0, 70.0], 3: [0.0, 0.0, 0.0]
 
 def measured(*seeds: list[float]) -> Measured:
     return Measured(accuracies=np.array(seeds), seeds=np.arange(len(seeds)))
-
-
-def plain(line: str) -> str:
-    return line.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_differences_are_of_the_seeds_that_both_have() -> None:
@@ -65,28 +63,35 @@ def test_the_table_of_pairs() -> None:
         "Not there?": [("tadam", "frn")],
         "And MeLa?": [("pruned_unguarded-rfs", "protonet"), ("protonet", "pruned_unguarded-rfs")],
     }
-    systems = ["frn", "protonet", "maml", "anil", "pruned_unguarded-rfs"]
-    lines = two_by_two({"glyphs": one, "cifar_fs": other}, questions, [1, 5], systems)
-    assert "accuracy less the second's, 1-shot / 5-shot, paired" in lines[0]
-    ahead, behind = "**+10.2 ± 1.4**", "**-10.2 ± 1.4**"
-    assert [plain(line) for line in lines[1:]] == [
-        "|  | glyphs | cifar_fs | published |",
+
+    def table(accuracies: dict[str, Results], *settings: str, old: Outdated = frozenset()) -> list[str]:
+        pairs = [pair for asked in questions.values() for pair in asked]
+        return [*two_by_two(all_differences(accuracies, pairs, settings), questions, settings, Notes(2, old))]
+
+    ahead, behind = "**+10.2±1.4**", "**-10.2±1.4**"
+    old = frozenset({("cifar_fs", "frn")})
+    assert table({"glyphs": one, "cifar_fs": other}, "1_shot", "5_shot", old=old) == [
+        "|  | glyphs | CIFAR-FS | published |",
         "|---|---|---|---|",
         "| **Which?** | | | |",
-        f"| FRN - ProtoNet | {ahead} / {ahead} (2) | +0.0 ± 0.1 / - (1) | *+13.6 / +9.8, miniImageNet* |",
-        f"| ProtoNet - FRN | {behind} / {behind} (2) | +0.0 ± 0.1 / - (1) | *-13.6 / -9.8, miniImageNet* |",
+        f"| FRN - ProtoNet | {ahead} / {ahead} | +0.0±0.1 / - (1)† | *+13.6 / +9.8, miniImageNet* |",
+        f"| ProtoNet - FRN | {behind} / {behind} | +0.0±0.1 / - (1)† | *-13.6 / -9.8, miniImageNet* |",
         "| **And MeLa?** | | | |",
-        "| MeLa (Algorithm 2) - ProtoNet |  | +0.0 ± 0.0 / - (1) | *-0.8 / +2.1, CIFAR-FS* |",
-        "| ProtoNet - MeLa (Algorithm 2) |  | +0.0 ± 0.0 / - (1) | *+0.8 / -2.1, CIFAR-FS* |",
+        "| MeLa (Algorithm 2) - ProtoNet |  | +0.0±0.0 / - (1) | *-0.8 / +2.1, CIFAR-FS* |",
+        "| ProtoNet - MeLa (Algorithm 2) |  | +0.0±0.0 / - (1) | *+0.8 / -2.1, CIFAR-FS* |",
         "",
     ]
-    assert two_by_two({"glyphs": one}, {"Not measured?": [("maml", "anil")]}, [1], systems) == []
-    assert two_by_two({"glyphs": one}, {}, [1], systems) == []
-    header, columns, _, _, *lines, _ = two_by_two({"cifar_fs": three_shot}, questions, [1, 3], systems)
-    assert "published" not in header.lower() + columns, "that is of other shots"
-    assert plain(lines[0]) == "| FRN - ProtoNet | **+10.2 ± 1.4** / **+10.2 ± 1.4** (2) |"
-    header, columns, *_ = two_by_two({"mine": one}, questions, [1, 5], systems)
-    assert "published" not in header.lower() + columns, "that is of other data"
+    assert table({"mine": by_setting(results({"tadam": [[50.0, 60.0]]}))}, "1_shot") == []
+    of_other_shots = table({"cifar_fs": three_shot}, "1_shot", "3_shot")
+    assert of_other_shots[0] == "|  | CIFAR-FS |", "what is published is of other shots"
+    assert of_other_shots[3] == f"| FRN - ProtoNet | {ahead} / {ahead} |"
+    assert table({"mine": one}, "1_shot", "5_shot")[0] == "|  | mine |", "what is published is of other data"
+
+
+def test_what_both_systems_go_on_with_is_said_once() -> None:
+    assert versus("merged-s2m2-feat", "oracle-s2m2-feat") == "MeLa (merged) - true labels, both + S2M2 + FEAT"
+    assert versus("merged-rfs-feat", "merged-rfs") == "MeLa (merged) + FEAT - MeLa (merged)"
+    assert versus("merged-rfs", "oracle-rfs") == "MeLa (merged) - true labels"
 
 
 def test_published_differences_are_of_one_data_set() -> None:
@@ -98,17 +103,16 @@ def test_published_differences_are_of_one_data_set() -> None:
 
 def test_any_two_on_the_command_line() -> None:
     """The command that the page has; what it prints is what the page says of the pair."""
-    (command,) = [line for line in pairs.HEADER.splitlines() if line.startswith("python -m ")]
-    _, *words = command.partition("#")[0].split()
+    page = (ROOT / "docs/results/systems.md").read_text(encoding="utf-8")
+    (command,) = [line for line in page.splitlines() if line.startswith("python -m ")]
+    _, *words = command.split()
     head, columns, *rows = python(*words, folder=ROOT).stdout.splitlines()
     assert head == "MeLa (merged) + FEAT less true labels + FEAT, points of accuracy with 95% intervals"
     assert " ".join(columns.split()) == "data setting over tasks over tasks and seeds of each seed tasks"
-    page = (ROOT / "docs/results/systems.md").read_text(encoding="utf-8").partition("## Two by two")[2]
-    name = "| MeLa (merged) + FEAT - true labels + FEAT |"
-    of_glyphs = next(line for line in page.splitlines() if line.startswith(name))
-    found = {(row.split()[0], row.split()[1]): " ".join(row.split()[2:5]) for row in rows}
-    cell = f"| {found['glyphs', '1_shot']} / {found['glyphs', '5_shot']} (3) |"
-    assert cell in plain(of_glyphs.replace("*", ""))
+    name = f"| {versus('merged-rfs-feat', 'oracle-rfs-feat')} |"
+    of_glyphs = next(line for line in page.splitlines() if line.startswith(name)).replace("*", "")
+    found = {(row.split()[0], row.split()[1]): "".join(row.split()[2:5]) for row in rows}
+    assert f"| {found['glyphs', '1_shot']} / {found['glyphs', '5_shot']} |" in of_glyphs
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ NOT_RUN = {
     "make tables": INSTALLS,
     "dvc --cd benchmark repro test_tasks@protonet-glyphs-0": CELL,
     "dvc --cd benchmark repro test_tasks@nearest-glyphs-0": CELL,
+    **{f"dvc --cd benchmark repro test_initial@{data}-0": CELL for data in ("glyphs", "omniglot", "cifar_fs", "fc100")},
     "source .venv/bin/activate": SHELL,
     "mela download cifar100": NETWORK,
     "uv pip compile --universal --extra dev --python-version 3.11 pyproject.toml -o requirements.txt --no-header "
