@@ -27,7 +27,6 @@ from studies.training.method_rates import own_head
 SHOTS = (1, 5)
 SETTINGS = [f"{shot}_shot" for shot in SHOTS]
 STUDIES = Path("studies/results")
-SYSTEMS_PAGE = Path("docs/results/systems.md")
 RUN = Path("results/metrics.json")
 # what a run has to compare that pages speak of
 COMPARED = ("initial", "merged", "pruned", "oracle")
@@ -223,11 +222,6 @@ class Figures:
         paths = sorted(places.RESULTS.glob(f"{data}/seed*/labels-{kind}.json"))
         require(paths, f"labels {kind} are scored on {data}")
         return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-
-    def glance(self) -> dict[str, str]:
-        """Return the rows of "At a glance" on the page of systems, by the titles of the systems."""
-        section = SYSTEMS_PAGE.read_text(encoding="utf-8").partition("## At a glance\n")[2].partition("\n## ")[0]
-        return {line.split("|")[1].strip(): line for line in section.splitlines() if line.startswith("|")}
 
     def paired(self, first: str, second: str, data: str) -> str:
         """Return the cell of "Two by two" of the page of systems, without bold type."""
