@@ -21,7 +21,7 @@ from mela.errors import MelaError
 from mela.evaluation.intervals import Interval
 from mela.methods import find_method
 from mela.reporting.published import SYSTEMS
-from studies.labels.tables import NAMES, UNEVEN, lines
+from studies.labels.tables import NAMES
 from studies.training.method_rates import own_head
 
 SHOTS = (1, 5)
@@ -93,9 +93,9 @@ class Figures:
         """Return what templates may call and name."""
         own = {name: getattr(self, name) for name in dir(self) if not name.startswith("_")}
         free = (average, bare, fixed, more, pair, require, span)
-        others = (find_method, floor, pairs.holds_anew, pairs.signed, lines, own_head, title, zip)
+        others = (find_method, floor, pairs.holds_anew, pairs.signed, own_head, title, zip)
         named = {one.__name__: one for one in (*free, *others)}
-        return {**own, **named, "names": NAMES, "published": SYSTEMS, "UNEVEN": UNEVEN}
+        return {**own, **named, "names": NAMES, "published": SYSTEMS}
 
     def results(self, data: str) -> Results:
         """Return the accuracies of all systems on each test task of a data set."""

@@ -1,4 +1,4 @@
-"""Print the markdown tables of docs/method/labels.md, from the results of studies.
+"""Print markdown tables of merging beside pruning, from the results of studies.
 
 ``python -m studies labels.tables`` prints merging beside pruning, with ``--uneven`` for classes of unequal frequency,
 and with ``--mixed`` the tasks of mixed levels.
