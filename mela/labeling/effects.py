@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.cluster.hierarchy import cophenet, fcluster, linkage
+from scipy.cluster.hierarchy import fcluster, linkage
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import weighted_sums
@@ -131,9 +131,9 @@ def _cut(points: Floats, fragments: Ints, starts: Ints) -> Ints:
     """Return the clusters (n,) of that cut of Ward's tree whose `match` is largest; -1 as among the fragments."""
     sizes, sums = weighted_sums(fragments, points, np.ones(len(points)))
     tree = linkage(sums / sizes[:, None], "ward")
-    # the height of a pair is then the number of the step that joins it
+    kept = int(cut_matches(tree, fragments, starts).argmax())
+    # the height of a step is then its number
     tree[:, 2] = np.arange(1, len(tree) + 1)
-    kept = int(cut_matches(cophenet(tree).astype(np.int64), fragments, starts).argmax())
     clusters = fcluster(tree, kept + 0.5, "distance").astype(np.int64) - 1
     return np.where(fragments >= 0, clusters[fragments], -1)
 

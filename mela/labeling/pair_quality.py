@@ -21,6 +21,7 @@ Both hold for clusters that ignore which classes met in tasks; clusters chosen t
 are too low if the classes of a task are more alike than those of different tasks.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,42 +58,38 @@ class PairQuality:
         return self.match - 2 * self.match_error > float(np.sqrt(other.shared))
 
 
-def cut_matches(joined: Ints, items: Ints, starts: Ints) -> Floats:
+def cut_matches(tree: Floats, items: Ints, starts: Ints) -> Floats:
     """Return `match` of each cut (n_steps + 1,) through a tree; the first joins nothing and the last joins all.
 
     Parameters
     ----------
-    joined : int64 (n_items * (n_items - 1) / 2,)
-        Number of the step, from 1 to n_items - 1, that joins each pair of leaves; in the order of
-        ``scipy.spatial.distance.pdist``.
+    tree : float64 (n_items - 1, 4)
+        Steps in their order, as ``scipy.cluster.hierarchy.linkage`` returns them.
     items : int64 (n,)
         Leaf of each task class; -1 is left out.
     starts : int64 (n_tasks + 1,)
         Bounds of the tasks.
     """
-    sizes = np.bincount(items[items >= 0]).astype(np.float64)
-    k = len(sizes)
-    rows, columns = np.triu_indices(k, 1)
-    shared = np.bincount(joined, sizes[rows] * sizes[columns], k)
-    shared[0] = (sizes * (sizes - 1)).sum() / 2
-    wrong, known = np.zeros(k), 0
-    for way in range(1, int(np.diff(starts).max(initial=1))):
-        one = np.flatnonzero(_tasks(starts)[way:] == _tasks(starts)[:-way])
-        known += len(one)
-        left, right = items[one], items[one + way]
-        used = (left >= 0) & (right >= 0)
-        low, high = np.minimum(left, right)[used], np.maximum(left, right)[used]
-        apart = low != high
-        wrong[0] += (~apart).sum()
-        low, high = low[apart], high[apart]
-        wrong += np.bincount(joined[k * low - low * (low + 3) // 2 + high - 1], minlength=k)
-    everywhere = np.cumsum(shared) / (len(items) * (len(items) - 1) / 2)
-    within = np.cumsum(wrong) / known
+    ways, n = np.diff(starts), len(items)
+    tasks = np.repeat(np.arange(len(ways)), ways)
+    used = items >= 0
+    # how often each cluster has each task
+    members = [Counter[int]() for _ in range(len(tree) + 1)]
+    for item, task in zip(items[used].tolist(), tasks[used].tolist(), strict=True):
+        members[item][task] += 1
+    sizes = np.bincount(items[used]).tolist()
+    shared = [sum(size * (size - 1) // 2 for size in sizes)]
+    wrong = [sum(count * (count - 1) // 2 for own in members for count in own.values())]
+    for one, other in tree[:, :2].astype(np.int64).tolist():
+        large, small = sorted((members[one], members[other]), key=len, reverse=True)
+        shared.append(sizes[one] * sizes[other])
+        wrong.append(sum(count * large[task] for task, count in small.items() if task in large))
+        large.update(small)
+        members.append(large)
+        sizes.append(sizes[one] + sizes[other])
+    everywhere = np.cumsum(shared) / (n * (n - 1) / 2)
+    within = np.cumsum(wrong) / (int((ways * (ways - 1)).sum()) // 2)
     return np.where(everywhere > 0, (everywhere - within) / np.sqrt(np.maximum(everywhere, 1e-300)), 0.0)
-
-
-def _tasks(starts: Ints) -> Ints:
-    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
 def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
