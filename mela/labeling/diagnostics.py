@@ -43,12 +43,13 @@ def passes_table(labeler: "TaskLabeler") -> pd.DataFrame:
 
 
 def merges_table(labeler: "TaskLabeler") -> pd.DataFrame:
-    """List the merges of both rounds: the clusters left, the log odds, and whether it was made; no rows if pruned.
+    """List the merges of both rounds: the clusters left, the log odds, and whether it was made.
 
-    Merges that left more than five times the clusters found are not listed.
+    There are no rows if labels are pruned, or if the clusters are those of people who differ. Merges that left more than
+    five times the clusters found are not listed.
     """
     columns = ["round", "clusters", "log_odds", "made"]
-    if not hasattr(labeler, "merged_"):
+    if not hasattr(labeler, "merged_") or labeler.effects_ is not None:
         return pd.DataFrame(columns=columns)
     tables = []
     for number, done in enumerate(labeler.merged_.rounds, start=1):

@@ -8,12 +8,14 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.metrics import adjusted_rand_score
 
 from mela import MergeLabeler
+from mela.labeling.diagnostics import merges_table, remark
 from mela.labeling.effects import all_apart, find_effects
 from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
 from mela.labeling.space import noise_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
 
 WAYS, SAMPLES = 5, 20
+DIFFER = "people differ: their task classes lie further apart than their samples tell, which the clusters allow for"
 NOTHING = PairQuality(precision=1.0, precision_error=0.0, match=0.0, match_error=0.0, shared=0.0)
 
 
@@ -47,6 +49,8 @@ def test_finds_the_classes_of_people_who_differ(effect: float, seed: int) -> Non
     X, y, groups, truth = people(seed, effect=effect)
     labeler = MergeLabeler().fit(X, y, groups)
     assert labeler.effects_ is not None
+    assert remark(labeler) == DIFFER
+    assert not len(merges_table(labeler)), "what merging did is not where these clusters come from"
     assert len(labeler.cluster_centers_) == pytest.approx(30, abs=1)
     assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.95
 
@@ -56,6 +60,8 @@ def test_where_people_do_not_differ_merging_decides(seed: int) -> None:
     X, y, groups, truth = people(seed)
     labeler = MergeLabeler().fit(X, y, groups)
     assert labeler.effects_ is None
+    assert remark(labeler) is None
+    assert len(merges_table(labeler))
     assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) == 1
 
 

@@ -94,7 +94,8 @@ def run_figures(run: Run) -> dict[str, Figure]:
         "curves": figures.curves_figure(run.embed_curve, run.pretrain_curve),
         "losses": figures.losses_figure(losses["task_loss"], losses["global_loss"]),
     }
-    if "merged" in run.outcome.labels:
+    # without merges where the clusters are those of people who differ
+    if "merged" in run.outcome.labels and len(run.merges):
         found["merges"] = figures.merges_figure(run.merges, true)
     if "pruned" in run.outcome.labels:
         found["passes"] = figures.passes_figure(run.passes, true)
