@@ -45,8 +45,8 @@ def passes_table(labeler: "TaskLabeler") -> pd.DataFrame:
 def merges_table(labeler: "TaskLabeler") -> pd.DataFrame:
     """List the merges of both rounds: the clusters left, the log odds, and whether it was made.
 
-    There are no rows if labels are pruned, or if the clusters are those of people who differ. Merges that left more than
-    five times the clusters found are not listed.
+    There are no rows if labels are pruned, or if the clusters are those of people who differ. Merges that left more
+    than five times the clusters found are not listed.
     """
     columns = ["round", "clusters", "log_odds", "made"]
     if not hasattr(labeler, "merged_") or labeler.effects_ is not None:
