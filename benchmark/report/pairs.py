@@ -132,7 +132,7 @@ def two_by_two(differing: pd.DataFrame, questions: Questions, settings: Sequence
     differing : DataFrame
         Of `all_differences`.
     questions : mapping of str to sequence of (first, second)
-        What pairs of systems answer; pairs without a row are left out.
+        What pairs of systems answer; pairs that lack a data set are left out, unless a difference is published.
     settings : sequence of str
         What a cell has, one after the other.
     notes : Notes
@@ -153,7 +153,8 @@ def two_by_two(differing: pd.DataFrame, questions: Questions, settings: Sequence
         inside = [
             [versus(*pair), *(cell(*pair, name) for name in data), *([published(*pair)] if beside else [])]
             for pair in pairs
-            if any((*pair, name) in found for name in data)
+            if any(has := [(*pair, name) in found for name in data])
+            if all(has) or (beside and published(*pair))
         ]
         rows += [[question], *inside] if inside else []
     if rows:

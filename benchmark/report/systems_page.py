@@ -58,9 +58,10 @@ These systems are measured on every data set. The highest means without true lab
 """
 PAIRS = """## Two by two
 
-The table shows how far the first system is above the second. Chance alone makes some of so many pairs bold. *Published*
-differences are of the paper's accuracies, from other and larger networks. [differences.csv](systems/differences.csv)
-also has the interval over tasks and seeds, and the lowest and the highest seed. This command compares any two systems:
+The table shows how far the first system is above the second, for pairs that every data set has or that have published
+figures. Chance alone makes some of so many pairs bold. *Published* differences are of the paper's accuracies, from
+other and larger networks. [differences.csv](systems/differences.csv) has the other pairs, the interval over tasks and
+seeds, and the lowest and the highest seed. This command compares any two systems:
 
 ```sh
 python -m benchmark.report.pairs merged-rfs-feat oracle-rfs-feat

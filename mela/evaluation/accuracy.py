@@ -244,7 +244,7 @@ def evaluate_model(
     watch: Watch = SILENT,
     keep: Keep | None = None,
 ) -> pd.DataFrame:
-    """Return `evaluate_tasks` of an embedding, with features of all images and of augmented support images.
+    """Compute features of all images and of augmented support images, and return what `evaluate_tasks` does.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def evaluate_model(
     shots, C, max_iter, solver
         See `evaluate_tasks`.
     copies : int
-        Augmented copies of each support image; above 1, the settings that use them are reported as well.
+        Augmented copies of each support image; above 1, settings with them (``1_shot_5x``) are measured as well.
     augmentation : Augmentation
         Changes of the copies.
     seed : int

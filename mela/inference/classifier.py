@@ -31,7 +31,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Classify images after seeing a few of each class.
 
     The head is that of the stage ``evaluate`` (Eq. 8): features :math:`\psi(x)` of a trained embedding, scaled to
-    length 1, and multinomial logistic regression on the support images, all classes weighing the same,
+    length 1, and multinomial logistic regression on the support images, whose weights s sum to the same in each class,
 
     .. math:: \min_{W, b} \sum_i s_i \, \mathrm{CE}(W \psi(x_i) + b, y_i) + \frac{1}{2 C} |W|^2.
 
@@ -75,8 +75,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Number by which `predict_proba` divides the logits of the logistic head to calibrate probabilities. The stage
         ``evaluate`` has fitted it on validation tasks of about as many shots; 1 if it has not.
     calibrated_ : bool
-        Whether that number, of the logistic head alone, was fitted for this model, this `C` and unchanged support
-        images. This requires a file ``temperatures.json`` beside the model that knows the model.
+        Whether the temperature was fitted for this model and this `C`, with support images that are not augmented;
+        of the logistic head alone. This requires a file ``temperatures.json`` beside the model that knows the model.
     support_ : float32 (n, ...)
         What the method's rule needs of each support image, where it classifies.
     targets_ : int64 (n,)

@@ -1,4 +1,4 @@
-"""Write the files that stages exchange whole or not at all, and check them when read.
+"""Write files for other stages so that each is complete or absent, and check them when they are read.
 
 Every parquet file carries its schema and, under the metadata key ``mela``, which stage made it from which parameters.
 """

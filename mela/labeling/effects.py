@@ -1,13 +1,14 @@
 r"""Task classes that lie apart although they are one class, because the people who made them differ.
 
 The mean of a task class is that of its class, plus an effect of whoever made the task, plus noise of its samples. One
-person's samples are alike, so their noise does not show how large the effects are. Merging takes each look for a class
-of its own then, since its model knows noise alone. This module finds the partition and the effects together:
+person's samples are alike, so their noise does not show how large the effects are. Merging then finds a
+separate class for each person's version of a class, since its model has noise alone. This module finds the partition
+and the effects together:
 
 1. Measure differences between task classes in units of the noise inside task classes.
 2. Build Ward's tree of all task classes, without regard to which of them met in tasks.
 3. Cut it where `match` is largest (`mela.labeling.pair_quality`). Pairs inside tasks are known to be different classes;
-   since the tree did not look at them, they are independent judges of each cut.
+   since the tree does not use them, they test each cut independently.
 4. Estimate the covariance of task classes about the mean of their cluster,
 
    .. math:: S = \frac{D^\top D + m N}{n - k + m},
@@ -16,9 +17,9 @@ of its own then, since its model knows noise alone. This module finds the partit
    much as m task classes. Take S in place of N, and begin again, until `match` rises no more.
 
 Directions in which people differ thus count less in each round, and those in which classes differ count more. Where
-people shift all classes of a task alike, the mean of each task is taken away first; in later rounds, the shift that its
-classes show from their clusters. Speaker diarization re-estimates two such covariances in turns (Landini et al.,
-"Bayesian HMM clustering of x-vector sequences (VBx) in speaker diarization", 2022).
+people shift all classes of a task alike, the mean of each task is taken away first; in later rounds, the mean
+deviation of its task classes from the centers of their clusters. Speaker diarization re-estimates two such covariances
+in turns (Landini et al., "Bayesian HMM clustering of x-vector sequences (VBx) in speaker diarization", 2022).
 """
 
 from dataclasses import dataclass

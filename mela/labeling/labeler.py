@@ -31,7 +31,7 @@ class LearnLabeler(TaskLabeler):
     n_clusters : int, default=300
         J, the clusters that it starts from.
     q : float, default=6.5
-        A cluster is removed if it is this many standard deviations rarer than expected.
+        A cluster is removed if it has this many standard deviations fewer tasks than the mean of all clusters.
     guard : bool, default=True
         Go back to an earlier pass where pruning ran away; see `mela.labeling.pruning.prune_clusters`.
     min_count : int, default=1

@@ -26,14 +26,14 @@ class MergeLabeler(TaskLabeler):
     The number of classes follows, and a class may be as rare as it likes.
 
     Where people differ, task classes of one class lie further apart than their samples tell, and merging keeps them
-    apart. Their partition is then found together with the size of these effects (`mela.labeling.effects.find_effects`).
-    It is taken where pairs of classes inside tasks judge it better by more than twice the standard error than merging
-    could be.
+    apart. So a second partition is found together with the size of these effects
+    (`mela.labeling.effects.find_effects`). It is used only if its `match` (`mela.labeling.pair_quality`) exceeds the
+    largest possible one of the merged partition by more than two standard errors.
 
     Parameters
     ----------
     min_count : int, default=1
-        Tasks that a cluster needs. The task classes of rarer clusters go to their nearest other one, and tasks two of
+        Task classes that a cluster needs. Those of rarer clusters go to their nearest other one, and tasks two of
         whose classes then have the same one are left out, unless `collisions` is "assign".
     collisions, soft
         See `mela.labeling.task_labeler.TaskLabeler`, which has the other attributes too.

@@ -93,10 +93,10 @@ def cut_matches(tree: Floats, items: Ints, starts: Ints) -> Floats:
 
 
 def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
-    """Judge the clusters (n,), from 0, of task classes; task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``.
+    """Estimate precision and `match` of clusters (n,) of task classes, numbered from 0.
 
-    The standard errors treat the number of pairs within tasks that share a cluster as Poisson, and add one to it, so
-    that zero such pairs are not certainty.
+    Task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``. Standard errors treat the number of pairs within tasks
+    that share a cluster as Poisson. One is added to it, so that the error is not zero where no pair does.
     """
     ways, n = np.diff(starts), len(clusters)
     tasks = np.repeat(np.arange(len(ways)), ways)

@@ -80,8 +80,8 @@ def space_of(means: Floats, noise: Floats, freedom: int) -> Space:
     These are the generalised eigenvectors of the covariance of the means with respect to the noise. Without any
     difference between classes the eigenvalues would still spread up to the edge of Wachter's law,
     :math:`((1 + h) / (1 - y_2))^2` with :math:`h^2 = y_1 + y_2 - y_1 y_2`, :math:`y_1 = m / n` and :math:`y_2 = m / f`;
-    only what lies above is kept, and corrected for the bias of such spikes, :math:`\lambda = \ell + y_1 \ell / (\ell -
-    1)` (Baik and Silverstein, 2006).
+    only what lies above is kept. Such an eigenvalue l exceeds the true one, :math:`\lambda`, by a known bias:
+    :math:`l = \lambda + y_1 \lambda / (\lambda - 1)` (Baik and Silverstein, 2006).
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def tell_nobody(epoch: Epoch) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """Describe how to train, whatever is trained.
+    """Hold the settings of a training that do not depend on the model or the loss.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Training:
         Keeps the state of the training; an interrupted training resumes from it, with the result that it would have
         had.
     on_epoch : callable
-        Told of every finished epoch, in the first process.
+        Called with the means of each epoch when it ends; in the first process only.
     watch : Watch
         Counts steps.
     """

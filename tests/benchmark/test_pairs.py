@@ -56,11 +56,13 @@ def test_the_table_of_pairs() -> None:
     none = {0: [62.0, 71.0, 79.9]}
     rows = results({"frn": FIRST_SEEDS, "protonet": SECOND_SEEDS})
     one, three_shot = (by_setting(pd.concat([rows, rows.assign(setting=name)])) for name in ("5_shot", "3_shot"))
-    other = by_setting(results({"frn": {0: [62.0, 71.0, 80.0]}, "protonet": none, "pruned_unguarded-rfs": none}))
+    systems = {"frn": {0: [62.0, 71.0, 80.0]}, "protonet": none, "pruned_unguarded-rfs": none, "merged-rfs": none}
+    other = by_setting(results(systems))
     questions = {
         "Which?": [("frn", "protonet"), ("maml", "protonet"), ("protonet", "frn")],
         "Not measured?": [("maml", "anil")],
         "Not there?": [("tadam", "frn")],
+        "On one data set, and not published?": [("merged-rfs", "protonet")],
         "And MeLa?": [("pruned_unguarded-rfs", "protonet"), ("protonet", "pruned_unguarded-rfs")],
     }
 
