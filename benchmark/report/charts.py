@@ -71,7 +71,7 @@ def chart(table: pd.DataFrame, settings: Mapping[str, str], reference: str) -> F
 
 
 def draw(panel: Axes, rows: Mapping[Any, Mapping[Any, Any]], systems: Sequence[str]) -> None:
-    """Return the systems of a panel."""
+    """Draw the systems of a panel."""
     scale(panel, "x")
     for key, kind in STYLES.items():
         heights = [height for height, name in enumerate(systems) if name in rows and group(name) == key]

@@ -88,25 +88,26 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
     Effects or None
         None where these clusters are not surely better than the other partition, or fewer than a task has ways.
     """
-    plain = _rounds(samples, classes, fragments, shifted=False)
+    noise = noise_of(samples, classes)
+    plain = _rounds(noise, classes, fragments, shifted=False)
     if other.match > 2 * other.match_error and not plain.quality.beats(other):
         return None
-    shifted = _rounds(samples, classes, fragments, shifted=True)
+    shifted = _rounds(noise, classes, fragments, shifted=True)
     best = shifted if shifted.quality.beats(plain.quality) else plain
     enough = best.assignments.max() + 1 >= classes.ways.max()
     return best if enough and best.quality.beats(other) else None
 
 
-def _rounds(samples: TaskSamples, classes: ClassMeans, fragments: Ints, *, shifted: bool) -> Effects:
+def _rounds(known: tuple[Floats, int], classes: ClassMeans, fragments: Ints, *, shifted: bool) -> Effects:
     """Find clusters and effects in turns, with or without a shift that all classes of a task share."""
-    noise, freedom = noise_of(samples, classes)
-    covariance, means = noise, classes.means
+    noise, freedom = known
+    means = classes.means
     if shifted:
         means = means - _task_means(means, classes.starts) + means.mean(axis=0)
-    space, best = space_of(means, covariance, freedom), None
+    space, best = space_of(means, noise, freedom), None
     for _ in range(ROUNDS):
         clusters = _cut(space.transform(means), fragments, classes.starts)
-        quality = pair_quality(all_apart(clusters), classes.starts)
+        quality = pair_quality(clusters, classes.starts)
         if best is not None and quality.match <= best.quality.match:
             break
         used = clusters >= 0
@@ -163,11 +164,3 @@ def _shifts(deviations: Floats, used: npt.NDArray[np.bool_], starts: Ints) -> Fl
     between = float((mean[used] ** 2).mean() - (inside / ways[used]).mean())
     share = ways * max(between, 0.0) / (ways * max(between, 0.0) + inside + 1e-300)
     return mean * share[:, None]
-
-
-def all_apart(clusters: Ints) -> Ints:
-    """Return clusters in which each task class that is left out, -1, is one of its own."""
-    out = np.flatnonzero(clusters < 0)
-    apart = clusters.copy()
-    apart[out] = clusters.max() + 1 + np.arange(len(out))
-    return apart

@@ -10,7 +10,7 @@ from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.assignment import Collisions
 from mela.labeling.clusters import weighted_sums
-from mela.labeling.effects import Effects, all_apart, find_effects
+from mela.labeling.effects import Effects, find_effects
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
 from mela.labeling.pair_quality import pair_quality
 from mela.labeling.space import Space
@@ -87,7 +87,7 @@ class MergeLabeler(TaskLabeler):
 
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
         merged = merge_classes(samples, classes, seed=check_random_state(self.random_state).randint(2**31))
-        plain = pair_quality(all_apart(merged.assignments), classes.starts)
+        plain = pair_quality(merged.assignments, classes.starts)
         effects = find_effects(samples, classes, merged.fragments, plain)
         means = classes.means
         if effects is not None:

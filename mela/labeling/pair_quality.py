@@ -92,18 +92,24 @@ def cut_matches(tree: Floats, items: Ints, starts: Ints) -> Floats:
     return np.where(everywhere > 0, (everywhere - within) / np.sqrt(np.maximum(everywhere, 1e-300)), 0.0)
 
 
+def collisions(clusters: Ints, starts: Ints) -> int:
+    """Count the pairs of classes of one task that share a cluster; -1 among clusters (n,) is none."""
+    tasks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    used = clusters >= 0
+    together = np.unique(tasks[used] * (int(clusters.max()) + 1) + clusters[used], return_counts=True)[1]
+    return int((together * (together - 1)).sum()) // 2
+
+
 def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
-    """Estimate precision and `match` of clusters (n,) of task classes, numbered from 0.
+    """Estimate precision and `match` of clusters (n,) of task classes, numbered from 0; what is left out has -1.
 
     Task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``. Standard errors treat the number of pairs within tasks
     that share a cluster as Poisson. One is added to it, so that the error is not zero where no pair does.
     """
     ways, n = np.diff(starts), len(clusters)
-    tasks = np.repeat(np.arange(len(ways)), ways)
-    together = np.unique(tasks * (int(clusters.max()) + 1) + clusters, return_counts=True)[1]
     known = int((ways * (ways - 1)).sum()) // 2
-    wrong = int((together * (together - 1)).sum()) // 2
-    sizes = np.bincount(clusters)
+    wrong = collisions(clusters, starts)
+    sizes = np.bincount(clusters[clusters >= 0])
     shared = int((sizes * (sizes - 1)).sum()) // 2
     if not shared:
         return PairQuality(precision=1.0, precision_error=0.0, match=0.0, match_error=0.0, shared=0.0)

@@ -9,6 +9,7 @@ from mela.data.array_types import Floats, Ints
 from mela.labeling.agglomeration import agglomerate, marginal, most_probable
 from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, weighted_sums
 from mela.labeling.memberships import Memberships
+from mela.labeling.pair_quality import collisions
 from mela.labeling.size_prior import evenness, log_number, log_sizes
 
 WEIGHT_STEP = 0.1
@@ -46,7 +47,7 @@ class Evidence:
         gamma = evenness(counts)
         apart = float(log_number(len(counts), int(counts.sum()), gamma) + log_sizes(counts, gamma).sum())
         within = float((counts * (counts - 1) / 2).sum()) * self.rate * (1 - WRONG_MEETINGS)
-        wrong = self._collisions(clusters) * np.log(1 / WRONG_MEETINGS)
+        wrong = collisions(clusters, self.starts) * np.log(1 / WRONG_MEETINGS)
         return float(marginal(weights, sums, self.between).sum()) + apart + within - wrong
 
     def merge(self, clusters: Ints, gamma: float) -> tuple[Ints, Merges, int]:
@@ -72,14 +73,6 @@ class Evidence:
         """Weights in logarithmic steps of a tenth, so that there are few different ones."""
         rounded: Floats = np.exp(np.round(np.log(self.weights) / WEIGHT_STEP) * WEIGHT_STEP)
         return rounded
-
-    def _collisions(self, clusters: Ints) -> int:
-        """Count the pairs of classes of one task that share a cluster."""
-        task = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-        used = clusters >= 0
-        keys = task[used] * (int(clusters.max()) + 1) + clusters[used]
-        same = np.unique(keys, return_counts=True)[1]
-        return int((same * (same - 1) // 2).sum())
 
 
 def refine(evidence: Evidence, clusters: Ints) -> tuple[Ints, float]:

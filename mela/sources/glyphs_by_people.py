@@ -10,6 +10,7 @@ import pandas as pd
 from PIL import Image
 
 from mela.data.array_types import Ints
+from mela.data.sampling import task_table
 from mela.errors import MelaError
 from mela.io.schemas import SPLITS, Split
 from mela.params import PeopleParams
@@ -73,7 +74,10 @@ def glyphs_by_people(people: PeopleParams, *, images_per_class: int, shots: int,
         own = first + np.arange(classes.size * n_drawn).reshape(count, people.ways, n_drawn)
         if split != "train":
             own = np.concatenate([own, _by_others(own, classes, images_per_class - shots, split, seed)], axis=2)
-        tasks.append(_table(own, shots, split, n_tasks))
+        table = task_table(own, shots)
+        names = [f"{split}/{number:04d}" for number in table["task_id"]]
+        table["task_id"] += n_tasks
+        tasks.append(table.assign(split=split, task=names, label=table["local_label"].astype(str)))
         n_tasks += count
 
     def load(image: int) -> Image.Image:
@@ -115,19 +119,3 @@ def _by_others(own: Ints, classes: Ints, queries: int, split: Split, seed: int) 
         generator = np.random.default_rng([seed, SPLITS.index(split), person, way])
         found[person, way] = generator.choice(pool, size=queries, replace=False)
     return found
-
-
-def _table(images: Ints, shots: int, split: Split, first: int) -> pd.DataFrame:
-    """Return the tasks of a split as `ImageSource` has them, one for each row of images (tasks, ways, per class)."""
-    task, way, position = np.indices(images.shape).reshape(3, -1)
-    return pd.DataFrame(
-        {
-            "task_id": first + task,
-            "image_id": images.ravel(),
-            "local_label": way,
-            "role": np.where(position < shots, "support", "query"),
-            "split": split,
-            "task": [f"{split}/{number:04d}" for number in task],
-            "label": way.astype(str),
-        }
-    )

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mela import MergeLabeler
 from mela.labeling.diagnostics import merges_table, remark
-from mela.labeling.effects import all_apart, find_effects
+from mela.labeling.effects import find_effects
 from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
 from mela.labeling.space import noise_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
@@ -127,7 +127,7 @@ def plain_matches(tree: np.ndarray, items: np.ndarray, starts: np.ndarray) -> li
     found = []
     for height in heights:
         clusters = fcluster(tree, height, "distance") - 1
-        found.append(pair_quality(all_apart(np.where(items >= 0, clusters[items], -1)), starts).match)
+        found.append(pair_quality(np.where(items >= 0, clusters[items], -1), starts).match)
     return found
 
 

@@ -91,3 +91,10 @@ def test_the_standard_error_covers_what_chance_does() -> None:
         estimates.append(quality.precision)
         errors.append(quality.precision_error)
     assert 0.7 < np.std(estimates) / np.mean(errors) < 1.3
+
+
+def test_what_is_left_out_shares_its_cluster_with_nobody() -> None:
+    truth, starts = drawn(0, n_tasks=50)
+    out = np.random.default_rng(0).random(len(truth)) < 0.2
+    alone = np.where(out, truth.max() + 1 + np.arange(len(truth)), truth)
+    assert pair_quality(np.where(out, -1, truth), starts) == pair_quality(alone, starts)
