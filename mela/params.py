@@ -147,20 +147,31 @@ def _require_below(key: str, name: str, folder: str) -> None:
 
 
 class PeopleParams(BaseModel):
-    """Say who draws the glyphs: one person for each task; see `mela.sources.glyphs_by_people`."""
+    """Say whose the images are: one person's for each task; see `mela.sources.by_people`.
+
+    Without a share, photographs stay as they are. The key `subclasses` may be missing, and is false then; with it, a
+    class is a superclass, of which each person has one subclass.
+    """
 
     model_config = Block.model_config
     train: Positive
     val: Annotated[int, Field(ge=0)]
     test: Annotated[int, Field(ge=0)]
     ways: Annotated[int, Field(ge=2)]
-    share: Fraction
+    share: Fraction | None
+    subclasses: bool = False
+
+    @property
+    def described(self) -> str:
+        """Say what the images of a person have in common."""
+        alike = [f"share {self.share:g}"] if self.share is not None else []
+        return ", ".join([*alike, *(["one subclass each"] if self.subclasses else [])])
 
 
 class DataParams(Block):
     """Say which images are used, at which size.
 
-    The key `people` may be missing: glyphs are then drawn without persons, each image with a look of its own.
+    The key `people` may be missing: images are then nobody's in particular.
     """
 
     block: ClassVar[str] = "data"
@@ -178,14 +189,19 @@ class DataParams(Block):
     @property
     def described(self) -> str:
         """Name of the data set, or for one's own data its folder."""
-        if self.people is not None:
-            return f"{self.name} by people (share {self.people.share:g})"
-        return f"{self.name} in {self.root}" if self.name in ("folder", "tasks") else self.name
+        own = f"{self.name} in {self.root}" if self.name in ("folder", "tasks") else self.name
+        if self.people is None:
+            return own
+        return f"{own} by people ({self.people.described})" if self.people.described else f"{own} by people"
 
     def made_from(self) -> dict[str, Any]:
         """Return what a table of these images says that it was made from, which is all but where they lay."""
-        unset = {"people"} if self.people is None else set()
-        return self.model_dump(mode="json", exclude={"root"} | unset)
+        content = self.model_dump(mode="json", exclude={"root"})
+        if self.people is None:
+            del content["people"]
+        elif not self.people.subclasses:
+            del content["people"]["subclasses"]
+        return content
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -197,8 +213,15 @@ class DataParams(Block):
             _require_below("table", self.table, "data.root")
         if self.split_fractions[0] == 0:
             raise ValueError(f"split_fractions: expected a training share above 0, got {self.split_fractions}")
-        if self.people is not None and self.name != "glyphs":
-            raise ValueError(f"people: expected none with data.name: {self.name}; only glyphs are drawn by people")
+        if self.people is not None and self.name in ("omniglot", "tasks"):
+            raise ValueError(
+                f"people: expected none with data.name: {self.name}; people have glyphs, cifar_fs, fc100 or folder"
+            )
+        if self.people is not None and self.people.subclasses and self.name != "fc100":
+            raise ValueError(
+                f"people.subclasses: expected false with data.name: {self.name}; only fc100 has whole superclasses in "
+                "each split"
+            )
         return self
 
 

@@ -41,8 +41,8 @@ class Recorder:
 
 
 def recorded(source: ImageSource) -> ImageSource:
-    """Return a source with a `Recorder` of its images; return a benchmark, without labels of people, as it is."""
-    return source if source.tasks is None else replace(source, load=Recorder(source.load))
+    """Return a source with a `Recorder` of its images; return one whose classes are known, not labelled, as it is."""
+    return source if source.classes is not None else replace(source, load=Recorder(source.load))
 
 
 def refuse_contradictions(source: ImageSource) -> None:

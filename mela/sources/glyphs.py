@@ -6,7 +6,6 @@ bilinear sampling is exact in double precision, so that neither libm nor fused m
 """
 
 import math
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -14,9 +13,9 @@ import matplotlib
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from mela.data.array_types import Ints
 from mela.errors import MelaError
 from mela.io.schemas import SPLITS, Split
+from mela.sources.look import GRID, Look
 from mela.sources.source import ImageSource
 
 # Scripts by split, under the first word of their characters' Unicode names. Chosen among some 940 letters, less those
@@ -73,7 +72,6 @@ _GROWTH_BOLD = (0, 1)
 _STENCIL_EXTENT = 72
 _STENCIL_MARGIN = 12  # black around it, so that the widest blur ends before the edge
 _PROBE_EM = 256
-GRID = 4096
 _SMALLEST_SIZE = 12
 
 _ROTATION = math.radians(20)
@@ -137,28 +135,6 @@ def require_size(size: int) -> None:
     """Raise MelaError where glyphs would be too small to read."""
     if size < _SMALLEST_SIZE:
         raise MelaError(f"data.size: expected at least {_SMALLEST_SIZE} pixels, got {size}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """Hold what a person's drawings have in common: four traits, each on the grid from 0 to 4,096.
-
-    Attributes
-    ----------
-    traits : int64 (4,)
-        Typeface, weight of strokes, slant and brightness of ink.
-    share : float
-        Probability that a drawing has a trait of its person, each for itself; else the trait is drawn as without
-        persons. All images together thus look the same whatever the share is.
-    """
-
-    traits: Ints
-    share: float
-
-    def draw(self, generator: np.random.Generator) -> list[int]:
-        """Return the traits of one drawing."""
-        of_person = generator.integers(GRID, size=len(self.traits)) < round(self.share * GRID)
-        return np.where(of_person, self.traits, generator.integers(GRID + 1, size=len(self.traits))).tolist()
 
 
 def draw_glyph(character: str, size: int, generator: np.random.Generator, look: Look | None = None) -> Image.Image:

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from mela.errors import MelaError
-from mela.params import DataParams
+from mela.params import DataParams, PeopleParams
 from mela.sources.benchmarks import cifar_fs, fc100, omniglot
 from mela.sources.class_folders import folder
 from mela.sources.source import ImageSource
+from mela.sources.superclasses import superclass_of_classes
 
 
 def open_source(data: DataParams, *, shots: int) -> ImageSource:
@@ -18,13 +19,10 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
     shots : int
         Support images of a task class where a tasks table gives no roles.
     """
+    if data.people is not None:
+        return _open_by_people(data, data.people, shots=shots)
     root = Path(data.root)
     match data.name:
-        case "glyphs" if data.people is not None:
-            from mela.sources.glyphs_by_people import glyphs_by_people
-
-            form = {"images_per_class": data.images_per_class, "size": data.size, "seed": data.seed}
-            return glyphs_by_people(data.people, shots=shots, **form)
         case "glyphs":
             from mela.sources.glyphs import glyphs
 
@@ -43,6 +41,20 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
 
             table = _table(data, root)
             return tasks(root, table=table, shots=shots, split_fractions=data.split_fractions, seed=data.seed)
+
+
+def _open_by_people(data: DataParams, people: PeopleParams, *, shots: int) -> ImageSource:
+    """Open the source of tasks each of which is one person's."""
+    form = {"images_per_class": data.images_per_class, "shots": shots, "size": data.size, "seed": data.seed}
+    if data.name == "glyphs":
+        from mela.sources.glyphs_by_people import glyphs_by_people
+
+        return glyphs_by_people(people, **form)
+    from mela.sources.photographs_by_people import photographs_by_people
+
+    photographs = open_source(data.model_copy(update={"people": None}), shots=shots)
+    superclasses = superclass_of_classes() if people.subclasses else None
+    return photographs_by_people(people, photographs, superclasses=superclasses, **form)
 
 
 def _table(data: DataParams, root: Path) -> Path | None:

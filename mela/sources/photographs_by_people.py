@@ -1,0 +1,80 @@
+"""Photographs that people take: each person has one camera, and of a superclass perhaps one subclass."""
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+from PIL import Image
+
+from mela.io.schemas import SPLITS, Split
+from mela.params import PeopleParams
+from mela.sources.by_people import Kind, Pool, Shown, tasks_by_people
+from mela.sources.look import Look
+from mela.sources.photograph_style import TRAITS, styled
+from mela.sources.random_splits import keyed_rank
+from mela.sources.source import ImageSource
+
+
+def photographs_by_people(
+    people: PeopleParams,
+    photographs: ImageSource,
+    *,
+    superclasses: Mapping[str, str] | None = None,
+    images_per_class: int,
+    shots: int,
+    size: int,
+    seed: int,
+) -> ImageSource:
+    """Give photographs to people, each of whom has one task, and render them in their styles.
+
+    People get the photographs of a class in an order that follows from the seed and the names of the files. None is
+    given out again before all are.
+
+    Parameters are those of `mela.sources.by_people.tasks_by_people`, and so are errors.
+
+    Parameters
+    ----------
+    people : PeopleParams
+        Its share is that of the styles (see `mela.sources.photograph_style`); without one, photographs stay as they
+        are.
+    photographs : ImageSource
+        Photographs of known classes.
+    superclasses : mapping from str to str, optional
+        From class to superclass. The true class is then the superclass, and a person has photographs of one of its
+        classes.
+    images_per_class, shots, seed : int
+    size : int
+        Height and width of styled images, in pixels.
+
+    Returns
+    -------
+    ImageSource
+        Sources like ``"train/0003/test/apple/012.png"``: the photograph test/apple/012.png of person 3 of training
+        tasks.
+    """
+    assert photographs.classes is not None
+    # images by split, class and subclass
+    found: dict[Split, dict[str, dict[str, list[int]]]] = {split: {} for split in SPLITS}
+    for image, (split, label) in enumerate(zip(photographs.splits, photographs.classes, strict=True)):
+        name = superclasses[label] if superclasses else label
+        found[cast(Split, split)].setdefault(name, {}).setdefault(label, []).append(image)
+
+    def in_order(images: list[int]) -> list[int]:
+        return sorted(images, key=lambda image: keyed_rank("people", photographs.sources[image], seed=seed))
+
+    kinds: dict[Split, list[Kind]] = {}
+    images: dict[Split, list[list[list[int]]]] = {}
+    for split, classes in found.items():
+        images[split] = [[in_order(part) for part in parts.values()] for parts in classes.values()]
+        sizes = [[len(part) for part in parts] for parts in images[split]]
+        kinds[split] = [Kind(name, key, own) for key, (name, own) in enumerate(zip(classes, sizes, strict=True))]
+
+    def photograph(shown: Shown) -> int:
+        return images[shown.split][shown.kind][shown.part][shown.place]
+
+    def load(shown: Shown, generator: np.random.Generator, look: Look | None) -> Image.Image:
+        image = photographs.load(photograph(shown))
+        return image if look is None else styled(image, size, look.draw(generator))
+
+    pool = Pool(kinds=kinds, traits=len(TRAITS), name=lambda shown: photographs.sources[photograph(shown)], load=load)
+    return tasks_by_people(people, pool, images_per_class=images_per_class, shots=shots, seed=seed)
