@@ -1,4 +1,4 @@
-"""Run the whole pipeline on glyphs that people draw, once for each share of their look and seed."""
+"""Run the whole pipeline on images by people, once for each share of their look and seed."""
 
 import shutil
 import subprocess
@@ -7,36 +7,55 @@ from pathlib import Path
 from typing import Any
 
 from mela.io import store
-from mela.params import DataParams
+from mela.params import DataParams, PeopleParams
 from studies.clones import change, for_clone
 
 ROOT = Path(__file__).parents[2]
-PRESET = ROOT / "presets/glyphs_people.yaml"
 LABELS = ("initial", "merged", "pruned", "oracle")
 SEEDS = ("data.seed", "embed.seed", "pretrain.seed")
 
 
-def measure(*, share: float, seed: int, folder: Path) -> list[dict[str, Any]]:
+def preset(data: str) -> Path:
+    """Return the preset of a data set by people."""
+    return ROOT / f"presets/{data}.yaml"
+
+
+def people_of(data: str) -> PeopleParams:
+    """Return the people of a data set."""
+    people = DataParams.read(preset(data)).people
+    assert people is not None
+    return people
+
+
+def own_share(cell: dict[str, Any]) -> dict[str, Any]:
+    """Return a cell of the grid without a share if people have no look: their subclasses alone tell them apart."""
+    return cell | {"share": None} if people_of(cell["data"]).share is None else cell
+
+
+def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Path) -> list[dict[str, Any]]:
     """Return a row for each kind of labels; files of the run stay in a folder of its own until it has ended.
 
     Parameters
     ----------
-    share : float
-        How often a drawing has its person's typeface, weight, slant and ink.
+    data : str
+        The preset.
+    share : float or None
+        How often an image has its person's look.
     seed : int
         Of the people, and of both trainings.
     folder : Path
+    root : Path
+        Folder of the raw data, which glyphs need none of.
     """
-    own = folder / f"{share:g}_{seed}"
+    own = folder / f"{data}_{'none' if share is None else f'{share:g}'}_{seed}"
     own.mkdir(parents=True, exist_ok=True)
     for file in ("dvc.yaml", "mela", "stages"):
         (own / file).unlink(missing_ok=True)
         (own / file).symlink_to(ROOT / file)
-    shutil.copy(PRESET, own / "params.yaml")
-    people = DataParams.read(PRESET).people
-    assert people is not None
-    changed = people.model_dump() | {"share": share}
-    change(own / "params.yaml", {"data.people": changed} | dict.fromkeys(SEEDS, seed))
+    shutil.copy(preset(data), own / "params.yaml")
+    people = people_of(data).model_dump(exclude_defaults=True) | {"share": share}
+    changes = {"data.people": people, "data.root": str(root.resolve())} | dict.fromkeys(SEEDS, seed)
+    change(own / "params.yaml", changes)
     subprocess.run([sys.executable, "-m", "mela", "run"], cwd=own, env=for_clone(), check=True)
     found = store.read_json(own / "results/metrics.json")
     shutil.rmtree(own)
