@@ -15,6 +15,7 @@ from tests.helpers.project import ROOT
 PRESETS = sorted((ROOT / "presets").glob("*.yaml"))
 GLYPHS = ROOT / "presets" / "glyphs.yaml"
 MISSING = object()
+PEOPLE = {"train": 5, "val": 0, "test": 0, "ways": 2, "share": None}
 
 
 def edited(tmp_path: Path, block: str, key: str | None, value: Any) -> Path:
@@ -65,7 +66,7 @@ def test_every_preset_sets_every_block_in_the_same_order() -> None:
         assert list(document) == [block.block for block in params.BLOCKS]
         # `use` is a word
         for block in set(params.BLOCKS) - {params.UseParams}:
-            keys = [key for key in document[block.block] if (block.block, key) != ("data", "people")]
+            keys = [key for key in document[block.block] if block.model_fields[key].is_required()]
             assert keys == list(params.read_document(GLYPHS)[block.block])
 
 
@@ -165,6 +166,13 @@ BAD = [
         "mela",
         "pretrain: labels: the block `compare` says now which labels are trained on; `mela preset --c",
     ),
+    (
+        "data",
+        "people",
+        PEOPLE | {"subclasses": True},
+        "data: people.subclasses: expected false with data.name: glyphs; only fc100 has whole superclasses in each spl",
+    ),
+    ("data", "people", PEOPLE | {"share": 1.5}, "data.people.share: input should be less than or equal to 1, got 1.5"),
     ("merging", "q", 5.0, "merging.q: unknown key; remove it or correct its name"),
     ("compare", "mela", True, "compare.mela: unknown key; remove it or correct its name"),
     ("compare", "oracle", MISSING, "compare.oracle: missing; expected a value"),
@@ -363,3 +371,30 @@ def test_all_blocks_are_known_and_only_those_of_the_benchmark_are_extra() -> Non
     assert len(known) == len(set(known))
     assert {block for block in known if not block.extra} == set(params.BLOCKS)
     assert {block for block in known if block.extra} == set(params.EXTRA_BLOCKS)
+
+
+@pytest.mark.parametrize("name", ["omniglot", "tasks"])
+def test_people_have_no_images_of_some_sources(tmp_path: Path, name: str) -> None:
+    path = replaced(tmp_path, "name: glyphs ", f"name: {name} ", ROOT / "presets/glyphs_people.yaml")
+    expected = f"data: people: expected none with data.name: {name}; people have glyphs, cifar_fs, fc100 or folder"
+    assert refusal(path) == expected
+
+
+def test_what_people_have_in_common_is_said_and_is_part_of_what_images_are_made_from() -> None:
+    names = ("glyphs", "glyphs_people", "cifar_fs_people", "fc100_people")
+    found = {name: params.DataParams.read(ROOT / f"presets/{name}.yaml") for name in names}
+    people = {name: data.made_from().get("people") for name, data in found.items()}
+    assert people["glyphs"] is None
+    assert people["glyphs_people"] == {"train": 300, "val": 60, "test": 600, "ways": 5, "share": 0.75}
+    assert people["fc100_people"] == {
+        "train": 150,
+        "val": 60,
+        "test": 600,
+        "ways": 4,
+        "share": None,
+        "subclasses": True,
+    }
+    assert found["cifar_fs_people"].described == "cifar_fs by people (share 0.75)"
+    assert found["fc100_people"].described == "fc100 by people (one subclass each)"
+    plain = params.PeopleParams(**PEOPLE)
+    assert found["fc100_people"].model_copy(update={"people": plain}).described == "fc100 by people"

@@ -9,8 +9,8 @@ from scipy import stats
 
 from mela.errors import MelaError
 from mela.params import PeopleParams
-from mela.sources.glyphs import GRID, Look
 from mela.sources.glyphs_by_people import glyphs_by_people
+from mela.sources.look import GRID, Look
 from mela.sources.source import ImageSource
 
 PEOPLE = {"train": 6, "val": 80, "test": 150, "ways": 5, "share": 0.75}
@@ -113,7 +113,7 @@ def test_with_a_share_of_1_a_persons_ink_is_equally_bright_and_with_0_it_is_not(
         ({"images_per_class": 3}, {}, "data.images_per_class: expected more than tasks.shots = 3, .*, got 3"),
         ({"size": 11}, {}, "data.size: expected at least 12 pixels, got 11"),
         ({}, {"ways": 21}, "data.people.ways: expected at most 20, the number of val classes, got 21"),
-        ({}, {"test": 2}, "data.people.test: expected 5 drawings by other persons of every class, got 0 of one; .*"),
+        ({}, {"test": 2}, "data.people.test: expected 5 images by other persons of every class, got 0 of one; .*"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_in_one_line(form, changes, message):

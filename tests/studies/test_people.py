@@ -1,4 +1,4 @@
-"""The study of glyphs by people: what it changes in the preset, and which rows it makes of a run."""
+"""The study of images by people: what it changes in the presets, and which rows it makes of a run."""
 
 import json
 import shutil
@@ -6,44 +6,42 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from mela.params import DataParams, EmbedParams, PretrainParams, check_document
+from studies import grid
 from studies.labels import people
 from tests.helpers.project import ROOT
 
 RUN = ROOT / "results/metrics.json"
+RAW = Path("raw/cifar100")
+CELLS = [("glyphs_people", 0.25), ("cifar_fs_people", 0.25), ("fc100_people", None)]
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[Path, DataParams]:
     """The folders in which runs are started; each ends at once, with the results of the project's own run."""
-    folders: list[Path] = []
+    folders: dict[Path, DataParams] = {}
 
     def run(command: list[str], *, cwd: Path, env: dict[str, str], check: bool) -> None:
         assert command == [sys.executable, "-m", "mela", "run"]
         assert check
-        check_document(cwd / "params.yaml")
-        data = DataParams.read(cwd / "params.yaml")
-        assert data.people is not None
-        assert (data.people.share, data.people.train) == (0.25, 300)
-        assert (
-            data.seed
-            == EmbedParams.read(cwd / "params.yaml").seed
-            == PretrainParams.read(cwd / "params.yaml").seed
-            == 2
-        )
+        path = cwd / "params.yaml"
+        check_document(path)
+        folders[cwd] = DataParams.read(path)
+        assert folders[cwd].seed == EmbedParams.read(path).seed == PretrainParams.read(path).seed == 2
         assert (cwd / "stages/pretrain.py").is_file()
         (cwd / "results").mkdir()
         shutil.copy(RUN, cwd / "results")
-        folders.append(cwd)
 
     monkeypatch.setattr(people.subprocess, "run", run)
     return folders
 
 
-def test_a_row_for_each_kind_of_labels(asked: list[Path], tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = people.measure(share=0.25, seed=2, folder=tmp_path)
+@pytest.mark.parametrize(("data", "share"), CELLS)
+def test_a_row_for_each_kind_of_labels(asked: dict[Path, DataParams], tmp_path: Path, data: str, share: Any) -> None:
+    rows = people.measure(data=data, share=share, seed=2, folder=tmp_path, root=RAW)
     assert [row["labels"] for row in rows] == list(people.LABELS)
     run = json.loads(RUN.read_text(encoding="utf-8"))
     for row in rows:
@@ -52,13 +50,42 @@ def test_a_row_for_each_kind_of_labels(asked: list[Path], tmp_path: Path) -> Non
         assert row["5_shot_ci95"] == own["5_shot"]["ci95"]
         assert row["5_shot_to_oracle"] == own["5_shot"].get("to_oracle")
         assert row["ari"] == own.get("ari")
-    assert not asked[0].exists(), "the images of a run take much room"
+    assert not any(folder.exists() for folder in asked), "the images of a run take much room"
     assert (ROOT / "mela/params.py").is_file(), "the project is linked, and not what is deleted"
 
 
-def test_what_an_interrupted_run_has_left_is_in_nobodys_way(asked: list[Path], tmp_path: Path) -> None:
-    left = tmp_path / "0.25_2"
+@pytest.mark.parametrize(("data", "share"), CELLS)
+def test_nothing_but_share_seed_and_root_differs_from_the_preset(
+    asked: dict[Path, DataParams], tmp_path: Path, data: str, share: Any
+) -> None:
+    people.measure(data=data, share=share, seed=2, folder=tmp_path, root=RAW)
+    preset = DataParams.read(ROOT / f"presets/{data}.yaml")
+    own = people.people_of(data).model_copy(update={"share": share})
+    expected = preset.model_copy(update={"people": own, "seed": 2, "root": str(RAW.resolve())})
+    assert [*asked.values()] == [expected]
+
+
+def test_what_an_interrupted_run_has_left_is_in_nobodys_way(asked: dict[Path, DataParams], tmp_path: Path) -> None:
+    left = tmp_path / "fc100_people_none_2"
     left.mkdir()
     (left / "mela").symlink_to(ROOT / "mela")
     (left / "params.yaml").write_text("rubbish", encoding="utf-8")
-    assert len(people.measure(share=0.25, seed=2, folder=tmp_path)) == len(people.LABELS)
+    rows = people.measure(data="fc100_people", share=None, seed=2, folder=tmp_path, root=RAW)
+    assert len(rows) == len(people.LABELS)
+    assert [*asked] == [left]
+
+
+def test_people_without_a_look_are_measured_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cells: list[tuple[str, float | None]] = []
+
+    def measure(*, data: str, share: float | None, **_: Any) -> list[dict[str, Any]]:
+        cells.append((data, share))
+        return [{"labels": "merged", "ari": 0.5}]
+
+    monkeypatch.setattr(people, "measure", measure)
+    program, out = grid.program("labels.people"), tmp_path / "people.csv"
+    for _ in range(2):
+        program(data=["fc100_people", "glyphs_people"], share=[0.0, 1.0], seeds=1, out=out)
+    assert cells == [("fc100_people", None), ("glyphs_people", 0.0), ("glyphs_people", 1.0)]
+    rows = pd.read_csv(out, dtype=str, keep_default_na=False)
+    assert rows["share"].to_list() == ["", "0", "1"]

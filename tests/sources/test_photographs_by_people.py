@@ -1,0 +1,255 @@
+"""Photographs that people take: who has which photograph, in which style, and of which subclass."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from mela.errors import MelaError
+from mela.io.schemas import SPLITS
+from mela.params import DataParams, PeopleParams
+from mela.sources import benchmarks
+from mela.sources.benchmarks import split_of_classes
+from mela.sources.duplicate_images import recorded
+from mela.sources.open import open_source
+from mela.sources.photographs_by_people import photographs_by_people
+from mela.sources.source import ImageSource
+from mela.sources.superclasses import superclass_of_classes
+
+PEOPLE = {"train": 6, "val": 20, "test": 30, "ways": 3, "share": 0.75}
+FORM = {"images_per_class": 8, "shots": 3, "size": 16, "seed": 0}
+CLASSES, PHOTOGRAPHS = 4, 20
+# two subclasses of each of four superclasses
+SUPERCLASSES = {f"{split}-{c}{part}": f"{split}-{c}" for split in SPLITS for c in range(CLASSES) for part in "ab"}
+SHAPE = (20, 16)
+
+
+def pixels(label: str, number: int) -> Image.Image:
+    generator = np.random.default_rng([*label.encode(), number])
+    return Image.fromarray(generator.integers(0, 256, (SHAPE[1], SHAPE[0], 3), dtype=np.uint8))
+
+
+def photographs(parts: str = "", count: int = PHOTOGRAPHS) -> ImageSource:
+    labels = [f"{split}-{c}{part}" for split in SPLITS for c in range(CLASSES) for part in parts or [""]]
+    items = [(label, number) for label in labels for number in range(count)]
+    return ImageSource(
+        splits=[label.split("-")[0] for label, _ in items],
+        sources=[f"{label}/{number:02d}.png" for label, number in items],
+        classes=[label for label, _ in items],
+        load=lambda image: pixels(*items[image]),
+    )
+
+
+def people(form: dict[str, Any] | None = None, source: ImageSource | None = None, **changes: Any) -> ImageSource:
+    chosen = PeopleParams(**(PEOPLE | changes))
+    own = source or photographs("ab" if chosen.subclasses else "")
+    superclasses = SUPERCLASSES if chosen.subclasses else None
+    return photographs_by_people(chosen, own, superclasses=superclasses, **(FORM | (form or {})))
+
+
+def rows_of(source: ImageSource) -> pd.DataFrame:
+    """The tasks with what is known of each image: whose it is, and what it shows."""
+    assert source.tasks is not None
+    assert source.classes is not None
+    images = pd.DataFrame([path.split("/") for path in source.sources], columns=["of", "person", "shown", "photograph"])
+    images["class"] = source.classes
+    return source.tasks.join(images, on="image_id")
+
+
+def test_a_training_task_is_one_persons_and_shows_photographs_of_its_classes():
+    rows = rows_of(people())
+    train = rows[rows["split"] == "train"]
+    assert (train.groupby("task_id")["person"].nunique() == 1).all()
+    assert train["person"].nunique() == train["task_id"].nunique() == PEOPLE["train"]
+    assert (rows["shown"] == rows["class"]).all()
+    assert (rows["of"] == rows["split"]).all()
+    assert (rows.groupby(["task_id", "local_label"])["class"].nunique() == 1).all()
+    assert (rows.groupby("task_id")["class"].nunique() == PEOPLE["ways"]).all()
+
+
+@pytest.mark.parametrize("train", [6, 20])
+def test_no_photograph_returns_before_all_others_of_its_class_have_been_used(train):
+    source = people(train=train)
+    own = [path.split("/") for path in source.sources if path.startswith("train/")]
+    for label in {label for _, _, label, _ in own}:
+        given = [name for _, _, shown, name in own if shown == label]
+        for start in range(0, len(given), PHOTOGRAPHS):
+            assert len(set(given[start : start + PHOTOGRAPHS])) == len(given[start : start + PHOTOGRAPHS])
+    names = [source.sources.index(one) for one in source.sources]
+    assert names == list(range(len(source))), "a person has no photograph twice"
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_queries_of_held_out_tasks_are_other_photographs_by_others(split):
+    rows = rows_of(people())
+    for _, task in rows[rows["split"] == split].groupby(["task_id", "local_label"]):
+        support, query = (task[task["role"] == role] for role in ("support", "query"))
+        assert (len(support), len(query)) == (3, 5)
+        assert support["person"].nunique() == 1
+        assert not set(query["person"]) & set(support["person"])
+        assert task["photograph"].is_unique
+
+
+@pytest.mark.parametrize("share", [0.75, None])
+def test_a_persons_images_are_the_same_however_many_persons_there_are(share):
+    few, many = people(share=share), people(share=share, train=9)
+    for image in range(0, 6 * 24, 7):
+        twin = many.sources.index(few.sources[image])
+        assert few.load(image).tobytes() == many.load(twin).tobytes()
+    assert few.load(0).tobytes() == people(share=share).load(0).tobytes()
+    assert few.sources[:24] != people({"seed": 1}, share=share).sources[:24]
+
+
+def test_the_files_alone_tell_in_which_order_they_are_given_out():
+    first = photographs()
+    order = np.random.default_rng(0).permutation(PHOTOGRAPHS)
+    places = np.concatenate([c * PHOTOGRAPHS + order for c in range(len(first) // PHOTOGRAPHS)]).tolist()
+    assert first.classes is not None
+    other = ImageSource(
+        splits=first.splits,
+        sources=[first.sources[place] for place in places],
+        classes=first.classes,
+        load=lambda image: first.load(places[image]),
+    )
+    assert people(source=other).sources == people().sources
+    assert people(source=other).load(5).tobytes() == people().load(5).tobytes()
+
+
+def test_styled_photographs_are_squares_and_others_are_as_they_are():
+    assert people().load(0).size == (16, 16)
+    plain = people(share=None)
+    for image in (0, 30, 100):
+        _, _, label, name = plain.sources[image].split("/")
+        assert plain.load(image).tobytes() == pixels(label, int(name[:2])).tobytes()
+
+
+@pytest.mark.parametrize("channel", range(3))
+def test_with_a_share_of_1_a_persons_photographs_have_one_balance_and_with_0_they_have_not(channel):
+    def spread(share: float) -> float:
+        white = ImageSource(
+            splits=photographs().splits,
+            sources=photographs().sources,
+            classes=photographs().classes,
+            load=lambda image: Image.new("RGB", SHAPE, (255, 255, 255)),
+        )
+        source = people(source=white, share=share)
+        levels = [np.asarray(source.load(image))[..., channel].mean() for image in range(6 * 24)]
+        return float(np.std(np.reshape(levels, (6, 24)), axis=1).mean())
+
+    assert spread(1.0) < 0.5
+    assert spread(0.0) > 10
+
+
+def test_a_persons_class_is_one_subclass_of_a_superclass():
+    source = people(subclasses=True, share=None)
+    rows = rows_of(source)
+    assert (rows["shown"].map(SUPERCLASSES) == rows["class"]).all()
+    train = rows[rows["split"] == "train"]
+    assert (train.groupby(["person", "class"])["shown"].nunique() == 1).all()
+    assert train["shown"].nunique() > train["class"].nunique()
+    assert set(source.classes or ()) == {f"{split}-{c}" for split in SPLITS for c in range(CLASSES)}
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_queries_are_of_other_subclasses_than_the_support(split):
+    rows = rows_of(people(subclasses=True, share=None))
+    shown = rows[rows["split"] == split].groupby(["task_id", "local_label", "role"])["shown"]
+    assert (shown.nunique() == 1).all()
+    roles = shown.first().unstack()
+    assert (roles["support"] != roles["query"]).all()
+    assert (roles["support"].map(SUPERCLASSES) == roles["query"].map(SUPERCLASSES)).all()
+
+
+def test_subclasses_may_have_styles_as_well():
+    styles, plain = people(subclasses=True), people(subclasses=True, share=None)
+    assert styles.sources == plain.sources
+    assert styles.load(0).tobytes() != plain.load(0).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("form", "changes", "message"),
+    [
+        ({"images_per_class": 3}, {}, "data.images_per_class: expected more than tasks.shots = 3, .*, got 3"),
+        (
+            {"images_per_class": 21},
+            {},
+            "data.images_per_class: expected at most 20, the images of train class 'train-0', got 21",
+        ),
+        ({}, {"ways": 5}, "data.people.ways: expected at most 4, the number of train classes, got 5"),
+        ({}, {"test": 2}, "data.people.test: expected 5 images by other persons of every class, got [0-4] of one; .*"),
+        (
+            {},
+            {"val": 2, "subclasses": True},
+            "data.people.val: expected 5 images by other persons of every class, got [0-4] of one; .*",
+        ),
+    ],
+)
+def test_what_cannot_be_given_out_is_refused_in_one_line(form, changes, message):
+    with pytest.raises(MelaError, match=f"^{message}$"):
+        people(form, **changes)
+
+
+def test_photographs_that_two_classes_share_are_no_contradiction_of_people():
+    """CIFAR-100 has such photographs; labels of one's own are refused then."""
+    source = people()
+    assert recorded(source) is source
+
+
+def test_each_split_of_fc100_has_whole_superclasses():
+    superclasses = superclass_of_classes()
+    assert Counter(Counter(superclasses.values()).values()) == {5: 20}
+    splits: dict[str, set[str]] = {}
+    for label, split in split_of_classes("fc100").items():
+        splits.setdefault(superclasses[label], set()).add(split)
+    assert len(splits) == 20
+    assert Counter(split for own in splits.values() for split in own) == {"train": 12, "val": 4, "test": 4}
+
+
+def write_cifar(root: Path, labels: list[str], count: int) -> None:
+    for label in labels:
+        for part in ("train", "test"):
+            (root / part / label).mkdir(parents=True)
+        for number in range(count):
+            pixels(label, number).save(root / "train" / label / f"{number:03d}.png")
+
+
+def params(root: Path, **changes: Any) -> DataParams:
+    plain = {"table": None, "size": 16, "channels": 3, "images_per_class": 8, "rotations": False, "seed": 0}
+    return DataParams(root=str(root), split_fractions=[0.6, 0.2, 0.2], **(plain | changes))
+
+
+@pytest.mark.parametrize("subclasses", [False, True])
+def test_fc100_by_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subclasses: bool) -> None:
+    superclasses = superclass_of_classes()
+    chosen = ("fish", "insects", "people", "trees", "vehicles_1", "vehicles_2")
+    split_of = {name: split for name, split in split_of_classes("fc100").items() if superclasses[name] in chosen}
+    write_cifar(tmp_path, sorted(split_of), 8)
+    monkeypatch.setattr(benchmarks, "split_of_classes", lambda name: split_of)
+    monkeypatch.setattr(benchmarks, "CIFAR_IMAGES_PER_CLASS", 8)
+    own = {"train": 4, "val": 0, "test": 0, "ways": 2, "share": None, "subclasses": subclasses}
+    source = open_source(params(tmp_path, name="fc100", people=PeopleParams(**own)), shots=3)
+    assert source.classes is not None
+    shown = [path.split("/")[3] for path in source.sources]
+    assert source.classes == [superclasses[label] if subclasses else label for label in shown]
+    assert source.tasks is not None
+    assert source.tasks["task_id"].nunique() == 4
+
+
+def test_a_folder_of_classes_by_people(tmp_path: Path) -> None:
+    lines = ["split,class"]
+    for split in SPLITS:
+        for c in range(CLASSES):
+            (tmp_path / f"{split}-{c}").mkdir()
+            lines.append(f"{split},{split}-{c}")
+            for number in range(10):
+                pixels(f"{split}-{c}", number).save(tmp_path / f"{split}-{c}" / f"{number}.png")
+    (tmp_path / "splits.csv").write_text("\n".join(lines), encoding="utf-8")
+    data = params(tmp_path, name="folder", table="splits.csv", people=PeopleParams(**PEOPLE))
+    source = open_source(data, shots=3)
+    rows = rows_of(source)
+    assert rows.groupby("split")["task_id"].nunique().to_dict() == {"test": 30, "train": 6, "val": 20}
+    assert source.load(0).size == (16, 16)
