@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -33,6 +34,8 @@ class Block(BaseModel):
     block: ClassVar[str]
     # whether the benchmark of methods alone has it
     extra: ClassVar[bool] = False
+    # whether a file without it means its defaults
+    optional: ClassVar[bool] = False
 
     @classmethod
     def read(cls, path: Path = PARAMS) -> Self:
@@ -45,6 +48,8 @@ class Block(BaseModel):
         """
         document = read_document(path)
         if cls.block not in document:
+            if cls.optional:
+                return cls()
             raise MelaError(f"{path}: {missing_block(cls.block, document)}")
         try:
             return cls.of(document[cls.block])
@@ -367,6 +372,26 @@ class ExtractParams(Block):
         return self
 
 
+ROUNDS = ("first", "second", "third")
+
+
+class RoundsParams(Block):
+    """Say which rounds of training on labels so far precede merging; the block may be missing, and there are none."""
+
+    block: ClassVar[str] = "rounds"
+    optional: ClassVar[bool] = True
+    first: bool = False
+    second: bool = False
+    third: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for before, after in pairwise(ROUNDS):
+            if getattr(self, after) and not getattr(self, before):
+                raise ValueError(f"{after}: a round needs the one before it; set {before} to true, or {after} to false")
+        return self
+
+
 # every kind of global labels that an embedding can be pre-trained on, in the order of tables
 LABELS = ("merged", "merged_soft", "pruned", "kmeans", "oracle")
 CONVERT = "`mela preset --convert` rewrites the file"
@@ -551,6 +576,7 @@ BLOCKS: tuple[type[Block], ...] = (
     AugmentParams,
     EmbedParams,
     ExtractParams,
+    RoundsParams,
     LabelerParams,
     MergingParams,
     KMeansParams,
@@ -582,7 +608,7 @@ def check_document(path: Path) -> None:
         try:
             if block.block in document:
                 block.of(document[block.block])
-            elif not block.extra:
+            elif not (block.extra or block.optional):
                 mistakes.append((block.block, 1, None))
         except ValidationError as error:
             mistakes.append((block.block, error.error_count(), error))

@@ -13,7 +13,7 @@ from stages.common.run import run
 
 def main(
     params: Path = PARAMS,
-    features: Path = paths.FEATURES,
+    features: Path = paths.MERGED_FEATURES,
     train: Path = paths.TRAIN,
     labels: Path = paths.MERGED_LABELS,
     soft_labels: Path = paths.MERGED_SOFT,

@@ -99,8 +99,15 @@ def stage_outputs(pipeline: Path) -> dict[str, list[Path]]:
 
 
 def _cells(stages: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the stages by their names, and those of a matrix over one list by the names that DVC gives them."""
+    """Yield the stages by their names, and those of a matrix over one list, or foreach, by the names that DVC gives."""
     for name, stage in stages.items():
+        if isinstance(stage, dict) and isinstance(stage.get("foreach"), dict):
+            for key, item in stage["foreach"].items():
+                text = json.dumps(stage["do"]).replace("${key}", str(key))
+                for part, value in item.items():
+                    text = text.replace(f"${{item.{part}}}", str(value))
+                yield f"{name}@{key}", json.loads(text)
+            continue
         matrix = stage.get("matrix") if isinstance(stage, dict) else None
         if not isinstance(matrix, dict) or len(matrix) != 1:
             yield name, stage

@@ -2,27 +2,33 @@ r"""Task classes that lie apart although they are one class, because the people 
 
 The mean of a task class is that of its class, plus an effect of whoever made the task, plus noise of its samples. One
 person's samples are alike, so their noise does not show how large the effects are. Merging then finds a
-separate class for each person's version of a class, since its model has noise alone. This module finds the partition
-and the effects together:
+separate class for each person's version of a class, since its model has noise alone. This module finds clusters
+without such a model:
 
-1. Measure differences between task classes in units of the noise inside task classes.
-2. Build Ward's tree of all task classes, without regard to which of them met in tasks.
+1. Measure how far apart task classes are by the neighbours that they share (`mela.labeling.neighbours`). Neighbours are
+   found three times: by the angle between features; in units of the noise inside task classes; and by the angle in
+   these units.
+2. Build a tree by average linkage, without regard to which task classes met in tasks.
 3. Cut it where `match` is largest (`mela.labeling.pair_quality`). Pairs inside tasks are known to be different classes;
-   since the tree does not use them, they test each cut independently.
-4. Estimate the covariance of task classes about the mean of their cluster,
+   since the tree does not use them, they test each cut independently. Of the three trees, take the one whose cut has
+   the largest `match`.
+4. Task classes of one task that share a cluster cannot all be right. The one closest to the center stays, and each of
+   the others becomes a cluster of its own.
 
-   .. math:: S = \frac{D^\top D + m N}{n - k + m},
+Where people shift all classes of a task alike, the mean of each task is taken away first. That alone drives the classes
+of a task apart, so that pairs inside tasks are no independent judge any more. How large a `match` it makes is measured
+on tasks that are dealt at random from all task classes, and this is subtracted.
 
-   where D (n, m) are the deviations from the means of k clusters and N is the covariance of the noise, which counts as
-   much as m task classes. Take S in place of N, and begin again, until `match` rises no more.
+The covariance of task classes about the centers of their clusters,
 
-Directions in which people differ thus count less in each round, and those in which classes differ count more. Where
-people shift all classes of a task alike, the mean of each task is taken away first; in later rounds, the mean
-deviation of its task classes from the centers of their clusters. Speaker diarization re-estimates two such covariances
-in turns (Landini et al., "Bayesian HMM clustering of x-vector sequences (VBx) in speaker diarization", 2022).
+.. math:: S = \frac{D^\top D + m N}{n - k + m},
+
+is that of effects and noise together. D (n, m) are the deviations from the centers of k clusters, and N is the
+covariance of the noise, which counts as much as m task classes. New task classes are assigned by distances in units of
+S: directions in which people differ count less.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +36,10 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import weighted_sums
+from mela.labeling.neighbours import shared_neighbours
 from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
 from mela.labeling.space import Space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
-
-ROUNDS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,28 +53,29 @@ class Effects:
     means : float64 (n, m)
         Task classes, without the shifts of their tasks where there are such.
     assignments : int64 (n,)
-        Cluster of each task class, from 0; -1 where the fragment of another class of its task was the same.
+        Cluster of each task class, from 0, no two of a task alike; -1 where the fragment of another class of its task
+        was the same.
+    cut : int64 (n,)
+        The same before classes of one task were told apart.
     quality : PairQuality
-        Of these clusters, judged by the pairs inside tasks.
+        Of the cut.
     covariance : float64 (m, m)
         S, of a task class about its class.
-    matches : tuple of float
-        `match` of every round but the last, which was no better.
+    shifted : bool
+        Whether shifts of tasks were taken away.
     """
 
     space: Space
     means: Floats
     assignments: Ints
+    cut: Ints
     quality: PairQuality
     covariance: Floats
-    matches: tuple[float, ...]
+    shifted: bool
 
 
 def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, other: PairQuality) -> Effects | None:
     """Find clusters of task classes, and how much task classes of one cluster differ.
-
-    Shifts are looked for where clusters without them do not stand the judgement of pairs inside tasks, since a judge is
-    less independent once the classes of a task were moved together.
 
     Parameters
     ----------
@@ -88,56 +94,92 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
     Effects or None
         None where these clusters are not surely better than the other partition, or fewer than a task has ways.
     """
-    noise = noise_of(samples, classes)
-    plain = _rounds(noise, classes, fragments, shifted=False)
-    if other.match > 2 * other.match_error and not plain.quality.beats(other):
+    noise, freedom = noise_of(samples, classes)
+    clusters, quality = _partition(classes.means, (noise, freedom), fragments, classes.starts)
+    surely = quality.beats(other)
+    if not surely and other.match > 2 * other.match_error:
         return None
-    shifted = _rounds(noise, classes, fragments, shifted=True)
-    best = shifted if shifted.quality.beats(plain.quality) else plain
-    enough = best.assignments.max() + 1 >= classes.ways.max()
-    return best if enough and best.quality.beats(other) else None
-
-
-def _rounds(known: tuple[Floats, int], classes: ClassMeans, fragments: Ints, *, shifted: bool) -> Effects:
-    """Find clusters and effects in turns, with or without a shift that all classes of a task share."""
-    noise, freedom = known
+    without, less = _without_shifts(classes, (noise, freedom), fragments)
+    shifted = less.match - 2 * less.match_error > quality.match
+    if shifted:
+        clusters, quality, surely = without, less, less.beats(other)
+    if clusters.max() + 1 < classes.ways.max() or not surely:
+        return None
     means = classes.means
     if shifted:
-        means = means - _task_means(means, classes.starts) + means.mean(axis=0)
-    space, best = space_of(means, noise, freedom), None
-    for _ in range(ROUNDS):
-        clusters = _cut(space.transform(means), fragments, classes.starts)
-        quality = pair_quality(clusters, classes.starts)
-        if best is not None and quality.match <= best.quality.match:
-            break
-        used = clusters >= 0
-        if shifted:
-            means = classes.means - _shifts(classes.means - _centers(means, clusters), used, classes.starts)
-        rest = (means - _centers(means, clusters))[used]
-        freedom = len(rest) - int(clusters.max()) - 1 + len(noise)
-        covariance = (rest.T @ rest + len(noise) * noise) / freedom
-        space = space_of(means, covariance, freedom)
-        best = Effects(
-            space=space,
-            means=means,
-            assignments=clusters,
-            quality=quality,
-            covariance=covariance,
-            matches=(*(best.matches if best else ()), quality.match),
-        )
-    assert best is not None
-    return best
+        centered = means - _task_means(means, classes.starts)
+        means = means - _shifts(means - _centers(centered, clusters), clusters >= 0, classes.starts)
+    deviations = means - _centers(means, clusters)
+    used = clusters >= 0
+    rest = deviations[used]
+    freedom = len(rest) - int(clusters.max()) - 1 + len(noise)
+    covariance = (rest.T @ rest + len(noise) * noise) / freedom
+    space = space_of(means, covariance, freedom)
+    return Effects(
+        space=space,
+        means=means,
+        assignments=_apart(clusters, (deviations @ space.components) ** 2, classes.starts),
+        cut=clusters,
+        quality=quality,
+        covariance=covariance,
+        shifted=shifted,
+    )
+
+
+def _without_shifts(classes: ClassMeans, noise: tuple[Floats, int], fragments: Ints) -> tuple[Ints, PairQuality]:
+    """Return clusters (n,) of task classes less the means of their tasks; their quality is that beyond chance."""
+    starts, dealt = classes.starts, np.random.default_rng(0).permutation(len(classes.means))
+
+    def found(means: Floats, fragments: Ints) -> tuple[Ints, PairQuality]:
+        return _partition(means - _task_means(means, starts), noise, fragments, starts)
+
+    clusters, quality = found(classes.means, fragments)
+    _, chance = found(classes.means[dealt], fragments[dealt])
+    return clusters, replace(quality, match=quality.match - chance.match)
+
+
+def _partition(means: Floats, noise: tuple[Floats, int], fragments: Ints, starts: Ints) -> tuple[Ints, PairQuality]:
+    """Return the clusters (n,) whose `match` is the largest of three trees, and their quality; -1 as in fragments."""
+    centered = means - means.mean(axis=0)
+    scaled = space_of(means, *noise).transform(means)
+    found = (_cut(points, fragments, starts) for points in (_unit(centered), scaled, _unit(scaled)))
+    judged = [(clusters, pair_quality(clusters, starts)) for clusters in found]
+    return max(judged, key=lambda pair: pair[1].match)
+
+
+def _unit(points: Floats) -> Floats:
+    """Return points (n, d) of length 1."""
+    return points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), np.finfo(np.float64).tiny)
 
 
 def _cut(points: Floats, fragments: Ints, starts: Ints) -> Ints:
-    """Return the clusters (n,) of that cut of Ward's tree whose `match` is largest; -1 as among the fragments."""
+    """Return the clusters (n,) of that cut of the tree whose `match` is largest; -1 as among the fragments."""
     sizes, sums = weighted_sums(fragments, points, np.ones(len(points)))
-    tree = linkage(sums / sizes[:, None], "ward")
+    tree = linkage(shared_neighbours(sums / sizes[:, None]), "average")
     kept = int(cut_matches(tree, fragments, starts).argmax())
     # the height of a step is then its number
     tree[:, 2] = np.arange(1, len(tree) + 1)
     clusters = fcluster(tree, kept + 0.5, "distance").astype(np.int64) - 1
     return np.where(fragments >= 0, clusters[fragments], -1)
+
+
+def _apart(clusters: Ints, squared: Floats, starts: Ints) -> Ints:
+    """Return clusters (n,) no two of a task alike: the class nearest to its center stays, others are on their own.
+
+    Parameters
+    ----------
+    clusters : int64 (n,)
+    squared : float64 (n, d)
+        Squared deviations from the centers, by coordinates.
+    starts : int64 (n_tasks + 1,)
+    """
+    task = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    order = np.lexsort((squared.sum(axis=1), clusters, task))
+    again = (np.diff(task[order], prepend=-1) == 0) & (np.diff(clusters[order], prepend=-1) == 0)
+    alone = np.sort(order[again & (clusters[order] >= 0)])
+    found = clusters.copy()
+    found[alone] = clusters.max() + 1 + np.arange(len(alone))
+    return found
 
 
 def _centers(means: Floats, clusters: Ints) -> Floats:

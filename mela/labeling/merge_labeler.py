@@ -27,8 +27,8 @@ class MergeLabeler(TaskLabeler):
 
     Where people differ, task classes of one class lie further apart than their samples tell, and merging keeps them
     apart. So a second partition is found together with the size of these effects
-    (`mela.labeling.effects.find_effects`). It is used only if its `match` (`mela.labeling.pair_quality`) exceeds the
-    largest possible one of the merged partition by more than two standard errors.
+    (`mela.labeling.effects.find_effects`). It is used only if its `match` (`mela.labeling.pair_quality`) exceeds that of
+    the merged partition by more than two standard errors.
 
     Parameters
     ----------
@@ -87,7 +87,8 @@ class MergeLabeler(TaskLabeler):
 
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
         merged = merge_classes(samples, classes, seed=check_random_state(self.random_state).randint(2**31))
-        plain = pair_quality(merged.assignments, classes.starts)
+        # merging keeps the classes of a task apart; where each class would go by itself, pairs inside tasks can judge
+        plain = pair_quality(left_out(merged.points, classes.sizes, merged.assignments), classes.starts)
         effects = find_effects(samples, classes, merged.fragments, plain)
         means = classes.means
         if effects is not None:
@@ -112,12 +113,23 @@ class MergeLabeler(TaskLabeler):
         self.effects_, self.merged_, self.n_iter_ = effects, merged, sum(done.kept for done in merged.rounds)
         return merged.points
 
+    def _clusters(self, points: Floats, centers: Floats) -> Ints:
+        found = super()._clusters(points, centers)
+        if self.effects_ is None:
+            return found
+        # what neighbours show is not that each task class is closest to its own center
+        kept = np.full(int(self.merged_.assignments.max()) + 2, -1)
+        counts = np.bincount(self.merged_.assignments[self.merged_.assignments >= 0])
+        kept[:-1][counts >= self.min_count] = np.arange(len(centers))
+        own = kept[self.merged_.assignments]
+        return np.where(own >= 0, own, found)
+
     def _judged(self, found: Ints, points: Floats, classes: ClassMeans) -> Ints:
         # a class that is judged by a center which it helped to make looks better than it is
         found = left_out(points, classes.sizes, self.class_labels_)
         used = self.class_labels_ >= 0
         self.consistency_ = float((found == self.class_labels_)[used].mean())
-        return found
+        return found if self.effects_ is None else self.effects_.cut
 
     def _project(self, points: Floats) -> Floats:
         return self.merged_.space.transform(points)

@@ -54,8 +54,8 @@ class PairQuality:
     shared: float
 
     def beats(self, other: "PairQuality") -> bool:
-        """Return whether these clusters are better for sure, even if the others were all right."""
-        return self.match - 2 * self.match_error > float(np.sqrt(other.shared))
+        """Return whether `match` is larger by more than two standard errors of the difference."""
+        return self.match - other.match > 2 * float(np.hypot(self.match_error, other.match_error))
 
 
 def cut_matches(tree: Floats, items: Ints, starts: Ints) -> Floats:

@@ -84,6 +84,10 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
         """Find the clusters, set the attributes that describe them, and return the points of the task classes."""
 
+    def _clusters(self, points: Floats, centers: Floats) -> Ints:
+        """Return the cluster (n,) of each task class that was fitted."""
+        return nearest(points, centers)
+
     def _judged(self, found: Ints, points: Floats, classes: ClassMeans) -> Ints:
         """Return the nearest clusters by which the quality of the labels is judged."""
         return found
@@ -128,7 +132,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.task_classes_, self.class_size_ = samples, float(classes.sizes.mean())
         points = self._find(samples, classes)
         centers = self._project(self.cluster_centers_)
-        found = nearest(points, centers)
+        found = self._clusters(points, centers)
         self.class_clusters_, self.class_labels_ = settle_collisions(
             found, points, classes.starts, centers, self.collisions
         )

@@ -15,6 +15,7 @@ TRAIN = Path("data/manifest/train.parquet")
 VAL = Path("data/manifest/val.parquet")
 TEST = Path("data/manifest/test.parquet")
 FEATURES = Path("data/features.parquet")
+ROUND_FEATURES = Path("data/rounds")
 LABELS = Path("data/labels")
 MERGED_LABELS = LABELS / "merged.parquet"
 MERGED_SOFT = LABELS / "merged_soft.parquet"
@@ -35,6 +36,7 @@ PRUNED = MODELS / "pruned.safetensors"
 KMEANS = MODELS / "kmeans.safetensors"
 ORACLE = MODELS / "oracle.safetensors"
 RESULTS = Path("results")
+ROUNDS = RESULTS / "rounds"
 LISTING = RESULTS / "labels.csv"
 EMBED_CURVE = RESULTS / "embed/curve.csv"
 LABELING = RESULTS / "label"
@@ -59,3 +61,11 @@ PAGE = RESULTS / "report.html"
 OVERVIEW = RESULTS / "metrics.json"
 ACCURACIES = RESULTS / "accuracies.csv"
 SWEEP = RESULTS / "sweep.csv"
+
+
+def round_files(number: str) -> tuple[Path, Path]:
+    """Return where the features and the embedding of a round are, which is named as in the block `rounds`."""
+    return ROUND_FEATURES / f"{number}.parquet", MODELS / "rounds" / f"{number}.safetensors"
+
+
+MERGED_FEATURES, MERGED_EMBEDDING = round_files("third")

@@ -45,8 +45,12 @@ class Trained:
 
         with together():
             save_nothing(self.model)
-            store.write_csv(self.curve, pd.DataFrame(columns=schemas.CURVE.names))
-            store.write_json(self.metrics, {})
+            self.write_no_figures()
+
+    def write_no_figures(self) -> None:
+        """Write losses and curve without content."""
+        store.write_csv(self.curve, pd.DataFrame(columns=schemas.CURVE.names))
+        store.write_json(self.metrics, {})
 
 
 def trained(labels: str) -> Trained:
