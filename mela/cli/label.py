@@ -79,9 +79,8 @@ def label(
         labeler.fit_tasks(samples)
     except MelaError as error:
         message = _renamed(str(error))
-        if message.startswith("--n-clusters: expected at most"):
-            whose = "" if n_clusters is not None else " by default"
-            message += f"{whose}; give a smaller --n-clusters, above the number of classes that you expect"
+        if n_clusters is None:
+            message = message.replace("--n-clusters is", "--n-clusters is by default")
         raise MelaError(message) from None
     if merge:
         for name in pruning:
