@@ -43,7 +43,7 @@ class Matrix(BaseModel):
     inferred : list of {"merged", "pruned", "pruned_unguarded"}
         Labels that LearnLabeler infers from the tasks; all of them are scored.
     pruned : list of {"pruned", "pruned_unguarded"}
-        Those by the paper's pruning, on which RFS alone is trained.
+        Those by Algorithm 2, on which RFS alone is trained.
     task_methods, image_methods, label_methods : list of str
         What is trained from nothing: on tasks, on images alone, and on each of the labels.
     distill_from : list of str

@@ -9,7 +9,7 @@ import sys
 class MelaError(ValueError):
     """Report something that the user can put right.
 
-    The message is one line: where (key, file, row or task), what was expected, what came, and what to do.
+    The message is one line: where (key, file, row or task), what is wrong, and what to do.
     Stage scripts and the command line print it and exit with status 1.
     """
 

@@ -148,7 +148,7 @@ def missing_block(block: str, document: Mapping[str, object]) -> str:
 def _require_below(key: str, name: str, folder: str) -> None:
     """Raise ValueError unless a name leads below a folder."""
     if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise ValueError(f"{key}: expected a path below {folder}, got {name!r}")
+        raise ValueError(f"{key}: {name!r} is no path below {folder}; give one that is, relative to that folder")
 
 
 class PeopleParams(BaseModel):

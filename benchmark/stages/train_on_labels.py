@@ -44,7 +44,9 @@ def main(
             if not isinstance(former, LabelLearner):
                 raise MelaError(f"{teacher}: expected an embedding with a classifier, got one without; train it again")
             if not isinstance(learner, Student):
-                raise MelaError(f"--teacher: expected a method that learns from one, such as distill, got {method}")
+                raise MelaError(
+                    f"--teacher: the method {method} does not learn from a teacher; leave it out, or use distill"
+                )
             learner.learn_from(former)
         epochs = train_on_labels(
             learner,

@@ -34,10 +34,14 @@ def label(
     tasks_out: Annotated[
         Path | None, typer.Option(help="Clusters of local labels; default: OUT with _tasks added to its name.")
     ] = None,
-    merge: Annotated[bool, typer.Option(help="Merge task classes, or prune clusters as the paper does.")] = True,
-    n_clusters: Annotated[int | None, typer.Option(help="Pruning: clusters to start from.", show_default="300")] = None,
+    merge: Annotated[
+        bool, typer.Option(help="Merge task classes, or infer labels by Algorithm 2 of the paper.")
+    ] = True,
+    n_clusters: Annotated[
+        int | None, typer.Option(help="Algorithm 2: clusters to start from.", show_default="300")
+    ] = None,
     q: Annotated[
-        float | None, typer.Option(help="Pruning: a smaller one removes more clusters.", show_default="6.5")
+        float | None, typer.Option(help="Algorithm 2: a smaller one removes more clusters.", show_default="6.5")
     ] = None,
     collisions: Annotated[
         Literal["drop", "assign"], typer.Option(help="Tasks two of whose labels have one nearest cluster.")
@@ -79,9 +83,8 @@ def label(
         labeler.fit_tasks(samples)
     except MelaError as error:
         message = _renamed(str(error))
-        if message.startswith("--n-clusters: expected at most"):
-            whose = "" if n_clusters is not None else " by default"
-            message += f"{whose}; give a smaller --n-clusters, above the number of classes that you expect"
+        if n_clusters is None:
+            message = message.replace("--n-clusters is", "--n-clusters is by default")
         raise MelaError(message) from None
     if merge:
         for name in pruning:

@@ -15,8 +15,8 @@ def require_images(images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int6
     if len(image_ids) and not 0 <= image_ids.min() <= image_ids.max() < len(images):
         strange = image_ids.max() if image_ids.min() >= 0 else image_ids.min()
         raise MelaError(
-            f"packed images: expected an image {strange}, which a task or label names, got {len(images)} images; "
-            "rerun the stages images and manifest"
+            f"packed images: a task or label names image {strange}, but there are only {len(images)} images; rerun the "
+            "stages images and manifest"
         )
 
 

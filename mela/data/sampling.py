@@ -100,19 +100,19 @@ def draw_without_replacement(
 def pool_problems(sizes: Mapping[str, int], *, ways: int, per_class: int, split: str) -> Iterator[str]:
     """Yield why tasks of `ways` classes with `per_class` images each cannot be drawn from classes of these sizes."""
     if len(sizes) < ways:
-        yield f"tasks.ways: expected at most {len(sizes)}, the number of {split} classes, got {ways}"
+        yield f"tasks.ways: the split {split} has only {len(sizes)} of the {ways} classes that a task needs"
     for name, size in sizes.items():
         if size < per_class:
             yield (
-                f"tasks.shots + tasks.queries: expected at most {size}, the images of {split} class {name!r}, "
-                f"got {per_class}"
+                f"tasks.shots + tasks.queries: {split} class {name!r} has only {size} of the {per_class} images that a "
+                "task needs"
             )
 
 
 def _pools(classes: Mapping[str, Ints], *, ways: int, per_class: int, split: str) -> list[Ints]:
     sizes = {name: len(pool) for name, pool in classes.items()}
     for problem in pool_problems(sizes, ways=ways, per_class=per_class, split=split):
-        raise MelaError(problem)
+        raise MelaError(f"{problem}; lower it, or add data to this split")
     return [np.asarray(classes[name], dtype=np.int64) for name in sorted(classes)]
 
 
@@ -176,7 +176,9 @@ def draw_split(images: pd.DataFrame, settings: TaskParams, split: str) -> pd.Dat
     if count == 0:
         return pd.DataFrame({name: pd.Series(dtype=object if name == "role" else np.int64) for name in COLUMNS})
     if images.empty:
-        raise MelaError(f"tasks.{split}: expected 0 tasks, since no {split} class has images, got {count}")
+        raise MelaError(
+            f"tasks.{split} is {count}, but no {split} class has images; set it to 0, or give classes to this split"
+        )
     classes = {str(name): ids.to_numpy(dtype=np.int64) for name, ids in images.groupby("class")["image_id"]}
     shape = {"ways": settings.ways, "shots": settings.shots, "queries": settings.queries, "seed": settings.seed}
     if split == "train" and not settings.replacement:

@@ -31,7 +31,9 @@ def logistic(support: Features, labels: Ints, query: Features, ways: int) -> Int
     """Predict by multinomial logistic regression (Eq. 8), the head of RFS; see `mela.evaluation.logistic`."""
     heads = fit_heads(support, labels, ways, C=C, max_iter=MAX_ITER)
     if not heads.converged.all():
-        raise MelaError(f"logistic head: expected to converge in {MAX_ITER} steps, did not; the features may be NaN")
+        raise MelaError(
+            f"logistic head: it did not converge in {MAX_ITER} steps; check that all features are finite numbers"
+        )
     return heads.logits(query).argmax(axis=1)
 
 

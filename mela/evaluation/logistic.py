@@ -95,7 +95,9 @@ def fit_heads(support: Features, labels: Ints, n_classes: int, *, C: float, max_
     targets = (labels[:, None] == np.arange(n_classes)[:, None]).astype(np.float64)
     shots = targets.sum(axis=2, keepdims=True)
     if (shots == 0).any():
-        raise ValueError(f"support: expected each of {n_classes} classes in every task, found a class without a sample")
+        raise ValueError(
+            f"support: a task lacks samples of some of its {n_classes} classes; give at least one sample of each"
+        )
     n = labels.shape[1]
     root = np.sqrt((targets / shots).sum(axis=1, keepdims=True) * (n / n_classes))
     x = support.astype(np.float64)

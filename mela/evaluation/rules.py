@@ -61,7 +61,7 @@ def own_rule(
                     logits = learner.checked_logits(of(part.support), labels, of(part.query), part.ways)
                 except UnsolvableError as error:
                     task = tasks.task_ids[part.positions[error.problem]]
-                    raise DivergedError(f"task {task}: {error}; train again, with a lower learning rate") from None
+                    raise DivergedError(f"task {task}: {error}; train again with a lower learning rate") from None
                 if len(wrong := (~logits.isfinite()).flatten(1).any(1).nonzero()):
                     task = tasks.task_ids[part.positions[int(wrong[0])]]
                     raise DivergedError(

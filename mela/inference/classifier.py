@@ -171,7 +171,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         require_one_type(y, "labels")
         y = column_or_1d(y)
         if len(y) != len(pictures):
-            raise MelaError(f"labels: expected one per support image ({len(pictures)}), got {len(y)}")
+            raise MelaError(
+                f"there are {len(pictures)} support images, but {len(y)} labels; give one label for each image"
+            )
         require_names(y, "labels")
         check_classification_targets(y)
         classes, targets = np.unique(y, return_inverse=True)
@@ -304,8 +306,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise MelaError(f"C: expected a finite number above 0, got {self.C!r}")
         if self.support_copies > 1 and self.augmentation is None:
             raise MelaError(
-                f"augmentation: expected an Augmentation, got None with support_copies={self.support_copies}; copies "
-                "without changes are all the same"
+                f"support_copies={self.support_copies} needs an augmentation, since copies without changes are all the "
+                "same; pass augmentation=mela.data.Augmentation(...)"
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -118,8 +118,8 @@ class Embedding:
                 logits: Floats = torch.cat(parts).double().cpu().numpy()
         except (UnsolvableError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
             raise MelaError(
-                f"support images: expected what the rule of {self.method} can solve, got {error}; set head to "
-                "'logistic', or train the model again"
+                f"support images: the rule of {self.method} failed: {error}; set head to 'logistic', or train the "
+                "model again"
             ) from None
         if not np.isfinite(logits).all():
             raise MelaError(
@@ -130,7 +130,7 @@ class Embedding:
 
     def _with_rule(self) -> Learner:
         if self.learner is None:
-            raise ValueError("expected a model whose method has a rule of its own, got one without")
+            raise ValueError("model: its method has no rule of its own; set head to 'logistic'")
         return self.learner
 
     def __getstate__(self) -> dict[str, Any]:

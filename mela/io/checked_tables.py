@@ -110,13 +110,13 @@ def read_assignments(path: Path, manifest: pd.DataFrame) -> pd.DataFrame:
     classes = pd.MultiIndex.from_frame(table[["task_id", "local_label"]])
     if classes.has_duplicates or set(classes) != set(pd.MultiIndex.from_frame(expected)):
         raise MelaError(
-            f"{path}: expected each of the {len(expected)} task classes of the training tasks once, got others in "
-            f"{len(table)} rows; rerun label"
+            f"{path}: its {len(table)} rows do not list each of the {len(expected)} classes of the training tasks "
+            f"once; {RERUN}"
         )
     wrong = ~table["cluster"].between(0, len(table) - 1)
     if wrong.any():
         found = table["cluster"][wrong].iloc[0]
-        raise MelaError(f"{path}: expected clusters from 0 to {len(table) - 1}, got {found}; rerun label")
+        raise MelaError(f"{path}: expected clusters from 0 to {len(table) - 1}, got {found}; {RERUN}")
     return table
 
 

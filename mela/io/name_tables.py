@@ -35,8 +35,8 @@ def names_of_labels(tasks: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
     numbered = given[KEYS].drop_duplicates().sort_values(KEYS).reset_index(drop=True)
     if not names[KEYS].equals(numbered):
         raise MelaError(
-            f"data.root: expected the {len(numbered)} labels that the stage images found there, got {len(names)} that "
-            "differ; the raw data has changed since then, so rerun images"
+            f"data.root: its {len(names)} labels are no longer the {len(numbered)} that the stage images found; rerun "
+            "images"
         )
     return names
 
@@ -61,8 +61,5 @@ def with_names(labels: pd.DataFrame, names: pd.DataFrame) -> pd.DataFrame:
     named = labels.merge(names, on=KEYS, how="left", validate="many_to_one")
     if named["task"].isna().any():
         row = named[named["task"].isna()].iloc[0]
-        raise MelaError(
-            f"names: expected those of all labels of tasks, found none of label {row['local_label']} of task "
-            f"{row['task_id']}; rerun names"
-        )
+        raise MelaError(f"names: label {row['local_label']} of task {row['task_id']} has no name; rerun names")
     return named

@@ -132,7 +132,8 @@ def read_json(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise MelaError(f"{path}: expected JSON, got {one_line(error)}; rerun the stage that makes it") from None
     if not isinstance(content, dict):
-        raise MelaError(f"{path}: expected a JSON object, got {type(content).__name__}")
+        what = type(content).__name__
+        raise MelaError(f"{path}: expected a JSON object, got {what}; rerun the stage that makes it")
     return content
 
 

@@ -59,8 +59,9 @@ def listing(
     k, m = len(labeler.cluster_centers_), train.features.shape[1]
     if labeler.n_features_in_ != m or not assignments["cluster"].lt(k).all():
         raise MelaError(
-            f"labeler: expected one that was fitted to these tasks, with {m} features and clusters up to "
-            f"{assignments['cluster'].max()}, got {labeler.n_features_in_} features and {k} clusters; rerun label"
+            f"labeler: it was fitted to other tasks, with {labeler.n_features_in_} features and {k} clusters, while "
+            f"these have {m} features and clusters up to {assignments['cluster'].max()}; rerun "
+            "the stage that infers the labels"
         )
     rows = [_of_training(labeler, train, assignments)]
     for split, manifest in held_out.items():

@@ -116,4 +116,4 @@ class LearnLabeler(TaskLabeler):
         self._require_counts("n_clusters", "max_passes")
         self._require_flags("guard", "cumulative_weights")
         if not (isinstance(self.q, Real) and 0 <= self.q < np.inf):
-            raise MelaError(f"labeler.q: expected a finite number of at least 0, got {self.q!r}")
+            raise MelaError(f"labeler.q is {self.q!r}, but must be a finite number of 0 or more; give one, such as 6.5")

@@ -23,7 +23,7 @@ from mela.labeling.task_labeler import TaskLabeler
 FORMAT = "mela.labeler/1"
 DESCRIPTION = "labeler.json"
 ARRAYS = "arrays.safetensors"
-RERUN = "rerun the stage label, or save the labeler again"
+RERUN = "rerun the stage that makes it, or save the labeler again"
 
 Arrays = dict[str, npt.NDArray[Any]]
 

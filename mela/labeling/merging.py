@@ -35,7 +35,7 @@ EVEN = 1.0
 BLOCK = 1024
 # what helps where merging does not
 OTHERWISE = (
-    "take LearnLabeler, which prunes (in the pipeline: compare.merged and compare.merged_soft false, compare.pruned "
+    "take LearnLabeler, Algorithm 2 (in the pipeline: compare.merged and compare.merged_soft false, compare.pruned "
     "true, use: pruned)"
 )
 
@@ -102,8 +102,8 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
     freedom = (sizes - 1).astype(np.float64)
     if not freedom.any():
         raise MelaError(
-            "merging: expected task classes of two or more samples, which say how much samples of one class differ, "
-            f"got a single sample in each of {len(sizes)}; {OTHERWISE}"
+            f"merging: each of the {len(sizes)} task classes has a single sample, so it is unknown how much samples of "
+            f"one class differ; give two samples of some, or {OTHERWISE}"
         )
     space = sample_space(samples, classes)
     points = space.transform(classes.means)

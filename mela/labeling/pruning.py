@@ -181,12 +181,13 @@ def prune_clusters(
 def _validate(classes: ClassMeans, n_clusters: int) -> None:
     if len(classes.means) < n_clusters:
         raise MelaError(
-            f"labeler.n_clusters: expected at most {len(classes.means)}, the number of task classes, got {n_clusters}"
+            f"labeler.n_clusters is {n_clusters}, but the tasks have only {len(classes.means)} classes in all; lower "
+            "it, but not below the number of classes that you expect"
         )
     if classes.ways.max() > n_clusters:
         raise MelaError(
-            f"labeler.n_clusters: expected at least {classes.ways.max()}, the ways of task {classes.widest}, got "
-            f"{n_clusters}"
+            f"labeler.n_clusters is {n_clusters}, but task {classes.widest} alone has {classes.ways.max()} classes; "
+            "raise it to that number or more"
         )
 
 

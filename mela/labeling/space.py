@@ -67,8 +67,8 @@ def noise_of(samples: TaskSamples, classes: ClassMeans) -> tuple[Floats, int]:
         scatter += residuals.T @ residuals
     if not np.trace(scatter) > 0:
         raise MelaError(
-            "features: expected samples that differ within task classes, by which differences between classes are "
-            "measured, got the same features for all samples of each; train the embedding longer"
+            "features: all samples of each task class have the same features, so classes cannot be compared; train the "
+            "embedding longer, or use another one"
         )
     freedom = int(classes.sizes.sum()) - len(classes.sizes)
     return scatter / freedom / classes.sizes.mean(), freedom
@@ -133,8 +133,7 @@ def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
     equal = int((noise < NOISE_LEAST).sum())
     if equal:
         raise MelaError(
-            "features: expected samples that differ within task classes by about as much everywhere, got equal ones "
-            f"in {equal} of {len(noise)} task classes beside enormously different ones; look for outliers among the "
-            "features"
+            f"features: {equal} of {len(noise)} task classes have equal samples, while others differ enormously; look "
+            "for outliers among the features"
         )
     return noise

@@ -127,7 +127,7 @@ def manifest_samples(
         The manifest is empty or names an image without features.
     """
     if manifest.empty:
-        raise MelaError("train manifest: expected at least one task, found none")
+        raise MelaError("train manifest: it has no task; add training tasks and rerun the stage manifest")
     index = pd.Index(image_ids).get_indexer(pd.Index(manifest["image_id"]))
     if (index < 0).any():
         missing = manifest["image_id"].iloc[int(np.argmin(index))]

@@ -138,8 +138,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         )
         if (self.class_labels_ < 0).all():
             raise MelaError(
-                f"{self._block}: expected tasks whose classes reach different clusters, found none of "
-                f"{len(classes.ways)} ({len(centers)} clusters); {self._advice}set {self._block}.collisions to assign"
+                f"{self._block}: in each of the {len(classes.ways)} tasks, two classes have the same nearest of "
+                f"{len(centers)} clusters; {self._advice}set {self._block}.collisions to assign"
             )
         self.pair_quality_ = pair_quality(self._judged(found, points, classes), classes.starts)
         self.labels_ = samples.spread(self.class_labels_)
@@ -178,8 +178,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         check_is_fitted(self)
         if self.memberships_ is None or self.space_ is None:
             raise MelaError(
-                "predict_proba: expected a fit with soft=True to some task classes of two or more samples, which say "
-                "how much samples of one class differ, got none; fit again"
+                "predict_proba: this labeler was not fitted with soft=True, or each of its task classes has a single "
+                "sample; fit again with soft=True, and give two samples of some task classes"
             )
         if y is None and groups is None:
             return self.memberships_.of_samples(self.space_.transform(self._features(X)), 1 / self.class_size_)
@@ -200,7 +200,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         k = len(self.cluster_centers_)
         if classes.ways.max() > k:
             raise MelaError(
-                f"task {classes.widest}: expected at most {k} classes, the clusters found, got {classes.ways.max()}"
+                f"task {classes.widest} has {classes.ways.max()} classes, but only {k} clusters were found; split the "
+                "task, or fit the labeler to it too"
             )
         centers = self._project(self.cluster_centers_)
         _, found = assign_tasks(self._project(classes.means), classes.starts, centers, self.collisions)
@@ -234,7 +235,10 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         require_one_type(y, "local labels")
         y, groups = column_or_1d(y), column_or_1d(groups)
         if not len(X) == len(y) == len(groups):
-            raise MelaError(f"X, y, groups: expected the same length, got {len(X)}, {len(y)}, {len(groups)}")
+            raise MelaError(
+                f"X, y and groups have {len(X)}, {len(y)} and {len(groups)} entries; give one local label and one task "
+                "for each row of X"
+            )
         finite = np.isfinite(X).all(axis=1)
         if not finite.all():
             row = int(np.argmin(finite))
@@ -286,7 +290,7 @@ def _count_single(classes: ClassMeans) -> int:
     single = int((classes.ways < 2).sum())
     if single == len(classes.ways):
         raise MelaError(
-            f"groups: expected a task of two classes or more, got {single} tasks of one class each, which do not say "
-            "what differs; give tasks with several local labels"
+            f"groups: all {single} tasks have one class, so nothing tells classes apart; give tasks with several "
+            "local labels"
         )
     return single

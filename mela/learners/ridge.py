@@ -56,8 +56,8 @@ def ridge(features: Tensor, targets: Tensor, regularizer: float | Tensor, *, nor
             largest = float(design.detach().reshape(-1, n, m)[problem].abs().max())
             raise UnsolvableError(
                 problem,
-                f"ridge: expected a positive definite system of {n} samples, got one that is not (largest "
-                f"feature {largest:.3g}, regularizer {float(torch.as_tensor(regularizer).detach()):g})",
+                f"ridge regression on {n} samples failed (largest feature {largest:.3g}, regularizer "
+                f"{float(torch.as_tensor(regularizer).detach()):g})",
             )
         if dual:
             return design.mT @ torch.cholesky_solve(targets, factor)

@@ -24,7 +24,7 @@ def find_method(name: str) -> Method:
         There is none, or its file defines no METHOD.
     """
     if name not in method_names():
-        raise MelaError(f"method {name!r}: expected one of {', '.join(method_names())}")
+        raise MelaError(f"method {name!r}: there is none of this name; choose one of {', '.join(method_names())}")
     try:
         method = getattr(import_module(f"mela.methods.{name}"), "METHOD", None)
     except MelaError as error:

@@ -58,7 +58,7 @@ def free_variables(gram: Tensor, targets: Tensor, C: float) -> Tensor:
     if not finite.all():
         raise UnsolvableError(
             int((~finite).nonzero()[0]),
-            "support vector machine: expected inner products of features with a finite norm, got NaN or infinity",
+            "the support vector machine failed, since inner products of features are NaN, infinite or too large",
         )
     step = 1 / norms.clamp(min=EPSILON)[:, None, None]
     slack = ahead = torch.full_like(targets, C / targets.shape[2])

@@ -32,7 +32,7 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
     image_ids : int64 (n,)
     """
     if not len(image_ids):
-        raise MelaError("train manifest: expected at least one task, found none")
+        raise MelaError("train manifest: it has no task; add training tasks and rerun the stage manifest")
     require_images(images, image_ids)
     channels = images.shape[3]
     own = manners(model.backbone) if model.backbone.startswith(PREFIX) else None
@@ -188,7 +188,8 @@ def load_tensors(path: Path, module: nn.Module, tensors: Mapping[str, Tensor]) -
     try:
         module.load_state_dict(tensors, strict=True)
     except RuntimeError as error:
-        raise MelaError(f"{path}: tensors do not fit its configuration: {' '.join(str(error).split())}") from None
+        what = " ".join(str(error).split())
+        raise MelaError(f"{path}: its weights do not fit its configuration ({what}); train it again") from None
 
 
 def _require_usual(path: Path, configuration: dict[str, Any]) -> None:

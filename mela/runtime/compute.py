@@ -49,7 +49,7 @@ class Compute:
         """
         if self.compiled and self.team.size > 1:
             # the compiler loses the gradient through the shared statistics of BatchNorm
-            raise MelaError("runtime.compile: expected false with several processes, got true; set one of them back")
+            raise MelaError("runtime.compile works with one process only; set it to false, or runtime.processes to 1")
         device = next(network.parameters()).device
         run: nn.Module = network
         if self.team.size > 1:

@@ -109,8 +109,8 @@ def start(processes: int) -> None:
         rank, failure = error.get_first_failure()
         if failure.exitcode < 0:
             raise MelaError(
-                f"process {rank} of {processes}: expected it to finish, got signal {-failure.exitcode} "
-                "(9 is often a lack of memory)"
+                f"process {rank} of {processes} was ended by signal {-failure.exitcode}; if it is 9, memory was "
+                "probably too small: lower runtime.processes or the batch size"
             ) from None
         sys.exit(max(1, failure.exitcode))
     finally:

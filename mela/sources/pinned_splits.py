@@ -66,4 +66,7 @@ def moves(root: str, splits: Mapping[str, str], path: Path = KEPT) -> Iterator[s
     if moved:
         named = ", ".join(f"{name!r} from {before[name]} to {splits[name]}" for name in moved[:EXAMPLES])
         more = ", ..." if len(moved) > EXAMPLES else ""
-        yield f"{len(moved)} of {len(splits)} are in another split than in the last run: {named}{more}"
+        yield (
+            f"{len(moved)} of {len(splits)} tasks or classes changed their split since the last run: {named}{more}; "
+            "pin their splits in a table to keep them"
+        )

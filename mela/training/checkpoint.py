@@ -36,7 +36,7 @@ def steady(*files: Path) -> Iterator[dict[str, str]]:
     yield {str(path): _digest(path) for path in files}
     for path, state in zip(files, before, strict=True):
         if _state(path) != state:
-            raise MelaError(f"{path}: expected it to stay as it is while it is read, found it changed; run again")
+            raise MelaError(f"{path}: this file changed while it was being read; run again")
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
@@ -136,14 +136,14 @@ class Checkpoint:
         try:
             content, tensors = read_tensors(self.path)
         except (SafetensorError, OSError, ValueError) as error:
-            self.tell(f"{self.path}: expected a checkpoint, got {one_line(error)}; begins anew")
+            self.tell(f"{self.path}: this checkpoint cannot be read ({one_line(error)}); starting from scratch")
             return None
         if content.get("kind") != KIND or content.get("fingerprint") != self.fingerprint:
-            self.tell(f"{self.path}: expected a checkpoint of this training, got another; begins anew")
+            self.tell(f"{self.path}: this checkpoint belongs to another training; starting from scratch")
             return None
         facts, digest = content.get("facts"), content.get("digest")
         if not isinstance(facts, dict) or digest != digest_of(tensors, facts):
-            self.tell(f"{self.path}: expected a checkpoint as it was written, got a damaged one; begins anew")
+            self.tell(f"{self.path}: this checkpoint is damaged; starting from scratch")
             return None
         return tensors, facts, digest
 

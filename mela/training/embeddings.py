@@ -70,7 +70,10 @@ def pretrain(
     batch_size : int
     """
     if targets.n_labels < 2:
-        raise MelaError(f"pretrain: expected at least 2 global labels to tell apart, got {targets.n_labels}")
+        raise MelaError(
+            f"pretrain: training needs 2 global labels or more, but the images have {targets.n_labels}; rerun the "
+            "stage that infers them, or add tasks"
+        )
     with seeded(training.seed):
         learner = LabelLearner(backbone, targets.n_labels).to(next(backbone.parameters()))
     return learner.classifier, train_on_labels(learner, images, targets, training, batch_size=batch_size)

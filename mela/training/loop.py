@@ -168,7 +168,9 @@ def fit(
         There is a checkpoint, but no generator whose state it could keep.
     """
     if training.checkpoint is not None and generator is None:
-        raise ValueError("fit: expected the generator of a training that has a checkpoint, got none")
+        raise ValueError(
+            "fit: a training with a checkpoint needs a generator; pass the torch.Generator that draws its data"
+        )
     schedule, stage, team, watch = training.schedule, training.stage, training.compute.team, training.watch
     optimizer = schedule.optimizer_of(model)
     decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
@@ -282,8 +284,8 @@ def require_share(key: str, fewest: int, parts: int, team: Team, *, things: str)
     needed = parts * team.size
     if fewest < needed:
         raise MelaError(
-            f"{key}: expected {needed} {things} or more in every step, one for each of {team.size} processes in each "
-            f"of {parts} parts, got {fewest}; raise it, or lower runtime.processes or {key.split('.')[0]}.accumulate"
+            f"{key}: the smallest step has {fewest} {things}, but {needed} are needed (processes: {team.size}, parts "
+            f"of a step: {parts}); raise it, or lower runtime.processes or {key.split('.')[0]}.accumulate"
         )
 
 

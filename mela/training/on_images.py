@@ -146,8 +146,8 @@ def train_without_labels(
     """
     if training.accumulate > 1:
         raise MelaError(
-            f"{training.stage}.accumulate: expected 1 for methods on images alone, which compare or remember whole "
-            f"batches, got {training.accumulate}; set it to 1, or lower {training.stage}.batch_size"
+            f"{training.stage}.accumulate is {training.accumulate}, but methods on images alone need whole batches; "
+            f"set it to 1, and lower {training.stage}.batch_size if memory is short"
         )
 
     def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -53,7 +53,7 @@ def train_on_tasks(
     """
     stage, compute, accumulate = training.stage, training.compute, training.accumulate
     if not len(tasks):
-        raise MelaError("train manifest: expected at least one task, found none")
+        raise MelaError("train manifest: it has no task; add training tasks and rerun the stage manifest")
     if tasks_per_epoch is not None and tasks_per_epoch > len(tasks):
         raise MelaError(
             f"{stage}.tasks_per_epoch: expected at most {len(tasks)}, the number of training tasks, got "

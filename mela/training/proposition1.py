@@ -67,7 +67,9 @@ def proposition1(logits: Callable[[Ints], Tensor], tasks: Episodes, image_ids: I
     """
     task, query, own = _labelled_queries(tasks, image_ids, labels)
     if not len(query):
-        raise MelaError("pretrain: expected labels for some query images of the training tasks, found none")
+        raise MelaError(
+            "pretrain: no query image of the training tasks has a label; rerun the stage that infers these labels"
+        )
     bounds = np.append(np.flatnonzero(np.diff(task, prepend=-1)), len(task))
     sums, count = np.zeros(2), len(bounds) - 1
     # logits of float32 for all queries of so many tasks

@@ -98,8 +98,8 @@ def soft_targets(table: pd.DataFrame, name: str) -> Targets:
         own = ordered[ordered["image_id"] == image]
         found = ", ".join(f"{label}: {weight:g}" for label, weight in zip(own["label"], own["weight"], strict=True))
         raise MelaError(
-            f"{name}: image {image}: expected labels from 0, each once, with positive weights that sum to 1, got "
-            f"{found}; rerun the stage label"
+            f"{name}: image {image}: its labels and weights are {found}, but labels must differ and start from 0, and "
+            "weights must be positive and sum to 1; rerun the stage that makes it"
         )
     shares = csr_array((weights, (rows, labels)), shape=(len(image_ids), int(labels.max()) + 1))
     best = ordered.assign(row=rows).sort_values(["row", "weight", "label"], ascending=[True, False, True])

@@ -72,7 +72,7 @@ NAMES = [
     ("tuned_from", "kmeans-rfs", "expected <labels>-<method> .* such as merged-rfs, oracle-rfs, got"),
 ]
 PAIRS = [
-    ([["frm", "maml"]], "Better.: method 'frm': expected one of anil"),
+    ([["frm", "maml"]], "Better.: method 'frm': there is none of this name"),
     ([["frn", "maml"]] * 2, r".* every pair once, got \['frn', 'maml'\] a"),
     ([["rfs", "frn"]], ".* system 'rfs': expected <labels>-rfs, such as"),
     ([["frn", "frn"]], r".* names of two systems, got \['frn', 'frn'\]; c"),

@@ -127,7 +127,7 @@ def test_any_two_on_the_command_line() -> None:
         ),
         ("maml", "mine", "expected two systems on the same tasks, got 4 and 3 tasks; measure both"),
         ("maml", "nope", "--data nope: expected one of .*glyphs, mine, omniglot; correct it"),
-        ("fnr", "mine", "method 'fnr': expected one of"),
+        ("fnr", "mine", "method 'fnr': there is none of this name"),
         (
             "merged-rotation-frn",
             "mine",

@@ -177,5 +177,5 @@ def test_features_that_are_not_finite_do_not_converge() -> None:
 
 def test_a_class_without_support() -> None:
     support, labels, _ = batch(shots=(5, 5))
-    with pytest.raises(ValueError, match="expected each of 3 classes in every task"):
+    with pytest.raises(ValueError, match="lacks samples of some of its 3 classes"):
         fit_heads(support, labels, 3, C=1.0, max_iter=10)

@@ -97,7 +97,7 @@ def test_any_value_of_a_parameter(data: st.DataObject, value: object, tmp_path_f
 
 def test_features_that_are_all_the_same_are_told() -> None:
     y, groups = np.tile(np.repeat(np.arange(3), 4), 5), np.repeat(np.arange(5), 12)
-    with pytest.raises(MelaError, match=r"^features: expected samples that differ within task .* got the same"):
+    with pytest.raises(MelaError, match=r"^features: all samples of each task class"):
         MergeLabeler().fit(np.ones((60, 4)), y, groups)
 
 
@@ -108,7 +108,8 @@ def test_a_state_without_its_facts_is_told(tmp_path: Path) -> None:
     path = tmp_path / "state"
     save_file({}, path, metadata={"mela": json.dumps({"kind": "mela.checkpoint/1", "fingerprint": "a"})})
     assert Checkpoint(path=path, fingerprint="a", interval=0, tell=told.append).load() is None
-    assert told == [f"{path}: expected a checkpoint as it was written, got a damaged one; begins anew"]
+    assert len(told) == 1
+    assert told[0].startswith(f"{path}: this checkpoint is damaged")
 
 
 def test_a_find_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def test_samples_of_one_have_no_probabilities_before_and_after(tmp_path: Path) -
     labeler = LearnLabeler(n_clusters=20, soft=True).fit(*tasks(0, shots=1))
     save_labeler(tmp_path, labeler)
     for each in (labeler, load_labeler(tmp_path)):
-        with pytest.raises(MelaError, match=r"^predict_proba: expected a fit .* two or more samples"):
+        with pytest.raises(MelaError, match=r"^predict_proba: .* each of its task classes has a single sample"):
             each.predict_proba(tasks(1)[0])
 
 
@@ -133,13 +133,13 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "an array is missing": (
         signed(lambda arrays: {name: array for name, array in arrays.items() if name != "space.center"}),
-        rf"{PARTS} none called 'space\.center'; rerun the stage label",
+        rf"{PARTS} none called 'space\.center'; rerun the stage that makes it",
     ),
     "an array of another shape": (
         signed(lambda arrays: arrays | {"memberships.sums": np.zeros((5, 2))}),
         rf"{PARTS} memberships\.sums of the shape \(5, 2\) in place of \(6, ",
     ),
-    "a parameter of another kind": (edited(parameters=[]), f"{PARTS} .*; rerun the stage label"),
+    "a parameter of another kind": (edited(parameters=[]), f"{PARTS} .*; rerun the stage that makes it"),
     "no number": (edited(class_size="many"), f"{PARTS} could not convert string .*; rerun"),
 }
 

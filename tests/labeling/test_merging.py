@@ -170,7 +170,7 @@ def test_meetings_are_expected_by_the_pairs_of_each_task() -> None:
 
 def test_single_samples_cannot_be_merged() -> None:
     features = np.random.default_rng(0).normal(size=(20, 3))
-    message = r"^merging: expected task classes of two or more samples, .* each of 20;"
+    message = r"^merging: each of the 20 task classes"
     with pytest.raises(MelaError, match=message):
         merged(features, np.arange(20), np.arange(0, 21, 4))
 
@@ -218,7 +218,7 @@ def test_noise_scales_of_equal_samples_beside_enormously_different_ones() -> Non
     freedom, small = np.full(4, 4.0), np.array([0, 5, 6, 7.0])
     assert (noise_scales(small, freedom, 3) > 0).all()
     for outlier in (1e9, 1e20):
-        with pytest.raises(MelaError, match=r"got equal ones in 1 of 4 task classes beside enormously different ones"):
+        with pytest.raises(MelaError, match=r"1 of 4 task classes have equal samples"):
             noise_scales(np.array([0, outlier, 1, 1]), freedom, 3)
 
 

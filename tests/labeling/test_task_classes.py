@@ -86,5 +86,5 @@ def test_an_image_without_features_is_named() -> None:
 
 
 def test_no_tasks() -> None:
-    with pytest.raises(MelaError, match=r"^train manifest: expected at least one task, found none$"):
+    with pytest.raises(MelaError, match=r"^train manifest: it has no task"):
         manifest_samples(random_manifest(0, 1).head(0), *random_features(0))

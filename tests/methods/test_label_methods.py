@@ -187,7 +187,7 @@ def test_files_that_hold_no_learner(tmp_path: Path) -> None:
     with pytest.raises(MelaError, match=f"{kinds}; train it again$"):
         load_learned(path, CPU)
     save_learner(path, ready("rfs"), "rfs", configuration(width=5))
-    with pytest.raises(MelaError, match=r"tensors do not fit its configuration: .*"):
+    with pytest.raises(MelaError, match=r"its weights do not fit its configuration .*"):
         load_learned(path, CPU)
     save_learner(path, ready("rfs"), "rfs", configuration())
     with pytest.raises(MelaError, match=r"expected images of \(20, 20, 1\), the packed ones, got a model for .*"):

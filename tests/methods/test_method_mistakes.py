@@ -283,7 +283,7 @@ def test_files_that_are_no_method(text: str, message: str, mine: Path) -> None:
         find_method("mine")
     assert (", line" in str(found.value)) == ("can be imported" in message)
     assert methods_that_see("images") == ["cmc", "moco"], "one broken file hides no other mistake"
-    with pytest.raises(MelaError, match=r"^method 'moca': expected one of anil, .*, mine, "):
+    with pytest.raises(MelaError, match=r"^method 'moca': there is none of this name; choose one of anil, .*, mine, "):
         find_method("moca")
 
 

@@ -64,7 +64,7 @@ def test_a_method_says_what_it_is(name: str) -> None:
 
 
 def test_methods_that_do_not_exist() -> None:
-    with pytest.raises(MelaError, match=r"^method 'protonets': expected one of anil, .*protonet"):
+    with pytest.raises(MelaError, match=r"^method 'protonets': .* choose one of anil, .*protonet"):
         find_method("protonets")
 
 
@@ -601,9 +601,9 @@ def test_a_method_learns(name: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        (MetaOptNetRidge, "ridge: expected a positive definite system"),
-        (R2D2, "ridge: expected a positive definite system"),
-        (MetaOptNetSVM, "support vector machine: expected inner products"),
+        (MetaOptNetRidge, "ridge regression"),
+        (R2D2, "ridge regression"),
+        (MetaOptNetSVM, "the support vector machine failed"),
     ],
 )
 @pytest.mark.parametrize("large", [torch.nan, 1e30])
@@ -612,7 +612,7 @@ def test_a_head_without_a_solution_says_which_rate_to_lower(kind: type[Learner],
     with torch.no_grad():
         [*learner.backbone.parameters()][-1].fill_(large)
     own = replace(schedule(1), learning_rate=0.25, rate_name="learning_rate of it")
-    wanted = rf"^methods: task \d+: {said} .*; lower learning_rate of it \(now 0\.25\)$"
+    wanted = rf"^methods: task \d+: {said}.*; lower learning_rate of it \(now 0\.25\)$"
     training, tasks = Training(stage="methods", schedule=own, seed=0), episodes([([2, 2, 2], 4)] * 3)
     with pytest.raises(DivergedError, match=wanted):
         train_on_tasks(learner, IMAGES, tasks, training, tasks_per_epoch=None)
@@ -624,5 +624,5 @@ def test_a_rule_without_a_solution_names_the_task(kind: type[Learner]) -> None:
     learner = kind(backbone())
     with torch.no_grad():
         [*learner.backbone.parameters()][-1].fill_(1e30)
-    with pytest.raises(DivergedError, match=r"^task 0: .*; train again, with a lower learning rate$"):
+    with pytest.raises(DivergedError, match=r"^task 0: .*; train again with a lower learning rate$"):
         own_rule(learner, IMAGES, episodes([([2, 2, 2], 4)] * 3), [1])

@@ -116,7 +116,7 @@ def all_but(name: str) -> dict[str, torch.Tensor]:
 
 ONE = {"mean": torch.zeros(1)}
 HALF = {"size": 16, "channels": 3}
-NO_FILE, NO_TENSORS, NO_FIT = "no such file", "expected a safetensors file", "tensors do not fit its configuration: .*"
+NO_FILE, NO_TENSORS, NO_FIT = "no such file", "expected a safetensors file", "weights do not fit its configuration .*"
 NO_KIND, NO_CONFIGURATION = f"expected a model of kind {KIND}, found ", "expected a backbone's configuration, got "
 CASES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no file": (lambda path: None, NO_FILE),

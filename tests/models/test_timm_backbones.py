@@ -389,8 +389,8 @@ def configure_any() -> dict[str, Any]:
         ({"backbone": "conv4", "weights": "none", "train": "head"}, "train: expected all with the backbone conv4"),
         ({"backbone": "conv5"}, "expected conv4, resnet12 or timm:<name>, got 'conv5'"),
         ({"backbone": "timm:"}, "expected conv4, resnet12 or timm:<name>, got 'timm:'"),
-        ({"weights": "../x.pth"}, "weights: expected a path below data/raw/weights, got '../x.pth'"),
-        ({"weights": "/x.pth"}, "weights: expected a path below data/raw/weights, got '/x.pth'"),
+        ({"weights": "../x.pth"}, "weights: '../x.pth' is no path below data/raw/weights"),
+        ({"weights": "/x.pth"}, "weights: '/x.pth' is no path below data/raw/weights"),
     ],
 )
 def test_parameters_that_make_no_sense(changes: dict[str, Any], message: str) -> None:

@@ -1,5 +1,6 @@
 """Processes that share the work give what one process gives; real processes, by torchrun and by `runtime.processes`."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -139,14 +140,10 @@ def test_errors_of_a_team_are_one_line(project: Path) -> None:
     change(project / "params.yaml", {"runtime.processes": 2, "embed.tasks_per_step": 1})
     done = python("-m", "stages.embed", folder=project)
     assert done.returncode == 1
-    assert done.stderr == (
-        "error: embed.tasks_per_step: expected 2 tasks or more in every step, one for each of 2 processes in each of "
-        "1 parts, got 1; raise it, or lower runtime.processes or embed.accumulate\n"
-    )
+    assert re.fullmatch(r"error: embed.tasks_per_step: .* 1 tasks, but 2 are needed .*\n", done.stderr)
     assert not paths.INITIAL.exists()
 
 
-PERHAPS = "(9 is often a lack of memory)"
 ALONE_WITH_IT = """
 import os, signal
 from pathlib import Path
@@ -173,7 +170,7 @@ if __name__ == "__main__":
     [
         (0, "raise MelaError('task 17: broken')", "task 17: broken"),
         (1, "raise MelaError('task 17: broken')", "task 17: broken"),
-        (1, "os.kill(os.getpid(), signal.SIGKILL)", "process 1 of 2: expected it to finish, got signal 9 " + PERHAPS),
+        (1, "os.kill(os.getpid(), signal.SIGKILL)", "process 1 of 2 was ended by signal 9; "),
     ],
     ids=["the first", "another", "killed"],
 )
@@ -181,11 +178,12 @@ def test_the_end_of_one_process_is_told_and_ends_all(project: Path, rank: int, e
     change(project / "params.yaml", {"runtime.processes": 2})
     (project / "alone.py").write_text(ALONE_WITH_IT.format(rank=rank, event=event), encoding="utf-8")
     done = python("-m", "alone", folder=project)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {said}\n")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"error: {said}")
 
 
 def test_compiling_and_sharing_do_not_go_together() -> None:
-    with pytest.raises(MelaError, match=r"^runtime.compile: expected false with several processes, got true"):
+    with pytest.raises(MelaError, match=r"^runtime.compile works with one process only"):
         Compute(team=Team(rank=0, size=2), compiled=True).forward_of(nn.Linear(1, 1))
 
 

@@ -131,10 +131,10 @@ NO_FILE = "HERE: no such file; run `dvc repro`, or the stage that makes it, firs
 NO_PARQUET = f"HERE: expected a parquet file, got .*; {RERUN}"
 NO_MODEL = "HERE: expected a safetensors file, got .*; train it again"
 NO_IMAGES = r"HERE: expected packed images \(.npy\), got .*; rerun the stage images"
-FEW_LABELS = "pretrain: expected at least 2 global labels to tell apart, got"
+FEW_LABELS = "pretrain: .* 2 global labels or more, .* have"
 LABELS = r"HERE: image \d+: expected one label from 0 to 1599, got"
 LOCAL_LABELS = r"HERE: row \d+: task 0: expected local labels 0 to ways - 1 of two ways .*"
-UNKNOWN = r"packed images: expected an image \d+, which a task or label names, got"
+UNKNOWN = r"packed images: .* names image \d+, .* only"
 FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
     ("label", paths.FEATURES): {
         "no features": Bad(Path.unlink, NO_FILE),
@@ -169,12 +169,10 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
             rows(lambda rows: cell(4, "label", None)(rows.astype({"label": "Int64"}))),
             "HERE: row 4: expected a value in column label, found none; rerun its stage",
         ),
-        "one label": Bad(rows(lambda rows: rows.assign(label=0)), f"{FEW_LABELS} 1"),
+        "one label": Bad(rows(lambda rows: rows.assign(label=0)), f"{FEW_LABELS} 1; .*"),
     },
     ("pretrain@merged_soft", paths.MERGED_SOFT): {
-        "shares that do not add up": Bad(
-            halved_shares, r"HERE: image \d+: expected labels from 0, each once, with positive weights that .*"
-        )
+        "shares that do not add up": Bad(halved_shares, rf"HERE: image \d+: .* sum to 1; {RERUN}")
     },
     ("extract", paths.INITIAL): {
         "no model": Bad(Path.unlink, NO_FILE),
@@ -184,7 +182,7 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
             header(b"{}"), "HERE: expected a model of kind mela.backbone/1, found None; train it again"
         ),
         "a pickled model": Bad(content(b"\x80\x04\x95\x1a\x00\x00\x00cos\nsystem\n(S'exit'\ntR."), NO_MODEL),
-        "a model of another width": Bad(width(16), "HERE: tensors do not fit its configuration: .*"),
+        "a model of another width": Bad(width(16), "HERE: its weights do not fit its configuration .*"),
         "a model without channels": Bad(
             width(0), "HERE: expected a backbone's configuration, got width: expected 1 or more, got 0; .*"
         ),
@@ -211,7 +209,7 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
         ),
     },
     ("embed", paths.TRAIN): {
-        "no training tasks": Bad(rows(lambda rows: rows[:0]), "train manifest: expected at least one task, found none"),
+        "no training tasks": Bad(rows(lambda rows: rows[:0]), "train manifest: it has no task; .*"),
         "an image twice in a task": Bad(
             rows(twice), r"HERE: row 1: task 0: expected each image once, got one twice \(.*"
         ),
@@ -244,7 +242,7 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
             scores(purity=None), f"HERE: merged.purity: input should be a valid number, got None; {RERUN}"
         ),
         "metrics that are no JSON": Bad(content("{"), f"HERE: expected JSON, got .*; {RERUN}"),
-        "a list of metrics": Bad(content("[]"), "HERE: expected a JSON object, got list"),
+        "a list of metrics": Bad(content("[]"), "HERE: expected a JSON object, got list; .*"),
     },
     ("report", paths.PRETRAIN / "merged.json"): {
         "metrics without a loss": Bad(
@@ -302,7 +300,7 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
     ("score_labels", paths.MERGED_TASKS): {
         "clusters of other tasks": Bad(
             rows(lambda rows: rows.assign(task_id=rows["task_id"] + 1)),
-            r"HERE: expected each of the \d+ task classes .* once, got others .*; rerun label",
+            rf"HERE: its \d+ rows do not list each of the \d+ classes .*; {RERUN}",
         )
     },
     ("assign", paths.MERGED_LABELER / "labeler.json"): {"no labeler": Bad(Path.unlink, NO_FILE)},
@@ -314,8 +312,7 @@ FAULTS: dict[tuple[str, Path], dict[str, Bad]] = {
     ("assign", paths.MERGED_LABELER): {
         "a labeler of other features": Bad(
             lambda path: save_labeler(path, MergeLabeler(soft=True).fit(*tasks(0))),
-            r"labeler: expected one that was fitted to these tasks, with \d+ features and clusters up to \d+, got 4 "
-            "features and 6 clusters; rerun label",
+            r"labeler: .* 4 features and 6 clusters, .* \d+ features and clusters up to \d+; rerun .*",
         )
     },
     ("report", paths.LISTING): {

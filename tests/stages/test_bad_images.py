@@ -98,7 +98,7 @@ CASES: dict[str, Case] = {
     "a table that leaves the root": Case(
         "images",
         folders(data__table="../split.csv"),
-        "params.yaml: data: table: expected a path below data.root, got '../split.csv'",
+        "params.yaml: data: table: '../split.csv' is no path below data.root; .*",
     ),
     "a table that is not there": Case(
         "images",
@@ -148,7 +148,7 @@ def test_a_single_image_of_a_class_is_told_where_tasks_are_drawn(
 ) -> None:
     folders(lambda: picture("class 9/0.png"), tasks__ways=2, tasks__shots=1, tasks__queries=2)()
     run_stages("images")
-    message = r"tasks.shots \+ tasks.queries: expected at most 1, the images of \w+ class 'class 9', got 3"
+    message = r"tasks.shots \+ tasks.queries: \w+ class 'class 9' has only 1 of the 3 images .*"
     fails("manifest", message, monkeypatch, capfd)
 
 
@@ -158,7 +158,7 @@ def test_an_empty_split_is_told_where_tasks_are_drawn(
     rows = "".join(f"train,class {number}\n" for number in range(6))
     folders(split_table(f"split,class\n{rows}"), tasks__shots=1, tasks__queries=2)()
     run_stages("images")
-    fails("manifest", "tasks.val: expected 0 tasks, since no val class has images, got 4", monkeypatch, capfd)
+    fails("manifest", "tasks.val is 4, but no val class has images; .*", monkeypatch, capfd)
 
 
 def test_a_picture_in_two_splits_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

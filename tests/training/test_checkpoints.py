@@ -228,13 +228,16 @@ def rewritten(change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("other", "line"),
     [
-        (rewritten(lambda content: content[:1000]), "expected a checkpoint, got "),
-        (rewritten(lambda content: b""), "expected a checkpoint, got "),
-        (rewritten(lambda content: b"\xff" * 1000), "expected a checkpoint, got "),
-        (rewritten(lambda content: content[:-9] + b"\x7f" + content[-8:]), "expected a checkpoint as"),
-        (rewritten(lambda content: content.replace(b"learning_rate", b"learning_hate")), "expected a checkp"),
+        (rewritten(lambda content: content[:1000]), "this checkpoint cannot be read"),
+        (rewritten(lambda content: b""), "this checkpoint cannot be read"),
+        (rewritten(lambda content: b"\xff" * 1000), "this checkpoint cannot be read"),
+        (rewritten(lambda content: content[:-9] + b"\x7f" + content[-8:]), "this checkpoint is damaged"),
+        (
+            rewritten(lambda content: content.replace(b"learning_rate", b"learning_hate")),
+            "this checkpoint (cannot be read|is damaged)",
+        ),
         (lambda path: path.unlink(), None),
-        (lambda path: stop(path, "b"), "expected a checkpoint of this training, got another"),
+        (lambda path: stop(path, "b"), "this checkpoint belongs to another training"),
     ],
 )
 def test_a_state_that_does_not_fit_is_told_and_left_alone(
@@ -248,7 +251,7 @@ def test_a_state_that_does_not_fit_is_told_and_left_alone(
     assert_same(small(Checkpoint(path=path, fingerprint="a", interval=1e9, tell=told.append)), expected)
     assert len(told) == (line is not None)
     for message in told:
-        assert re.fullmatch(rf"{path}: {line}.*; begins anew", message), message
+        assert re.fullmatch(rf"{path}: {line}.*; starting from scratch", message), message
 
 
 def stop(path: Path, name: str) -> None:
@@ -288,7 +291,10 @@ def test_inputs_that_change_while_they_are_read(tmp_path: Path) -> None:
     assert first != second
     for change_it in (lambda: path.write_bytes(b"33"), lambda: store.write_text(path, "4"), path.unlink):
         path.write_bytes(b"2")
-        with pytest.raises(MelaError, match=r"input: expected it to stay .* found it changed; run again"), steady(path):
+        with (
+            pytest.raises(MelaError, match=r"input: this file changed while .*; run again"),
+            steady(path),
+        ):
             change_it()
 
 

@@ -220,7 +220,7 @@ def test_a_last_step_that_leads_nowhere_is_refused() -> None:
 
 def test_a_checkpoint_needs_the_generator(tmp_path: Path) -> None:
     model, kept = network(), Checkpoint(path=tmp_path / "state", fingerprint="a", interval=0)
-    with pytest.raises(ValueError, match="expected the generator of a training that has a checkpoint"):
+    with pytest.raises(ValueError, match="a training with a checkpoint needs a generator"):
         fit(model, epoch_of(model), replace(training(), checkpoint=kept))
 
 

@@ -132,7 +132,7 @@ def test_support_images_do_not_count() -> None:
 
 
 def test_no_labels_at_all() -> None:
-    with pytest.raises(MelaError, match=r"expected labels for some query images of the training tasks, found none"):
+    with pytest.raises(MelaError, match=r"no query image of the training tasks has a label"):
         proposition1(lookup(np.zeros((5, 2))), query_tasks([[1, 2]]), np.array([3]), np.array([0]))
 
 
@@ -252,7 +252,7 @@ def test_of_several_labels_the_largest_share_counts_for_proposition_1() -> None:
 def test_fewer_than_two_labels(labels: list[int], found: int) -> None:
     images, _ = stripes(9)
     targets = hard(np.arange(len(labels)), np.array(labels, dtype=np.int64))
-    with pytest.raises(MelaError, match=rf"expected at least 2 global labels to tell apart, got {found}$"):
+    with pytest.raises(MelaError, match=rf"2 global labels or more, .* have {found};"):
         pretrain(backbone(), images, targets, TRAINING, batch_size=4)
 
 
@@ -263,7 +263,7 @@ def test_a_step_has_an_image_for_every_part_and_process(
     """15 images."""
     _, labels = stripes(90)
     needed, compute = size * accumulate, Compute(team=Team(rank=0, size=size))
-    message = rf"^pretrain.batch_size: expected {needed} images or more .* got {smallest}; .* pretrain.accumulate$"
+    message = rf"^pretrain.batch_size: .* {smallest} images, but {needed} are needed .* pretrain.accumulate$"
     with pytest.raises(MelaError, match=message):
         run(targets=hard(np.arange(15), labels[:15]), batch_size=batch_size, accumulate=accumulate, compute=compute)
 

@@ -51,11 +51,8 @@ def test_no_rows_at_all() -> None:
     ],
 )
 def test_bad_weights_name_the_image(bad: list[tuple[int, int, float]], found: str) -> None:
-    message = (
-        "soft.parquet: image 5: expected labels from 0, each once, with positive weights that sum to 1, got "
-        f"{found}; rerun the stage label"
-    )
-    with pytest.raises(MelaError, match=f"^{re.escape(message)}$"):
+    message = re.escape(f"soft.parquet: image 5: its labels and weights are {found}, ")
+    with pytest.raises(MelaError, match=f"^{message}.*; rerun the stage that makes it$"):
         soft_targets(rows((3, 0, 1.0), *bad, (8, 1, 1.0)), "soft.parquet")
 
 

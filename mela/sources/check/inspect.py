@@ -231,7 +231,7 @@ def _classes(
     for problem in pool_problems(classes.sizes("train"), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split="train"):
         few = problem.startswith("tasks.ways")
         advice = "add classes" if few else "add images to this class, or leave it out of data.table"
-        errors.append(f"{problem}, the fewest that tasks can have; {advice}")
+        errors.append(f"{problem} at least; {advice}")
     return classes, dict(zip(source.sources, source.splits, strict=True))
 
 
@@ -248,7 +248,7 @@ def _in_one_line(error: str) -> str:
 def _thin_splits(classes: Classes) -> list[str]:
     """Return why there are no validation or test tasks."""
     return [
-        f"{problem}, the fewest that tasks can have; no {split} tasks are drawn"
+        f"{problem} at least; no {split} tasks are drawn"
         for split in ("val", "test")
         for problem in pool_problems(classes.sizes(split), ways=LEAST_WAYS, per_class=LEAST_IMAGES, split=split)
     ]
