@@ -27,14 +27,19 @@ def main(
     val: Path = paths.VAL,
     test: Path = paths.TEST,
     tasks: Path = paths.TASKS,
+    features: Path = paths.FEATURES,
+    merged_features: Path = paths.MERGED_FEATURES,
     given: Path = paths.GIVEN_FEATURES,
+    model: Path = paths.INITIAL,
+    merged_model: Path = paths.MERGED_EMBEDDING,
     task_names: Path = paths.TASK_NAMES,
     labels: Path = paths.LISTING,
 ) -> None:
     """Read the labeler in use, tasks, and images of held-out tasks that have names; write the table of labels."""
     file, used = ExtractParams.read(params).features, UseParams.read(params).labels
-    merged = (paths.MERGED_FEATURES, paths.MERGED_EMBEDDING)
-    features, model = merged if used == "merged" else (paths.FEATURES, paths.INITIAL)
+    # of which its labeler has learned the classes
+    if used == "merged":
+        features, model = merged_features, merged_model
     names = store.read_table(task_names, TASK_NAMES)
     # drawn tasks are no people's, and their test classes are others than those of training
     held_out = {}

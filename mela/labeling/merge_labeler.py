@@ -26,9 +26,9 @@ class MergeLabeler(TaskLabeler):
     The number of classes follows, and a class may be as rare as it likes.
 
     Where people differ, task classes of one class lie further apart than their samples tell, and merging keeps them
-    apart. So a second partition is found together with the size of these effects
-    (`mela.labeling.effects.find_effects`). It is used only if its `match` (`mela.labeling.pair_quality`) exceeds that of
-    the merged partition by more than two standard errors.
+    apart. So a second partition is found by the neighbours that they share (`mela.labeling.effects.find_effects`). It
+    is used only if its `match` (`mela.labeling.pair_quality`) exceeds that of the merged partition by more than two
+    standard errors. Task classes of one task that share its cluster are told apart, so that it loses no task.
 
     Parameters
     ----------

@@ -24,19 +24,7 @@ from stages.common.training import less_memory, training_of
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrained:
-    """Hold what `pretrain_on` returns.
-
-    Attributes
-    ----------
-    backbone : Backbone
-    part : Learned
-        What was trained of it, and on which images.
-    classifier : nn.Linear
-    epochs : list of Epoch
-        The curve.
-    compute : Compute
-    kept : Checkpoint
-    """
+    """Hold what `pretrain_on` returns: an embedding, what was trained of it, its classifier and its curve."""
 
     backbone: Backbone
     part: Learned
@@ -69,21 +57,8 @@ def pretrain_on(
 ) -> Pretrained:
     """Pre-train an embedding on labels, by the blocks `pretrain`, `model` and `augment`.
 
-    Parameters
-    ----------
-    targets : Targets
-    stage : str
-    params : Path
-    packed : array
-        All images.
-    configuration : dict
-        See `mela.models.files.configure`.
-    inputs : mapping of str to str
-        The inputs of the stage and their SHA-256, among them `images`.
-    images : Path
-        File of the packed images.
-    weights : Path
-        Folder of weights to start from.
+    `packed` are all images, of the file `images`; `configuration` is that of `mela.models.files.configure`, `inputs` are
+    the stage's files and their SHA-256, and `weights` is a folder.
     """
     settings, model_settings = PretrainParams.read(params), ModelParams.read(params)
     augment, runtime = AugmentParams.read(params), RuntimeParams.read(params)

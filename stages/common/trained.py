@@ -1,6 +1,7 @@
 """Name the files of an embedding that was pre-trained on one kind of labels, or was not."""
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mela.io import schemas, store
-from mela.io.atomic import together
+from mela.io.atomic import replacing, together
 from stages.common import paths
 
 if TYPE_CHECKING:
@@ -39,18 +40,22 @@ class Trained:
 
     def write_nothing(self) -> None:
         """Write all three without content, in the first of several processes."""
+        self.pass_on({})
+
+    def pass_on(self, files: Mapping[Path, Path]) -> None:
+        """Write figures without content and copies of files, or a model without content if there are none."""
         if os.environ.get("RANK", "0") != "0":
             return
         from mela.models.files import save_nothing
 
         with together():
-            save_nothing(self.model)
-            self.write_no_figures()
-
-    def write_no_figures(self) -> None:
-        """Write losses and curve without content."""
-        store.write_csv(self.curve, pd.DataFrame(columns=schemas.CURVE.names))
-        store.write_json(self.metrics, {})
+            for source, copy in files.items():
+                with replacing(copy) as path:
+                    shutil.copyfile(source, path)
+            if not files:
+                save_nothing(self.model)
+            store.write_csv(self.curve, pd.DataFrame(columns=schemas.CURVE.names))
+            store.write_json(self.metrics, {})
 
 
 def trained(labels: str) -> Trained:

@@ -249,7 +249,7 @@ def test_every_system_is_measured_by_the_stage_that_the_table_names() -> None:
 
 @pytest.mark.parametrize("system", ["merged", "protonets", "merged-protonets", "initial-rfs"])
 def test_systems_that_do_not_exist(system: str) -> None:
-    with pytest.raises(MelaError, match="expected|choose one of"):
+    with pytest.raises(MelaError, match=r"expected|choose one of"):
         require(system)
 
 

@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from mela.cli.run import stage_commands, stage_outputs
-from mela.params import LABELS
+from mela.params import LABELS, ROUNDS
 from tests.helpers.pipeline import STAGES, listed
 from tests.helpers.processes import python
 from tests.helpers.project import ROOT, TINY, change
@@ -226,7 +226,8 @@ def test_the_cells_of_the_project_are_its_trainings() -> None:
     found, outputs = stage_commands(ROOT / "dvc.yaml"), stage_outputs(ROOT / "dvc.yaml")
     assert found.keys() == outputs.keys()
     cells = {name: command for name, command in found.items() if "@" in name}
-    assert cells == {f"pretrain@{labels}": ["stages.pretrain", labels] for labels in LABELS}
+    rounds = {f"round@{number}": ["stages.round", number] for number in ROUNDS}
+    assert cells == rounds | {f"pretrain@{labels}": ["stages.pretrain", labels] for labels in LABELS}
     for name in found.keys() - {"code"}:
         assert sorted(map(str, outputs[name])) == sorted(listed(name, "outs", "metrics", "plots"))
 
@@ -236,9 +237,10 @@ def test_the_file_lists_every_stage_after_those_that_it_needs() -> None:
     made: set[str] = set()
     outputs = {out for stage in STAGES for out in listed(stage, "outs", "metrics", "plots")}
     for stage in STAGES:
-        needed = {dep for use in ("merged", "pruned") for dep in listed(stage, "deps", use=use) if dep in outputs}
-        assert needed <= made, f"{stage} stands before {needed - made}"
-        made |= set(listed(stage, "outs", "metrics", "plots"))
+        for cell in [f"{stage}@{number}" for number in ROUNDS] if stage == "round" else [stage]:
+            needed = {dep for use in ("merged", "pruned") for dep in listed(cell, "deps", use=use) if dep in outputs}
+            assert needed <= made, f"{cell} stands before {needed - made}"
+            made |= set(listed(cell, "outs", "metrics", "plots"))
 
 
 def test_the_projects_pipeline_runs_without_git_and_dvc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

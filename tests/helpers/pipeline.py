@@ -10,6 +10,10 @@ from ruamel.yaml import YAML
 from tests.helpers.project import ROOT
 
 STAGES: dict[str, dict[str, Any]] = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+# those that have cells of their own in the form of other stages
+STAGES = {
+    name: stage["do"] | {"foreach": stage["foreach"]} if "do" in stage else stage for name, stage in STAGES.items()
+}
 # the stage in front of all others
 CODE = STAGES.pop("code")
 
@@ -39,6 +43,16 @@ def listed(stage: str, *kinds: str, stages: Mapping[str, Any] = STAGES, use: str
     texts = [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
     kinds_of_labels = stages[stage].get("matrix", {}).get("labels")
     # those of the benchmark are in its parameters, and stay as they are
-    cells = [cell] if cell else kinds_of_labels if isinstance(kinds_of_labels, list) else ["${item.labels}"]
-    filled = [text.replace("${use}", use).replace("${item.labels}", one) for one in cells for text in texts]
+    cells = {one: {"item.labels": one} for one in kinds_of_labels} if isinstance(kinds_of_labels, list) else {"": {}}
+    if "foreach" in stages[stage]:
+        cells = {
+            key: {"key": key} | {f"item.{name}": value for name, value in item.items()}
+            for key, item in stages[stage]["foreach"].items()
+        }
+    filled = []
+    for values in [cells[cell]] if cell else cells.values():
+        for text in texts:
+            for name, value in ({"use": use} | values).items():
+                text = text.replace(f"${{{name}}}", value)
+            filled.append(text)
     return list(dict.fromkeys(filled))

@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
 
-from mela.params import LABELS
+from mela.params import LABELS, ROUNDS
 from studies.clones import change as change
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +51,7 @@ STAGE_NAMES = [
     "manifest",
     "embed",
     "extract",
+    "round",
     "label_merged",
     "label",
     "assign",
@@ -63,9 +64,8 @@ STAGE_NAMES = [
     "report",
 ]
 # the same, with the cells of the one that has such
-CELLS = [
-    cell for name in STAGE_NAMES for cell in ([f"{name}@{kind}" for kind in LABELS] if name == "pretrain" else [name])
-]
+OF_STAGE = {"round": ROUNDS, "pretrain": LABELS}
+CELLS = [cell for name in STAGE_NAMES for cell in ([f"{name}@{kind}" for kind in OF_STAGE.get(name, ())] or [name])]
 
 
 def stage_words(stage: str) -> list[str]:
@@ -77,13 +77,14 @@ def stage_words(stage: str) -> list[str]:
 def run_stages(*names: str) -> None:
     """Run stages in this process, in the current directory; all of them when none is named.
 
-    `pretrain@pruned` is one cell of a stage that has one for each kind of labels, and `pretrain` is all of them.
+    `pretrain@pruned` is one cell of a stage that has one for each kind of labels, and `pretrain` is all of them. So it
+    is with `round`.
     """
     for name in names or STAGE_NAMES:
-        script, _, labels = name.partition("@")
+        script, _, cell = name.partition("@")
         main = import_module(f"stages.{script}").main
-        if script == "pretrain":
-            for kind in [labels] if labels else LABELS:
+        if script in OF_STAGE:
+            for kind in [cell] if cell else OF_STAGE[script]:
                 main(kind)
         else:
             main()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tests.helpers.processes import started
 
 SLOW = ("matplotlib", "scipy.optimize", "scipy.stats", "sklearn", "torch", "torchvision")
-NEEDED = {name: {"torch"} for name in ("embed", "extract", "assign", "pretrain", "evaluate", "map")}
+NEEDED = {name: {"torch"} for name in ("embed", "extract", "round", "assign", "pretrain", "evaluate", "map")}
 
 
 FORKS = """

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from mela.io import schemas
 from mela.io.name_tables import LISTING
-from mela.params import LABELS, DataParams, ReportParams
+from mela.params import LABELS, ROUNDS, DataParams, ReportParams
 from mela.reporting import figures
 from mela.reporting.environment import commit, hardware, versions
 from mela.reporting.outcome import Outcome
@@ -27,7 +27,7 @@ from mela.runtime.usage import Usage
 
 PASSES = ("pass", "clusters", "threshold", "kept", "tasks_clustered", "precision")
 # those before the report, of which it says what they took
-BEFORE = ("images", "names", "manifest", "embed", "extract")
+BEFORE = ("images", "names", "manifest", "embed", "extract", *(f"round@{number}" for number in ROUNDS))
 LABELING = ("label_merged", "label", "assign", "label_kmeans", "label_oracle", "score_labels")
 STAGES = (*BEFORE, *LABELING, *(f"pretrain@{name}" for name in LABELS), "evaluate", "map")
 # what is read of the tables of a run

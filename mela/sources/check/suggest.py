@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml.comments import CommentedMap
+
 from mela.errors import MelaError
 from mela.io.commented_yaml import commented_yaml
 from mela.io.schemas import SPLITS
@@ -80,6 +82,10 @@ def _of_tasks(tasks: Tasks, *, coloured: bool) -> dict[str, Any]:
     per_epoch = min(n_tasks, STEPS)
     return {
         **(PHOTOGRAPHS if coloured else {}),
+        # the initial embedding learns the look of each person, and each round of training looks less at it
+        "rounds.first": True,
+        "rounds.second": True,
+        "rounds.third": True,
         # nobody knows true labels, and each further training takes as long again
         "compare.pruned": False,
         "compare.oracle": False,
@@ -184,6 +190,7 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
         if not name:
             document[block] = value
             continue
+        document.setdefault(block, CommentedMap())
         if isinstance(value, list):
             # keeps [1, 5] on one line
             document[block][name][:] = value

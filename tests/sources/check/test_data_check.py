@@ -64,6 +64,10 @@ embed:
   epochs: 25
   tasks_per_epoch: null      # null: all
   milestones: [19]           # the learning rate is multiplied by `decay` after these epochs
+rounds:
+  first: true                # tells all task classes apart
+  second: true               # learns what merging finds by the features of the first
+  third: true                # the same by those of the second
 labeler:
   n_clusters: 6              # J, clusters to start from
 kmeans:

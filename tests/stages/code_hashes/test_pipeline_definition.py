@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from mela.params import BLOCKS, LABELS
+from mela.params import BLOCKS, LABELS, ROUNDS
 from stages.code_hashes.files import PIPELINE
 from stages.code_hashes.reaching import Code
+from stages.common import paths
 from tests.helpers.pipeline import CODE, STAGES, imported_modules, listed
 from tests.helpers.project import ROOT
 
@@ -20,6 +21,7 @@ MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
 PACKAGE_DATA = {
     "mela/inference/model_card.py": ["mela/inference/model_card.md.jinja"],
     "mela/sources/benchmarks.py": ["mela/sources/splits"],
+    "mela/sources/superclasses.py": ["mela/sources/splits"],
     "mela/reporting/page/render.py": [f"mela/reporting/page/page.{suffix}" for suffix in ("css", "html", "js")],
 }
 MAY_SEE_SOURCES = {"images", "manifest", "names"}
@@ -36,7 +38,7 @@ def reached(stage: str) -> set[str]:
 def test_every_script_is_a_stage() -> None:
     scripts = {path.stem for path in (ROOT / "stages").glob("*.py")} - {"code", "__init__"}
     assert scripts == set(STAGES)
-    cells = {"pretrain": " ${item.labels}"}
+    cells = {"pretrain": " ${item.labels}", "round": " ${key}"}
     assert all(STAGES[name]["cmd"] == f"python -m stages.{name}{cells.get(name, '')}" for name in STAGES)
 
 
@@ -58,6 +60,19 @@ def test_there_is_a_training_for_every_kind_of_labels() -> None:
         for name in switches
     }
     assert [name for name in STAGES if "compare" in listed(name, "params")] == ["report"]
+
+
+def test_each_round_reads_what_the_one_before_it_writes() -> None:
+    """It depends on its own switch and no other, so that turning on the third trains the first two no more."""
+    assert list(STAGES["round"]["foreach"]) == list(ROUNDS)
+    written = ["data/features.parquet", "models/initial.safetensors"]
+    for number in ROUNDS:
+        assert [path for path in listed(f"round@{number}", "deps") if path in written] == written
+        assert [key for key in listed(f"round@{number}", "params") if "rounds" in key] == [f"rounds.{number}"]
+        written = [path.as_posix() for path in paths.round_files(number)]
+        assert set(written) <= set(listed(f"round@{number}", "outs"))
+    assert written[0] in listed("label_merged", "deps")
+    assert set(written) <= set(listed("assign", "deps"))
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -117,7 +132,7 @@ def test_labels_alone_depend_on_how_labels_are_inferred() -> None:
     assert inside == {"label", "assign"}
     merging = {stage for stage in STAGES if any("mela.labeling.merge_labeler." in name for name in reached(stage))}
     # `label` writes into the file of its labeler that this is no MergeLabeler
-    assert merging == {"label_merged", "label", "assign"}
+    assert merging == {"round", "label_merged", "label", "assign"}
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -126,6 +141,8 @@ def test_paths_of_the_script_are_listed(stage: str) -> None:
     defaults = {p.default.as_posix() for p in parameters if isinstance(p.default, Path)} - {"params.yaml"}
     # files named by the labels in use, or by a cell, are those that tests/stages/test_comparison.py takes away
     plain = {stage: STAGES[stage] | {"matrix": {"labels": ["${item.labels}"]}}}
+    if "foreach" in plain[stage]:
+        plain[stage]["foreach"] = {"${key}": {"features": "${item.features}", "model": "${item.model}"}}
     files = listed(stage, "deps", "outs", "metrics", "plots", stages=plain, use="${use}")
     data = [name for names in PACKAGE_DATA.values() for name in names]
     files = [file for file in files if not file.startswith("data/code") and file not in data]
