@@ -1,0 +1,96 @@
+"""Rounds of training before merging: what each learns from, and what becomes of one that is off."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mela.errors import MelaError
+from mela.io import feature_tables, store
+from mela.labeling.merge_labeler import MergeLabeler
+from mela.labeling.rounds import labels_so_far
+from mela.labeling.task_classes import TaskSamples, group_samples
+from mela.models.features import extract_features
+from mela.models.files import load_model
+from mela.params import PARAMS, ROUNDS
+from stages.common import paths
+from tests.helpers.project import change, run_stages
+
+
+def told(number: str) -> dict[str, float]:
+    found: dict[str, float] = json.loads((paths.ROUNDS / f"{number}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_a_round_that_is_off_passes_on_what_it_gets(copied: Path) -> None:
+    for number in ROUNDS:
+        features, model = paths.round_files(number)
+        assert features.read_bytes() == paths.FEATURES.read_bytes()
+        assert model.read_bytes() == paths.INITIAL.read_bytes()
+        assert told(number) == {}
+
+
+def test_rounds_train_one_after_the_other(copied: Path) -> None:
+    change(PARAMS, {"rounds.first": True, "rounds.second": True})
+    run_stages("round", "label_merged")
+    assert told("first")["clusters"] == 400, "80 tasks of five classes"
+    assert told("second")["clusters"] < 400
+    assert {"match", "pair_precision", "loss"} <= told("second").keys()
+    assert told("third") == {}
+    first, second, third = (paths.round_files(number) for number in ROUNDS)
+    assert first[0].read_bytes() != second[0].read_bytes() == third[0].read_bytes()
+    known, vectors = feature_tables.read_features(second[0])
+    images = store.open_images(paths.IMAGES)
+    np.testing.assert_allclose(
+        vectors, extract_features(load_model(second[1], "cpu", images), images, known), atol=1e-5
+    )
+    # merging sees the last of them
+    before = paths.MERGED_TASKS.read_bytes()
+    change(PARAMS, {"rounds.second": False})
+    run_stages("round@second", "round@third", "label_merged")
+    assert paths.MERGED_TASKS.read_bytes() != before
+
+
+def test_the_last_round_is_the_embedding_of_held_out_tasks(people_copied: Path) -> None:
+    before = paths.LISTING.read_text(encoding="utf-8")
+    change(PARAMS, {"rounds.first": True})
+    run_stages("round", "label_merged", "assign")
+    assert paths.LISTING.read_text(encoding="utf-8") != before
+    paths.MERGED_EMBEDDING.unlink()
+    with pytest.raises(MelaError, match=r"third\.safetensors"):
+        run_stages("assign")
+
+
+def test_features_of_your_own_leave_no_round(copied: Path) -> None:
+    change(PARAMS, {"rounds.first": True, "extract.features": "mine.npy"})
+    with pytest.raises(MelaError, match=r"rounds\.first.*mine\.npy"):
+        run_stages("round@first")
+
+
+def test_a_round_needs_the_one_before_it(copied: Path) -> None:
+    change(PARAMS, {"rounds.second": True})
+    with pytest.raises(MelaError, match=r"rounds.*second.*first"):
+        run_stages("round@first")
+
+
+def samples() -> TaskSamples:
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(6, 4)) * 4
+    truth = np.concatenate([rng.permutation(6)[:3] for _ in range(40)])
+    features = centers[truth].repeat(5, axis=0) + rng.normal(size=(600, 4))
+    return group_samples(features, np.arange(600), np.arange(40).repeat(15), np.tile([0, 1, 2], 40).repeat(5))
+
+
+def test_labels_of_the_first_round_are_the_task_classes() -> None:
+    flat, found = labels_so_far(samples(), np.arange(1000, 1600), None)
+    assert found == {"clusters": 120}
+    np.testing.assert_array_equal(flat.image_ids, np.arange(1000, 1600))
+    np.testing.assert_array_equal(flat.labels, np.arange(120).repeat(5))
+
+
+def test_labels_of_the_others_are_merged() -> None:
+    flat, found = labels_so_far(samples(), np.arange(600), MergeLabeler())
+    assert found["clusters"] == 6
+    assert found["match"] > 0
+    assert len(np.unique(flat.labels)) == 6
