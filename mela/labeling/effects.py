@@ -12,20 +12,23 @@ without such a model:
 3. Cut it where `match` is largest (`mela.labeling.pair_quality`). Pairs inside tasks are known to be different classes;
    since the tree does not use them, they test each cut independently. Of the three trees, take the one whose cut has
    the largest `match`.
-4. Task classes of one task that share a cluster cannot all be right. The one closest to the center stays, and each of
+4. Estimate the covariance of task classes about the centers of their clusters,
+
+   .. math:: S = \frac{D^\top D + m N}{n - k + m},
+
+   where D (n, m) are the deviations from the centers of k clusters and N is the covariance of the noise, which counts
+   as much as m task classes. Begin again in units of S: directions in which people differ count less. Speaker
+   diarization re-estimates such covariances in turns (Landini et al., "Bayesian HMM clustering of x-vector sequences
+   (VBx) in speaker diarization", 2022).
+5. S fits the clusters that it comes from, right or wrong. So it has to help other tasks: half of the tasks give S, the
+   other half is clustered in its units and judged, and the other way round. The turns end where the sum of both
+   `match` rises no more, and the clusters are those before that.
+6. Task classes of one task that share a cluster cannot all be right. The one closest to the center stays, and each of
    the others becomes a cluster of its own.
 
 Where people shift all classes of a task alike, the mean of each task is taken away first. That alone drives the classes
 of a task apart, so that pairs inside tasks are no independent judge any more. How large a `match` it makes is measured
 on tasks that are dealt at random from all task classes, and this is subtracted.
-
-The covariance of task classes about the centers of their clusters,
-
-.. math:: S = \frac{D^\top D + m N}{n - k + m},
-
-is that of effects and noise together. D (n, m) are the deviations from the centers of k clusters, and N is the
-covariance of the noise, which counts as much as m task classes. New task classes are assigned by distances in units of
-S: directions in which people differ count less.
 """
 
 from dataclasses import dataclass, replace
@@ -40,6 +43,11 @@ from mela.labeling.neighbours import shared_neighbours
 from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
 from mela.labeling.space import Space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
+
+Noise = tuple[Floats, int]
+TURNS = 10
+# by how much more neighbours have to join than merging
+LARGER = 1.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +103,17 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
         None where these clusters are not surely better than the other partition, or fewer than a task has ways.
     """
     noise, freedom = noise_of(samples, classes)
-    clusters, quality = _partition(classes.means, (noise, freedom), fragments, classes.starts)
-    surely = quality.beats(other)
-    if not surely and other.match > 2 * other.match_error:
+    tasks = _Tasks(means=classes.means, fragments=fragments, starts=classes.starts)
+    clusters, quality = tasks.partition((noise, freedom), raw=True)
+    certain = other.match > 2 * other.match_error
+    # where merging joins as many as neighbours do, no look keeps task classes apart
+    if certain and not quality.beats(other) and quality.shared < LARGER * other.shared:
         return None
-    without, less = _without_shifts(classes, (noise, freedom), fragments)
+    clusters, quality = _in_turns(tasks, (noise, freedom), clusters, quality)
+    surely = quality.beats(other)
+    if certain and not surely:
+        return None
+    without, less = _without_shifts(tasks, (noise, freedom))
     shifted = less.match - 2 * less.match_error > quality.match
     if shifted:
         clusters, quality, surely = without, less, less.beats(other)
@@ -110,10 +124,7 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
         centered = means - _task_means(means, classes.starts)
         means = means - _shifts(means - _centers(centered, clusters), clusters >= 0, classes.starts)
     deviations = means - _centers(means, clusters)
-    used = clusters >= 0
-    rest = deviations[used]
-    freedom = len(rest) - int(clusters.max()) - 1 + len(noise)
-    covariance = (rest.T @ rest + len(noise) * noise) / freedom
+    covariance, freedom = _effects(means, clusters, noise)
     space = space_of(means, covariance, freedom)
     return Effects(
         space=space,
@@ -126,25 +137,74 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
     )
 
 
-def _without_shifts(classes: ClassMeans, noise: tuple[Floats, int], fragments: Ints) -> tuple[Ints, PairQuality]:
+@dataclass(frozen=True, kw_only=True)
+class _Tasks:
+    """Hold task classes (n, m), their fragments (n,), and the bounds of their tasks."""
+
+    means: Floats
+    fragments: Ints
+    starts: Ints
+
+    def partition(self, noise: Noise, *, raw: bool = False) -> tuple[Ints, PairQuality]:
+        """Return the clusters (n,) with the largest `match` among those of several trees; -1 as in fragments.
+
+        Two trees are in units of the noise, and one of the features as they are, if `raw`.
+        """
+        scaled = space_of(self.means, *noise).transform(self.means)
+        views = [scaled, _unit(scaled), *([_unit(self.means - self.means.mean(axis=0))] if raw else [])]
+        found = (_cut(points, self.fragments, self.starts) for points in views)
+        judged = [(clusters, pair_quality(clusters, self.starts)) for clusters in found]
+        return max(judged, key=lambda pair: pair[1].match)
+
+    def some(self, tasks: Ints) -> "_Tasks":
+        """Return some of the tasks."""
+        bounds = zip(self.starts[tasks], self.starts[tasks + 1], strict=True)
+        rows = np.concatenate([np.arange(first, last) for first, last in bounds])
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[tasks])])
+        used, fragments = np.unique(self.fragments[rows], return_inverse=True)
+        return _Tasks(means=self.means[rows], fragments=fragments - int(used[0] < 0), starts=starts)
+
+    def halves(self) -> tuple["_Tasks", "_Tasks"]:
+        """Return two halves of the tasks, drawn at random."""
+        order = np.random.default_rng(0).permutation(len(self.starts) - 1)
+        first, second = np.array_split(order, 2)
+        return self.some(np.sort(first)), self.some(np.sort(second))
+
+
+def _in_turns(tasks: _Tasks, noise: Noise, clusters: Ints, quality: PairQuality) -> tuple[Ints, PairQuality]:
+    """Return clusters in units of the covariance that they show, found in turns, as long as this helps other tasks."""
+    halves = tasks.halves()
+    own = [half.partition(noise, raw=True) for half in halves]
+    best = sum(found.match for _, found in own)
+    for _ in range(TURNS):
+        shown = [_effects(half.means, found, noise[0]) for half, (found, _) in zip(halves, own, strict=True)]
+        own = [half.partition(other) for half, other in zip(halves, reversed(shown), strict=True)]
+        reached = sum(found.match for _, found in own)
+        if reached <= best:
+            break
+        best = reached
+        clusters, quality = tasks.partition(_effects(tasks.means, clusters, noise[0]))
+    return clusters, quality
+
+
+def _effects(means: Floats, clusters: Ints, noise: Floats) -> Noise:
+    """Return the covariance S of task classes about the centers of their clusters, and its degrees of freedom."""
+    rest = (means - _centers(means, clusters))[clusters >= 0]
+    freedom = len(rest) - int(clusters.max()) - 1 + len(noise)
+    return (rest.T @ rest + len(noise) * noise) / freedom, freedom
+
+
+def _without_shifts(tasks: _Tasks, noise: Noise) -> tuple[Ints, PairQuality]:
     """Return clusters (n,) of task classes less the means of their tasks; their quality is that beyond chance."""
-    starts, dealt = classes.starts, np.random.default_rng(0).permutation(len(classes.means))
+    dealt = np.random.default_rng(0).permutation(len(tasks.means))
 
     def found(means: Floats, fragments: Ints) -> tuple[Ints, PairQuality]:
-        return _partition(means - _task_means(means, starts), noise, fragments, starts)
+        centered = means - _task_means(means, tasks.starts)
+        return _Tasks(means=centered, fragments=fragments, starts=tasks.starts).partition(noise, raw=True)
 
-    clusters, quality = found(classes.means, fragments)
-    _, chance = found(classes.means[dealt], fragments[dealt])
+    clusters, quality = found(tasks.means, tasks.fragments)
+    _, chance = found(tasks.means[dealt], tasks.fragments[dealt])
     return clusters, replace(quality, match=quality.match - chance.match)
-
-
-def _partition(means: Floats, noise: tuple[Floats, int], fragments: Ints, starts: Ints) -> tuple[Ints, PairQuality]:
-    """Return the clusters (n,) whose `match` is the largest of three trees, and their quality; -1 as in fragments."""
-    centered = means - means.mean(axis=0)
-    scaled = space_of(means, *noise).transform(means)
-    found = (_cut(points, fragments, starts) for points in (_unit(centered), scaled, _unit(scaled)))
-    judged = [(clusters, pair_quality(clusters, starts)) for clusters in found]
-    return max(judged, key=lambda pair: pair[1].match)
 
 
 def _unit(points: Floats) -> Floats:

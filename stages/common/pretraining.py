@@ -57,8 +57,8 @@ def pretrain_on(
 ) -> Pretrained:
     """Pre-train an embedding on labels, by the blocks `pretrain`, `model` and `augment`.
 
-    `packed` are all images, of the file `images`; `configuration` is that of `mela.models.files.configure`, `inputs` are
-    the stage's files and their SHA-256, and `weights` is a folder.
+    `packed` are all images, of the file `images`; `configuration` is that of `mela.models.files.configure`. `inputs`
+    are the stage's files and their SHA-256, and `weights` is a folder.
     """
     settings, model_settings = PretrainParams.read(params), ModelParams.read(params)
     augment, runtime = AugmentParams.read(params), RuntimeParams.read(params)

@@ -321,12 +321,15 @@ def test_too_little_memory_in_a_training_names_the_parameters(
     error: Exception, copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     change(PARAMS, {"embed.tasks_per_step": 4})
+    change(PARAMS, {"rounds.first": True})
+    for train in ("stages.embed.train_embedding", "stages.common.pretraining.pretrain"):
+        monkeypatch.setattr(train, Mock(side_effect=error))
+    of_labels = r"raise pretrain.accumulate \(now 1\), lower pretrain.batch_size \(now \d+\), "
     for stage, parts in {
         "embed": r"raise embed.accumulate \(now 1\), lower embed.tasks_per_step \(now 4\), ",
-        "pretrain@merged": r"raise pretrain.accumulate \(now 1\), lower pretrain.batch_size \(now \d+\), ",
+        "pretrain@merged": of_labels,
+        "round@first": of_labels,
     }.items():
-        train = "train_embedding" if stage == "embed" else "pretrain"
-        monkeypatch.setattr(f"stages.{stage.partition('@')[0]}.{train}", Mock(side_effect=error))
         advice = f"{parts}lower data.size or model.width, or use a machine with more"
         fails(stage, f"{stage}: out of memory: .*; {advice}", monkeypatch, capfd)
 

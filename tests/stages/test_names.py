@@ -91,7 +91,7 @@ def test_labels_that_no_task_is_made_of_get_their_classes_in_the_end(people_copi
     for path in (paths.TRAIN, paths.VAL, paths.TEST):
         rows = store.read_table(path, schemas.MANIFEST)
         assert rows.groupby("task_id")["local_label"].nunique().eq(3).all(), "tasks are as they were"
-    run_stages("embed", "extract", "label", "assign")
+    run_stages("embed", "extract", "round", "label", "assign")
     table = listing(Path())
     rest = table[table["split"] == "rest"].set_index(["task", "label"])
     assert set(rest.index) == set(REST_LABELS)

@@ -239,6 +239,10 @@ def test_parameters_read_are_the_ones_declared(project: Path, monkeypatch: pytes
 
     for stage in STAGE_NAMES:
         run_stages(stage)
+    stage = "round"
+    change(PARAMS, {"rounds.first": True, "rounds.second": True})
+    run_stages("round@first", "round@second")
+    change(PARAMS, {"rounds.first": False, "rounds.second": False})
     # which asks for the second only where the first is off
     stage = "label_merged"
     change(PARAMS, {"compare.merged": False})

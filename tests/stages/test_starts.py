@@ -51,7 +51,8 @@ MISTAKE = "error: params.yaml: labeler.q: input should be a valid number, got No
 def test_every_stage_checks_all_parameters_first(stage: str, tmp_path: Path) -> None:
     """In a folder that has nothing but a params.yaml, so that whatever a stage did before would fail for that."""
     spoil(tmp_path)
-    ended = python("-m", f"stages.{stage}", *({"pretrain": ["pruned"]}.get(stage, [])), folder=tmp_path)
+    cell = {"pretrain": ["pruned"], "round": ["first"]}.get(stage, [])
+    ended = python("-m", f"stages.{stage}", *cell, folder=tmp_path)
     assert (ended.returncode, ended.stderr) == (1, MISTAKE)
 
 
