@@ -20,11 +20,15 @@ pytestmark = pytest.mark.slow
 PAGE = "docs/guides/adding-labels-networks-data.md"
 RUN = """
 from importlib import import_module
-from mela.params import LABELS
+from mela.params import LABELS, ROUNDS
 from mela.runtime.console import speak
 speak()
 inferred = ("label_merged", "label", "label_kmeans", "label_task_kmeans", "label_oracle")
-for name in ("images", "manifest", "embed", "extract", *inferred):
+for name in ("images", "manifest", "embed", "extract"):
+    import_module(f"stages.{name}").main()
+for number in ROUNDS:
+    import_module("stages.round").main(number)
+for name in inferred:
     import_module(f"stages.{name}").main()
 for labels in LABELS:
     import_module("stages.pretrain").main(labels)
