@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from ruamel.yaml import YAML
 
-from mela.params import CompareParams
+from mela.params import CompareParams, RoundsParams
 from mela.reporting.summary import NAMES as NAMES_OF_LABELS
 from tests.helpers.copies import ask
 from tests.helpers.pipeline import STAGES, listed
@@ -26,6 +26,8 @@ OWN = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["pl
 NAMES = [*(next(iter(plot)) for plot in OWN), *(name for stage in STAGES for name in listed(stage, "plots"))]
 COMPARED = CompareParams.read(ROOT / "params.yaml").model_dump()
 EMPTY = {f"results/pretrain/{labels}.csv" for labels, compared in COMPARED.items() if not compared}
+ROUNDS = RoundsParams.read(ROOT / "params.yaml").model_dump()
+EMPTY |= {f"results/rounds/{number}.csv" for number, on in ROUNDS.items() if not on}
 # of those at hand; the page that DVC makes loads 5.2
 OLDEST = vl_convert.get_vegalite_versions()[0]
 
