@@ -21,12 +21,14 @@ import typer
 from torch.utils.flop_counter import FlopCounterMode
 
 from mela.params import LABELS as KINDS
+from mela.params import ROUNDS
 from studies.clones import change
 from studies.speed.measure import record, write_rows
 from studies.speed.train_steps import BATCH, COLOUR, LABELS, Setting, plain_network, row_of
 
 LABELING = ("label_merged", "label", "label_kmeans", "label_oracle")
-STAGES = ["images", "manifest", "embed", "extract", *LABELING, *(f"pretrain {name}" for name in KINDS), "evaluate"]
+BEFORE = ("images", "manifest", "embed", "extract", *(f"round {name}" for name in ROUNDS))
+STAGES = [*BEFORE, *LABELING, *(f"pretrain {name}" for name in KINDS), "evaluate"]
 # one training on labels, as a user has who does not compare
 ONE = {f"compare.{name}": name == "pruned" for name in KINDS}
 LIMIT_S = 300.0
