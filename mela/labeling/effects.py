@@ -156,6 +156,12 @@ class _Tasks:
         judged = [(clusters, pair_quality(clusters, self.starts)) for clusters in found]
         return max(judged, key=lambda pair: pair[1].match)
 
+    @property
+    def pairs(self) -> int:
+        """Number of pairs inside tasks."""
+        ways = np.diff(self.starts)
+        return int((ways * (ways - 1)).sum()) // 2
+
     def some(self, tasks: Ints) -> "_Tasks":
         """Return some of the tasks."""
         bounds = zip(self.starts[tasks], self.starts[tasks + 1], strict=True)
@@ -164,16 +170,18 @@ class _Tasks:
         used, fragments = np.unique(self.fragments[rows], return_inverse=True)
         return _Tasks(means=self.means[rows], fragments=fragments - int(used[0] < 0), starts=starts)
 
-    def halves(self) -> tuple["_Tasks", "_Tasks"]:
-        """Return two halves of the tasks, drawn at random."""
+    def halves(self) -> list["_Tasks"]:
+        """Return two halves of the tasks, drawn at random; none where one of them would have no pairs inside tasks."""
         order = np.random.default_rng(0).permutation(len(self.starts) - 1)
-        first, second = np.array_split(order, 2)
-        return self.some(np.sort(first)), self.some(np.sort(second))
+        halves = [self.some(np.sort(half)) for half in np.array_split(order, 2) if len(half)]
+        return halves if len(halves) == 2 and all(half.pairs for half in halves) else []
 
 
 def _in_turns(tasks: _Tasks, noise: Noise, clusters: Ints, quality: PairQuality) -> tuple[Ints, PairQuality]:
     """Return clusters in units of the covariance that they show, found in turns, as long as this helps other tasks."""
     halves = tasks.halves()
+    if not halves:
+        return clusters, quality
     own = [half.partition(noise, raw=True) for half in halves]
     best = sum(found.match for _, found in own)
     for _ in range(TURNS):

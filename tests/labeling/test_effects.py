@@ -157,6 +157,17 @@ def test_fewer_clusters_than_ways_are_refused() -> None:
     assert found is None or found.assignments.max() + 1 >= WAYS
 
 
+@pytest.mark.parametrize("ways", [(2,), (2, 2), (2, 1), (3, 1, 1), (2, 2, 2), (2,) + (1,) * 8])
+def test_few_tasks_or_few_pairs_inside_them_are_no_error(ways: tuple[int, ...]) -> None:
+    """Of some, one half has no pair that could judge it."""
+    rng = np.random.default_rng(0)
+    n = sum(ways)
+    X = np.repeat(rng.normal(size=(n, 3)) * 5, 6, axis=0) + rng.normal(size=(n * 6, 3))
+    y = np.repeat(np.concatenate([np.arange(way) for way in ways]), 6)
+    labeler = MergeLabeler().fit(X, y, np.repeat(np.repeat(np.arange(len(ways)), ways), 6))
+    assert len(labeler.cluster_centers_) >= max(ways)
+
+
 def plain_matches(tree: np.ndarray, items: np.ndarray, starts: np.ndarray) -> list[float]:
     """The plain loop: the quality of each cut, clusters made one after the other."""
     heights = [0.0, *tree[:, 2]]
