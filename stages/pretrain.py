@@ -10,13 +10,14 @@ from mela.data.episodes import Episodes
 from mela.io import store
 from mela.io.checked_tables import read_manifest
 from mela.models.files import configure
-from mela.params import PARAMS, CompareParams, ModelParams
+from mela.params import PARAMS, CompareParams
 from mela.runtime.console import log
 from mela.training.checkpoint import steady
 from mela.training.loop import curve_table
 from mela.training.proposition1 import both_losses
 from mela.training.targets import read_targets
 from stages.common import paths
+from stages.common.pretrained import Settings
 from stages.common.pretraining import pretrain_on
 from stages.common.processes import run_shared
 from stages.common.trained import not_trained, trained
@@ -30,18 +31,19 @@ def main(
     weights: Path = paths.WEIGHTS,
 ) -> None:
     """Read images and labels; write the embedding, losses and curve, all empty where the labels are not compared."""
-    model_settings = ModelParams.read(params)
+    settings = Settings.read(params)
     table, stage, out = paths.LABELS / f"{labels}.parquet", f"pretrain@{labels}", trained(labels)
+    compared = getattr(CompareParams.read(params), labels)
     with steady(images, train, table) as inputs:
         packed = store.open_images(images)
         targets = read_targets(table, soft=labels.endswith("_soft"))
         tasks = Episodes(read_manifest(train))
-        configuration = configure(model_settings, packed, tasks.image_ids())
-    if reason := not_trained(getattr(CompareParams.read(params), labels), targets):
+        configuration = configure(settings.model, packed, tasks.image_ids())
+    if reason := not_trained(compared, targets):
         out.write_nothing()
         log.info(f"{stage}: {reason}")
         return
-    found = pretrain_on(targets, stage, params, packed, configuration, inputs, images=images, weights=weights)
+    found = pretrain_on(targets, stage, settings, packed, configuration, inputs, images=images, weights=weights)
     if not found.compute.team.leads:
         return
     losses = both_losses(found.part.backbone, found.classifier, found.part.images, tasks, targets)

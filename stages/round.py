@@ -13,12 +13,13 @@ from mela.io.checked_tables import read_manifest
 from mela.labeling.task_classes import manifest_samples
 from mela.models.features import feature_batches
 from mela.models.files import configure
-from mela.params import PARAMS, ROUNDS, ExtractParams, MergingParams, ModelParams, RoundsParams
+from mela.params import PARAMS, ROUNDS, ExtractParams, MergingParams, RoundsParams
 from mela.runtime.console import log
 from mela.training.checkpoint import steady
 from mela.training.loop import curve_table
 from mela.training.targets import Targets
 from stages.common import paths
+from stages.common.pretrained import Settings
 from stages.common.pretraining import pretrain_on
 from stages.common.processes import run_shared
 from stages.common.trained import Trained
@@ -41,7 +42,7 @@ def main(
     before, model = paths.round_files(ROUNDS[place - 1]) if place else (paths.FEATURES, paths.INITIAL)
     features, trained = paths.round_files(number)
     out = Trained(model=trained, metrics=paths.ROUNDS / f"{number}.json", curve=paths.ROUNDS / f"{number}.csv")
-    given, model_settings = ExtractParams.read(params).features, ModelParams.read(params)
+    given, settings = ExtractParams.read(params).features, Settings.read(params)
     if not getattr(switches, number):
         out.pass_on({before: features, model: trained})
         log.info(f"{stage}: off, so that features stay as they are")
@@ -59,11 +60,11 @@ def main(
     with steady(images, train, before) as inputs:
         packed, manifest = store.open_images(images), read_manifest(train)
         known, vectors = feature_tables.read_features(before)
-        configuration = configure(model_settings, packed, Episodes(manifest).image_ids())
+        configuration = configure(settings.model, packed, Episodes(manifest).image_ids())
     flat, told = labels_so_far(manifest_samples(manifest, known, vectors), known, labeler)
     log.info(f"{stage}: {told['clusters']} classes of {len(flat.image_ids)} images")
     targets = Targets(image_ids=flat.image_ids, labels=flat.labels)
-    found = pretrain_on(targets, stage, params, packed, configuration, inputs, images=images, weights=weights)
+    found = pretrain_on(targets, stage, settings, packed, configuration, inputs, images=images, weights=weights)
     if found.compute.team.leads:
         batches = feature_batches(found.backbone, packed, known)
         told |= {"loss": found.epochs[-1].loss, "precision": found.precision}

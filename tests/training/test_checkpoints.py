@@ -324,9 +324,10 @@ def test_a_checkpoint_is_of_the_inputs_and_the_parameters_that_are_used(
         seen.update({"files": files} | {type(block).block: block for block in blocks})
         raise KeyboardInterrupt
 
-    before = {block.block: block.read() for block in (module.ModelParams, module.AugmentParams)}
+    before = {block.block: block.read() for block in (ModelParams, AugmentParams)}
     monkeypatch.setattr(module, "configure", edited)
-    monkeypatch.setattr(module, "checkpoint", caught)
+    monkeypatch.setattr("stages.embed.checkpoint", caught)
+    monkeypatch.setattr("stages.common.pretraining.checkpoint", caught)
     with pytest.raises(KeyboardInterrupt):
         module.main(*cell)
     assert seen[stage].learning_rate == 0.05

@@ -240,7 +240,7 @@ def test_an_interrupted_training_finds_its_features(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("stages.pretrain.pretrain", interrupted)
+        patch.setattr("stages.common.pretraining.pretrain", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run_stages("pretrain@oracle")
     (path,) = Path(".checkpoints").glob("features-*.npy")
