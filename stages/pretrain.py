@@ -33,13 +33,13 @@ def main(
     """Read images and labels; write the embedding, losses and curve, all empty where the labels are not compared."""
     settings = Settings.read(params)
     table, stage, out = paths.LABELS / f"{labels}.parquet", f"pretrain@{labels}", trained(labels)
-    compared = getattr(CompareParams.read(params), labels)
+    compare = CompareParams.read(params)
     with steady(images, train, table) as inputs:
         packed = store.open_images(images)
         targets = read_targets(table, soft=labels.endswith("_soft"))
         tasks = Episodes(read_manifest(train))
         configuration = configure(settings.model, packed, tasks.image_ids())
-    if reason := not_trained(compared, targets):
+    if reason := not_trained(getattr(compare, labels), targets):
         out.write_nothing()
         log.info(f"{stage}: {reason}")
         return
