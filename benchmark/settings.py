@@ -48,7 +48,7 @@ def main(
 
 def require_complete(source: Path) -> None:
     """Raise MelaError unless a data set's file has all blocks of parameters, without a mistake."""
-    for needed in (*(block for block in BLOCKS if not block.optional), *EXTRA_BLOCKS):
+    for needed in (*BLOCKS, *EXTRA_BLOCKS):
         needed.read(source)
     known = sorted(path.stem for path in METHODS.glob("[!_]*.py"))
     for name in RatesParams.read(source).by_name:

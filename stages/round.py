@@ -1,7 +1,7 @@
 """Train an embedding on the labels that are known so far, so that people's looks count less than in the one before."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -26,7 +26,7 @@ from stages.common.trained import Trained
 
 
 def main(
-    number: Annotated[str, typer.Argument(help="Which: first, second or third.")],
+    number: Annotated[Literal["first", "second", "third"], typer.Argument(help="Which.")],
     params: Path = PARAMS,
     images: Path = paths.IMAGES,
     train: Path = paths.TRAIN,

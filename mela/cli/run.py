@@ -101,21 +101,26 @@ def stage_outputs(pipeline: Path) -> dict[str, list[Path]]:
 def _cells(stages: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the stages by their names, and those of a matrix over one list, or foreach, by the names that DVC gives."""
     for name, stage in stages.items():
-        if isinstance(stage, dict) and isinstance(stage.get("foreach"), dict):
-            for key, item in stage["foreach"].items():
-                text = json.dumps(stage["do"]).replace("${key}", str(key))
-                for part, value in item.items():
-                    text = text.replace(f"${{item.{part}}}", str(value))
-                yield f"{name}@{key}", json.loads(text)
-            continue
-        matrix = stage.get("matrix") if isinstance(stage, dict) else None
-        if not isinstance(matrix, dict) or len(matrix) != 1:
+        foreach, matrix = (stage.get(key) if isinstance(stage, dict) else None for key in ("foreach", "matrix"))
+        if isinstance(foreach, dict):
+            template, cells = stage["do"], {key: {"key": key} | _of_item(item) for key, item in foreach.items()}
+        elif isinstance(matrix, dict) and len(matrix) == 1:
+            ((key, values),) = matrix.items()
+            template = {part: stage[part] for part in stage if part != "matrix"}
+            cells = {value: _of_item({key: value}) for value in values}
+        else:
             yield name, stage
             continue
-        ((key, values),) = matrix.items()
-        for value in values:
-            text = json.dumps({part: stage[part] for part in stage if part != "matrix"})
-            yield f"{name}@{value}", json.loads(text.replace(f"${{item.{key}}}", str(value)))
+        for cell, filled in cells.items():
+            text = json.dumps(template)
+            for variable, value in filled.items():
+                text = text.replace(f"${{{variable}}}", str(value))
+            yield f"{name}@{cell}", json.loads(text)
+
+
+def _of_item(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables by which DVC fills in an item."""
+    return {f"item.{key}": value for key, value in item.items()}
 
 
 def stage_commands(pipeline: Path) -> dict[str, list[str]]:

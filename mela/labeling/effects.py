@@ -156,12 +156,6 @@ class _Tasks:
         judged = [(clusters, pair_quality(clusters, self.starts)) for clusters in found]
         return max(judged, key=lambda pair: pair[1].match)
 
-    @property
-    def pairs(self) -> int:
-        """Number of pairs inside tasks."""
-        ways = np.diff(self.starts)
-        return int((ways * (ways - 1)).sum()) // 2
-
     def some(self, tasks: Ints) -> "_Tasks":
         """Return some of the tasks."""
         bounds = zip(self.starts[tasks], self.starts[tasks + 1], strict=True)
@@ -174,7 +168,7 @@ class _Tasks:
         """Return two halves of the tasks, drawn at random; none where one of them would have no pairs inside tasks."""
         order = np.random.default_rng(0).permutation(len(self.starts) - 1)
         halves = [self.some(np.sort(half)) for half in np.array_split(order, 2) if len(half)]
-        return halves if len(halves) == 2 and all(half.pairs for half in halves) else []
+        return halves if len(halves) == 2 and all((np.diff(half.starts) > 1).any() for half in halves) else []
 
 
 def _in_turns(tasks: _Tasks, noise: Noise, clusters: Ints, quality: PairQuality) -> tuple[Ints, PairQuality]:

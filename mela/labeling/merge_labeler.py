@@ -110,6 +110,9 @@ class MergeLabeler(TaskLabeler):
             )
         weights, sums = weighted_sums(merged.assignments, means, classes.sizes)
         self.cluster_centers_, self.counts_ = (sums / weights[:, None])[keep], counts[keep]
+        if effects is not None:
+            number = np.where(keep, np.cumsum(keep) - 1, -1)
+            merged = replace(merged, assignments=np.where(merged.assignments >= 0, number[merged.assignments], -1))
         self.effects_, self.merged_, self.n_iter_ = effects, merged, sum(done.kept for done in merged.rounds)
         return merged.points
 
@@ -118,10 +121,7 @@ class MergeLabeler(TaskLabeler):
         if self.effects_ is None:
             return found
         # what neighbours show is not that each task class is closest to its own center
-        kept = np.full(int(self.merged_.assignments.max()) + 2, -1)
-        counts = np.bincount(self.merged_.assignments[self.merged_.assignments >= 0])
-        kept[:-1][counts >= self.min_count] = np.arange(len(centers))
-        own = kept[self.merged_.assignments]
+        own = self.merged_.assignments
         return np.where(own >= 0, own, found)
 
     def _judged(self, found: Ints, points: Floats, classes: ClassMeans) -> Ints:

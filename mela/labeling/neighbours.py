@@ -3,7 +3,7 @@ r"""Measure how far apart task classes are by the neighbours that they share.
 Where people differ, a task class may lie closer to another class of a similar look than to most of its own. Its nearest
 neighbours are still of its class more often than not. So two task classes are close here if they have the same
 neighbours. Zhong et al. ("Re-ranking person re-identification with k-reciprocal encoding", 2017) compare photographs of
-different cameras this way; the steps and their parameters are those of the paper, at half its neighbourhood:
+different cameras this way. The steps are those of the paper, whose neighbourhoods are of 20 and 6 instead of 10 and 4:
 
 1. R(i) are the 10 nearest of i that have i among their own 10 nearest, and i itself.
 2. The same set of half as many neighbours of each member j joins R(i), if more than two thirds of it are in R(i).
@@ -41,14 +41,7 @@ def shared_neighbours(points: Floats) -> Floats:
     weights = csr_array((np.exp(-squared), (rows, columns)), shape=near.shape)
     weights = csr_array(weights.multiply(1 / weights.sum(axis=1)[:, None]))
     averaged = nearest[:, :AVERAGED]
-    chosen = csr_array(
-        (
-            np.full(averaged.size, 1 / averaged.shape[1]),
-            (np.repeat(np.arange(len(points)), averaged.shape[1]), averaged.ravel()),
-        ),
-        shape=near.shape,
-    )
-    return _jaccard(csr_array(chosen @ weights))
+    return _jaccard(csr_array(_directed(averaged, 1 / averaged.shape[1]) @ weights))
 
 
 def _nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
@@ -68,23 +61,27 @@ def _nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
 
 def _mutual(nearest: Ints) -> csr_array:
     """Return which points (n, n) have each other among their nearest."""
-    n, count = nearest.shape
-    directed = csr_array((np.ones(n * count), (np.repeat(np.arange(n), count), nearest.ravel())), shape=(n, n))
+    directed = _directed(nearest, 1.0)
     return csr_array(directed.multiply(directed.T))
+
+
+def _directed(nearest: Ints, value: float) -> csr_array:
+    """Return a value (n, n) for each point and each of its nearest ones (n, count)."""
+    n, count = nearest.shape
+    places = (np.repeat(np.arange(n), count), nearest.ravel())
+    return csr_array((np.full(n * count, value), places), shape=(n, n))
 
 
 def _jaccard(weights: csr_array) -> Floats:
     """Return the distances of Jaccard between rows (n, n) that sum to 1, condensed."""
     n = weights.shape[0]
     shared = np.zeros(n * (n - 1) // 2)
+    # rows rise within a column
     columns = weights.tocsc()
     for start, end in zip(columns.indptr[:-1], columns.indptr[1:], strict=True):
         rows, values = columns.indices[start:end].astype(np.int64), columns.data[start:end]
         first, second = np.triu_indices(len(rows), 1)
-        low, high = rows[first], rows[second]
-        swapped = low > high
-        low, high = np.where(swapped, high, low), np.where(swapped, low, high)
-        shared[_place(low, high, n)] += np.minimum(values[first], values[second])
+        shared[_place(rows[first], rows[second], n)] += np.minimum(values[first], values[second])
     # rows sum to 1, so that minima and maxima sum to 2
     return np.maximum(1 - shared / (2 - shared), 0)
 

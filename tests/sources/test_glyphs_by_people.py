@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -12,6 +11,7 @@ from mela.params import PeopleParams
 from mela.sources.glyphs_by_people import glyphs_by_people
 from mela.sources.look import GRID, Look
 from mela.sources.source import ImageSource
+from tests.helpers.tasks_by_people import rows_of
 
 PEOPLE = {"train": 6, "val": 80, "test": 150, "ways": 5, "share": 0.75}
 FORM = {"images_per_class": 8, "shots": 3, "size": 16, "seed": 0}
@@ -19,15 +19,6 @@ FORM = {"images_per_class": 8, "shots": 3, "size": 16, "seed": 0}
 
 def people(form: dict[str, Any] | None = None, **changes: Any) -> ImageSource:
     return glyphs_by_people(PeopleParams(**(PEOPLE | changes)), **(FORM | (form or {})))
-
-
-def rows_of(source: ImageSource) -> pd.DataFrame:
-    """The tasks with what is known of each image: who drew it, and what it shows."""
-    assert source.tasks is not None
-    assert source.classes is not None
-    images = pd.DataFrame([path.split("/") for path in source.sources], columns=["of", "person", "shown", "drawing"])
-    images["class"] = source.classes
-    return source.tasks.join(images, on="image_id")
 
 
 def test_a_training_task_is_drawn_by_one_person_and_every_person_draws_one():

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from PIL import Image
 
@@ -19,6 +18,7 @@ from mela.sources.open import open_source
 from mela.sources.photographs_by_people import photographs_by_people
 from mela.sources.source import ImageSource
 from mela.sources.superclasses import superclass_of_classes
+from tests.helpers.tasks_by_people import rows_of
 
 PEOPLE = {"train": 6, "val": 20, "test": 30, "ways": 3, "share": 0.75}
 FORM = {"images_per_class": 8, "shots": 3, "size": 16, "seed": 0}
@@ -49,15 +49,6 @@ def people(form: dict[str, Any] | None = None, source: ImageSource | None = None
     own = source or photographs("ab" if chosen.subclasses else "")
     superclasses = SUPERCLASSES if chosen.subclasses else None
     return photographs_by_people(chosen, own, superclasses=superclasses, **(FORM | (form or {})))
-
-
-def rows_of(source: ImageSource) -> pd.DataFrame:
-    """The tasks with what is known of each image: whose it is, and what it shows."""
-    assert source.tasks is not None
-    assert source.classes is not None
-    images = pd.DataFrame([path.split("/") for path in source.sources], columns=["of", "person", "shown", "photograph"])
-    images["class"] = source.classes
-    return source.tasks.join(images, on="image_id")
 
 
 def test_a_training_task_is_one_persons_and_shows_photographs_of_its_classes():
@@ -91,7 +82,7 @@ def test_queries_of_held_out_tasks_are_other_photographs_by_others(split):
         assert (len(support), len(query)) == (3, 5)
         assert support["person"].nunique() == 1
         assert not set(query["person"]) & set(support["person"])
-        assert task["photograph"].is_unique
+        assert task["image"].is_unique
 
 
 @pytest.mark.parametrize("share", [0.75, None])

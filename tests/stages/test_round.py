@@ -15,6 +15,7 @@ from mela.models.features import extract_features
 from mela.models.files import load_model
 from mela.params import PARAMS, ROUNDS
 from stages.common import paths
+from tests.helpers.processes import python
 from tests.helpers.project import change, run_stages
 
 
@@ -72,6 +73,13 @@ def test_a_round_needs_the_one_before_it(copied: Path) -> None:
     change(PARAMS, {"rounds.second": True})
     with pytest.raises(MelaError, match=r"rounds.*second.*first"):
         run_stages("round@first")
+
+
+def test_there_is_no_fourth_round(copied: Path) -> None:
+    ended = python("-m", "stages.round", "fourth", folder=copied)
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+    assert all(number in ended.stderr for number in ("fourth", *ROUNDS))
 
 
 def samples() -> TaskSamples:
