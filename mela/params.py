@@ -154,8 +154,9 @@ def _require_below(key: str, name: str, folder: str) -> None:
 class PeopleParams(BaseModel):
     """Say whose the images are: one person's for each task; see `mela.sources.by_people`.
 
-    Without a share, photographs stay as they are. The key `subclasses` may be missing, and is false then; with it, a
-    class is a superclass, of which each person has one subclass.
+    Without a share, photographs stay as they are. With `subclasses`, a class is a superclass, of which each person has
+    one subclass. With `objects`, each person has one photograph of a class, taken again and again. With `classes`,
+    that many classes of each split are used. These three keys may be missing.
     """
 
     model_config = Block.model_config
@@ -165,12 +166,23 @@ class PeopleParams(BaseModel):
     ways: Annotated[int, Field(ge=2)]
     share: Fraction | None
     subclasses: bool = False
+    objects: bool = False
+    classes: Annotated[int, Field(ge=2)] | None = None
 
     @property
     def described(self) -> str:
         """Say what the images of a person have in common."""
-        alike = [f"share {self.share:g}"] if self.share is not None else []
-        return ", ".join([*alike, *(["one subclass each"] if self.subclasses else [])])
+        alike = {
+            f"share {self.share or 0:g}": self.share is not None,
+            "one subclass each": self.subclasses,
+            "one object each": self.objects,
+        }
+        return ", ".join(name for name, shared in alike.items() if shared)
+
+    def made_from(self) -> dict[str, Any]:
+        """Return the keys, without those that may be missing and say nothing."""
+        silent = [name for name in ("subclasses", "objects", "classes") if not getattr(self, name)]
+        return self.model_dump(mode="json", exclude=set(silent))
 
 
 class DataParams(Block):
@@ -201,12 +213,8 @@ class DataParams(Block):
 
     def made_from(self) -> dict[str, Any]:
         """Return what a table of these images says that it was made from, which is all but where they lay."""
-        content = self.model_dump(mode="json", exclude={"root"})
-        if self.people is None:
-            del content["people"]
-        elif not self.people.subclasses:
-            del content["people"]["subclasses"]
-        return content
+        content = self.model_dump(mode="json", exclude={"root", "people"})
+        return content if self.people is None else content | {"people": self.people.made_from()}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -218,9 +226,11 @@ class DataParams(Block):
             _require_below("table", self.table, "data.root")
         if self.split_fractions[0] == 0:
             raise ValueError(f"split_fractions: expected a training share above 0, got {self.split_fractions}")
-        if self.people is not None and self.name in ("omniglot", "tasks"):
+        if self.people is not None and self.name == "tasks":
+            raise ValueError("people: expected none with data.name: tasks, which come from people already")
+        if self.people is not None and self.name == "glyphs" and (self.people.objects or self.people.classes):
             raise ValueError(
-                f"people: expected none with data.name: {self.name}; people have glyphs, cifar_fs, fc100 or folder"
+                "people.objects, people.classes: expected none with data.name: glyphs, which are drawn anew each time"
             )
         if self.people is not None and self.people.subclasses and self.name != "fc100":
             raise ValueError(

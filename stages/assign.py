@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from mela.data.sampling import given_split
-from mela.io import feature_tables, schemas, store
+from mela.io import schemas, store
 from mela.io.checked_tables import read_assignments, read_manifest
 from mela.io.name_tables import TASK_NAMES
 from mela.io.text_tables import write_text_csv
-from mela.labeling.task_classes import manifest_samples
 from mela.labeling.user_tables import features_that_are_given
 from mela.models.features import feature_batches
 from mela.models.files import load_model
@@ -18,6 +17,8 @@ from mela.runtime.console import log
 from mela.sources.source import REST
 from stages.common import paths
 from stages.common.processes import computing, run_shared
+from stages.common.round_files import features_in
+from stages.common.samples import read_samples
 
 
 def main(
@@ -28,7 +29,7 @@ def main(
     test: Path = paths.TEST,
     tasks: Path = paths.TASKS,
     features: Path = paths.FEATURES,
-    merged_features: Path = paths.MERGED_FEATURES,
+    last_round: Path = paths.LAST_ROUND,
     given: Path = paths.GIVEN_FEATURES,
     model: Path = paths.INITIAL,
     merged_model: Path = paths.MERGED_EMBEDDING,
@@ -39,7 +40,7 @@ def main(
     file, used = ExtractParams.read(params).features, UseParams.read(params).labels
     # of which its labeler has learned the classes
     if used == "merged":
-        features, model = merged_features, merged_model
+        features, model = features_in(last_round), merged_model
     names = store.read_table(task_names, TASK_NAMES)
     # drawn tasks are no people's, and their test classes are others than those of training
     held_out = {}
@@ -62,9 +63,8 @@ def main(
     from mela.labeling.label_listing import listing
     from mela.labeling.labeler_files import load_labeler
 
-    manifest = read_manifest(train)
-    samples = manifest_samples(manifest, *feature_tables.read_features(features))
-    assigned = read_assignments(paths.LABELS / f"{used}_tasks.parquet", manifest)
+    samples, _ = read_samples(train, features)
+    assigned = read_assignments(paths.LABELS / f"{used}_tasks.parquet", read_manifest(train))
     table = listing(
         load_labeler(paths.LABELERS / used), samples, assigned, held_out, names, known, np.concatenate(parts)
     )

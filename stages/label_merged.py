@@ -8,12 +8,13 @@ from mela.params import PARAMS, CompareParams, MergingParams
 from stages.common import paths
 from stages.common.label_files import Files, write_nothing
 from stages.common.labeling import write_labels
+from stages.common.round_files import features_in, looks_in
 from stages.common.run import run
 
 
 def main(
     params: Path = PARAMS,
-    features: Path = paths.MERGED_FEATURES,
+    last_round: Path = paths.LAST_ROUND,
     train: Path = paths.TRAIN,
     labels: Path = paths.MERGED_LABELS,
     soft_labels: Path = paths.MERGED_SOFT,
@@ -24,7 +25,7 @@ def main(
     sizes: Path = paths.MERGED_SIZES,
     merges: Path = paths.MERGES,
 ) -> None:
-    """Read features and training tasks; write labels, the fitted labeler, metrics and plot points."""
+    """Read the last round and training tasks; write labels, the fitted labeler, metrics and plot points."""
     settings, compare = MergingParams.read(params), CompareParams.read(params)
     out = Files(
         labels=labels,
@@ -43,7 +44,8 @@ def main(
     from mela.labeling.merge_labeler import MergeLabeler
 
     labeler = MergeLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
-    write_labels("label_merged", labeler, features, train, out, merges_table)
+    features, looks = features_in(last_round), looks_in(last_round)
+    write_labels("label_merged", labeler, features, train, out, merges_table, looks)
 
 
 if __name__ == "__main__":

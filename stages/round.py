@@ -3,26 +3,23 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 import typer
 
-from mela.data.episodes import Episodes
 from mela.errors import MelaError
-from mela.io import feature_tables, store
-from mela.io.atomic import together
-from mela.io.checked_tables import read_manifest
-from mela.labeling.task_classes import manifest_samples
-from mela.models.features import feature_batches
+from mela.io import store
 from mela.models.files import configure
 from mela.params import PARAMS, ROUNDS, ExtractParams, MergingParams, RoundsParams
 from mela.runtime.console import log
 from mela.training.checkpoint import steady
-from mela.training.loop import curve_table
 from mela.training.targets import Targets
 from stages.common import paths
 from stages.common.pretrained import Settings
 from stages.common.pretraining import pretrain_on
 from stages.common.processes import run_shared
-from stages.common.trained import Trained
+from stages.common.round_files import BEFORE_ROUNDS, round_files
+from stages.common.rounds import pass_on, write_round
+from stages.common.samples import read_samples
 
 
 def main(
@@ -39,12 +36,10 @@ def main(
     """
     switches, merging = RoundsParams.read(params), MergingParams.read(params)
     stage, place = f"round@{number}", ROUNDS.index(number)
-    before, model = paths.round_files(ROUNDS[place - 1]) if place else (paths.FEATURES, paths.INITIAL)
-    features, trained = paths.round_files(number)
-    out = Trained(model=trained, metrics=paths.ROUNDS / f"{number}.json", curve=paths.ROUNDS / f"{number}.csv")
+    before = round_files(ROUNDS[place - 1]) if place else BEFORE_ROUNDS
     given, settings = ExtractParams.read(params).features, Settings.read(params)
     if not getattr(switches, number):
-        out.pass_on({before: features, model: trained})
+        pass_on(number, before)
         log.info(f"{stage}: off, so that features stay as they are")
         return
     if given != "none":
@@ -57,20 +52,16 @@ def main(
     from mela.labeling.rounds import labels_so_far
 
     labeler = MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed) if place else None
-    with steady(images, train, before) as inputs:
-        packed, manifest = store.open_images(images), read_manifest(train)
-        known, vectors = feature_tables.read_features(before)
-        configuration = configure(settings.model, packed, Episodes(manifest).image_ids())
-    flat, told = labels_so_far(manifest_samples(manifest, known, vectors), known, labeler)
+    with steady(images, train, before.features, *filter(None, [before.looks])) as inputs:
+        packed = store.open_images(images)
+        samples, known = read_samples(train, before.features, before.looks)
+        configuration = configure(settings.model, packed, np.unique(known[samples.index]))
+    flat, told = labels_so_far(samples, known, labeler)
     log.info(f"{stage}: {told['clusters']} classes of {len(flat.image_ids)} images")
     targets = Targets(image_ids=flat.image_ids, labels=flat.labels)
     found = pretrain_on(targets, stage, settings, packed, configuration, inputs, images=images, weights=weights)
     if found.compute.team.leads:
-        batches = feature_batches(found.backbone, packed, known)
-        told |= {"loss": found.epochs[-1].loss, "precision": found.precision}
-        with together():
-            feature_tables.write_features(features, batches, found.backbone.dimensions, stage="round", params={})
-            out.write(found.backbone, configuration, told, curve_table(found.epochs))
+        write_round(number, found, configuration, told, settings, packed, samples, known)
         found.remove()
 
 

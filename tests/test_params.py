@@ -172,6 +172,15 @@ BAD = [
         PEOPLE | {"subclasses": True},
         "data: people.subclasses: expected false with data.name: glyphs; only fc100 has whole superclasses in each spl",
     ),
+    *(
+        (
+            "data",
+            "people",
+            PEOPLE | own,
+            "data: people.objects, people.classes: expected none with data.name: glyphs, w",
+        )
+        for own in ({"objects": True}, {"classes": 30})
+    ),
     ("data", "people", PEOPLE | {"share": 1.5}, "data.people.share: input should be less than or equal to 1, got 1.5"),
     ("merging", "q", 5.0, "merging.q: unknown key; remove it or correct its name"),
     ("compare", "mela", True, "compare.mela: unknown key; remove it or correct its name"),
@@ -373,15 +382,13 @@ def test_all_blocks_are_known_and_only_those_of_the_benchmark_are_extra() -> Non
     assert {block for block in known if block.extra} == set(params.EXTRA_BLOCKS)
 
 
-@pytest.mark.parametrize("name", ["omniglot", "tasks"])
-def test_people_have_no_images_of_some_sources(tmp_path: Path, name: str) -> None:
-    path = replaced(tmp_path, "name: glyphs ", f"name: {name} ", ROOT / "presets/glyphs_people.yaml")
-    expected = f"data: people: expected none with data.name: {name}; people have glyphs, cifar_fs, fc100 or folder"
-    assert refusal(path) == expected
+def test_people_have_no_images_of_tasks(tmp_path: Path) -> None:
+    path = replaced(tmp_path, "name: glyphs ", "name: tasks ", ROOT / "presets/glyphs_people.yaml")
+    assert refusal(path) == "data: people: expected none with data.name: tasks, which come from people already"
 
 
 def test_what_people_have_in_common_is_said_and_is_part_of_what_images_are_made_from() -> None:
-    names = ("glyphs", "glyphs_people", "cifar_fs_people", "fc100_people")
+    names = ("glyphs", "glyphs_people", "omniglot_people", "cifar_fs_people", "fc100_people")
     found = {name: params.DataParams.read(ROOT / f"presets/{name}.yaml") for name in names}
     people = {name: data.made_from().get("people") for name, data in found.items()}
     assert people["glyphs"] is None
@@ -394,6 +401,16 @@ def test_what_people_have_in_common_is_said_and_is_part_of_what_images_are_made_
         "share": None,
         "subclasses": True,
     }
+    assert people["omniglot_people"] == {
+        "train": 120,
+        "val": 300,
+        "test": 600,
+        "ways": 5,
+        "share": 1.0,
+        "objects": True,
+        "classes": 40,
+    }
+    assert found["omniglot_people"].described == "omniglot by people (share 1, one object each)"
     assert found["cifar_fs_people"].described == "cifar_fs by people (share 0.75)"
     assert found["fc100_people"].described == "fc100 by people (one subclass each)"
     plain = params.PeopleParams(**PEOPLE)

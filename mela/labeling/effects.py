@@ -7,7 +7,8 @@ without such a model:
 
 1. Measure how far apart task classes are by the neighbours that they share (`mela.labeling.neighbours`). Neighbours are
    found three times: by the angle between features; in units of the noise inside task classes; and by the angle in
-   these units.
+   these units. Where looks of other people could be tried out (`mela.models.looks`), their covariance L is added to
+   the noise, and the average of the two distances by angle takes the place of all three.
 2. Build a tree by average linkage, without regard to which task classes met in tasks.
 3. Cut it where `match` is largest (`mela.labeling.pair_quality`). Pairs inside tasks are known to be different classes;
    since the tree does not use them, they test each cut independently. Of the three trees, take the one whose cut has
@@ -32,6 +33,7 @@ on tasks that are dealt at random from all task classes, and this is subtracted.
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,10 +46,16 @@ from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
 from mela.labeling.space import Space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 
-Noise = tuple[Floats, int]
 TURNS = 10
 # by how much more neighbours have to join than merging
 LARGER = 1.1
+
+
+class Noise(NamedTuple):
+    """Hold the covariance (m, m) of a task class about its class, and the degrees of freedom by which it is known."""
+
+    covariance: Floats
+    freedom: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,18 +110,20 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
     Effects or None
         None where these clusters are not surely better than the other partition, or fewer than a task has ways.
     """
-    noise, freedom = noise_of(samples, classes)
-    tasks = _Tasks(means=classes.means, fragments=fragments, starts=classes.starts)
-    clusters, quality = tasks.partition((noise, freedom), raw=True)
+    noise = Noise(*noise_of(samples, classes))
+    if samples.looks is not None:
+        noise = Noise(noise.covariance + samples.looks, noise.freedom)
+    tasks = _Tasks(means=classes.means, fragments=fragments, starts=classes.starts, looks=samples.looks is not None)
+    clusters, quality = tasks.first(noise)
     certain = other.match > 2 * other.match_error
     # where merging joins as many as neighbours do, no look keeps task classes apart
     if certain and not quality.beats(other) and quality.shared < LARGER * other.shared:
         return None
-    clusters, quality = _in_turns(tasks, (noise, freedom), clusters, quality)
+    clusters, quality = _in_turns(tasks, noise, clusters, quality)
     surely = quality.beats(other)
     if certain and not surely:
         return None
-    without, less = _without_shifts(tasks, (noise, freedom))
+    without, less = _without_shifts(tasks, noise)
     shifted = less.match - 2 * less.match_error > quality.match
     if shifted:
         clusters, quality, surely = without, less, less.beats(other)
@@ -124,7 +134,7 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
         centered = means - _task_means(means, classes.starts)
         means = means - _shifts(means - _centers(centered, clusters), clusters >= 0, classes.starts)
     deviations = means - _centers(means, clusters)
-    covariance, freedom = _effects(means, clusters, noise)
+    covariance, freedom = _effects(means, clusters, noise.covariance)
     space = space_of(means, covariance, freedom)
     return Effects(
         space=space,
@@ -139,22 +149,49 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
 
 @dataclass(frozen=True, kw_only=True)
 class _Tasks:
-    """Hold task classes (n, m), their fragments (n,), and the bounds of their tasks."""
+    """Hold task classes (n, m), their fragments (n,), the bounds of their tasks, and whether the noise has looks."""
 
     means: Floats
     fragments: Ints
     starts: Ints
+    looks: bool
 
-    def partition(self, noise: Noise, *, raw: bool = False) -> tuple[Ints, PairQuality]:
-        """Return the clusters (n,) with the largest `match` among those of several trees; -1 as in fragments.
+    def first(self, noise: Noise) -> tuple[Ints, PairQuality]:
+        """Return the clusters (n,) by features as they are, and in units of the noise; -1 as in fragments."""
+        raw = _unit(self.means - self.means.mean(axis=0))
+        if not self.looks:
+            return self._best([*self._views(noise), raw])
+        return self._judged((self._distances(_unit(self._scaled(noise))) + self._distances(raw)) / 2)
 
-        Two trees are in units of the noise, and one of the features as they are, if `raw`.
-        """
-        scaled = space_of(self.means, *noise).transform(self.means)
-        views = [scaled, _unit(scaled), *([_unit(self.means - self.means.mean(axis=0))] if raw else [])]
-        found = (_cut(points, self.fragments, self.starts) for points in views)
-        judged = [(clusters, pair_quality(clusters, self.starts)) for clusters in found]
-        return max(judged, key=lambda pair: pair[1].match)
+    def partition(self, noise: Noise) -> tuple[Ints, PairQuality]:
+        """Return the clusters (n,) in units of the noise; -1 as in fragments."""
+        return self._best(self._views(noise))
+
+    def _scaled(self, noise: Noise) -> Floats:
+        return space_of(self.means, *noise).transform(self.means)
+
+    def _views(self, noise: Noise) -> list[Floats]:
+        scaled = self._scaled(noise)
+        return [scaled, _unit(scaled)]
+
+    def _best(self, views: list[Floats]) -> tuple[Ints, PairQuality]:
+        """Return the clusters with the largest `match` among those of several trees."""
+        return max((self._judged(self._distances(points)) for points in views), key=lambda found: found[1].match)
+
+    def _distances(self, points: Floats) -> Floats:
+        """Return how far apart the fragments are at points of the task classes (n, d), condensed."""
+        sizes, sums = weighted_sums(self.fragments, points, np.ones(len(points)))
+        return shared_neighbours(sums / sizes[:, None])
+
+    def _judged(self, distances: Floats) -> tuple[Ints, PairQuality]:
+        """Return the clusters of that cut of the tree whose `match` is largest."""
+        tree = linkage(distances, "average")
+        kept = int(cut_matches(tree, self.fragments, self.starts).argmax())
+        # the height of a step is then its number
+        tree[:, 2] = np.arange(1, len(tree) + 1)
+        found = fcluster(tree, kept + 0.5, "distance").astype(np.int64) - 1
+        clusters = np.where(self.fragments >= 0, found[self.fragments], -1)
+        return clusters, pair_quality(clusters, self.starts)
 
     def some(self, tasks: Ints) -> "_Tasks":
         """Return some of the tasks."""
@@ -162,7 +199,8 @@ class _Tasks:
         rows = np.concatenate([np.arange(first, last) for first, last in bounds])
         starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[tasks])])
         used, fragments = np.unique(self.fragments[rows], return_inverse=True)
-        return _Tasks(means=self.means[rows], fragments=fragments - int(used[0] < 0), starts=starts)
+        own = fragments - int(used[0] < 0)
+        return _Tasks(means=self.means[rows], fragments=own, starts=starts, looks=self.looks)
 
     def halves(self) -> list["_Tasks"]:
         """Return two halves of the tasks, drawn at random; none where one of them would have no pairs inside tasks."""
@@ -176,16 +214,16 @@ def _in_turns(tasks: _Tasks, noise: Noise, clusters: Ints, quality: PairQuality)
     halves = tasks.halves()
     if not halves:
         return clusters, quality
-    own = [half.partition(noise, raw=True) for half in halves]
+    own = [half.first(noise) for half in halves]
     best = sum(found.match for _, found in own)
     for _ in range(TURNS):
-        shown = [_effects(half.means, found, noise[0]) for half, (found, _) in zip(halves, own, strict=True)]
+        shown = [_effects(half.means, found, noise.covariance) for half, (found, _) in zip(halves, own, strict=True)]
         own = [half.partition(other) for half, other in zip(halves, reversed(shown), strict=True)]
         reached = sum(found.match for _, found in own)
         if reached <= best:
             break
         best = reached
-        clusters, quality = tasks.partition(_effects(tasks.means, clusters, noise[0]))
+        clusters, quality = tasks.partition(_effects(tasks.means, clusters, noise.covariance))
     return clusters, quality
 
 
@@ -193,7 +231,7 @@ def _effects(means: Floats, clusters: Ints, noise: Floats) -> Noise:
     """Return the covariance S of task classes about the centers of their clusters, and its degrees of freedom."""
     rest = (means - _centers(means, clusters))[clusters >= 0]
     freedom = len(rest) - int(clusters.max()) - 1 + len(noise)
-    return (rest.T @ rest + len(noise) * noise) / freedom, freedom
+    return Noise((rest.T @ rest + len(noise) * noise) / freedom, freedom)
 
 
 def _without_shifts(tasks: _Tasks, noise: Noise) -> tuple[Ints, PairQuality]:
@@ -202,7 +240,7 @@ def _without_shifts(tasks: _Tasks, noise: Noise) -> tuple[Ints, PairQuality]:
 
     def found(means: Floats, fragments: Ints) -> tuple[Ints, PairQuality]:
         centered = means - _task_means(means, tasks.starts)
-        return _Tasks(means=centered, fragments=fragments, starts=tasks.starts).partition(noise, raw=True)
+        return replace(tasks, means=centered, fragments=fragments).first(noise)
 
     clusters, quality = found(tasks.means, tasks.fragments)
     _, chance = found(tasks.means[dealt], tasks.fragments[dealt])
@@ -212,17 +250,6 @@ def _without_shifts(tasks: _Tasks, noise: Noise) -> tuple[Ints, PairQuality]:
 def _unit(points: Floats) -> Floats:
     """Return points (n, d) of length 1."""
     return points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-
-
-def _cut(points: Floats, fragments: Ints, starts: Ints) -> Ints:
-    """Return the clusters (n,) of that cut of the tree whose `match` is largest; -1 as among the fragments."""
-    sizes, sums = weighted_sums(fragments, points, np.ones(len(points)))
-    tree = linkage(shared_neighbours(sums / sizes[:, None]), "average")
-    kept = int(cut_matches(tree, fragments, starts).argmax())
-    # the height of a step is then its number
-    tree[:, 2] = np.arange(1, len(tree) + 1)
-    clusters = fcluster(tree, kept + 0.5, "distance").astype(np.int64) - 1
-    return np.where(fragments >= 0, clusters[fragments], -1)
 
 
 def _apart(clusters: Ints, squared: Floats, starts: Ints) -> Ints:

@@ -1,7 +1,7 @@
 """Group samples of independently labelled tasks by task and local label, and average each group."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ class TaskSamples:
         Position of each sample in the caller's order.
     task_ids, local_labels : (n_classes,)
         Names of the task and of the local label of each task class; a task's classes are adjacent.
+    looks : float64 (m, m), optional
+        Covariance of a task class's mean under looks of other people (`mela.models.looks`), if it is known.
     """
 
     features: npt.NDArray[Any]
@@ -39,6 +41,7 @@ class TaskSamples:
     order: Ints
     task_ids: npt.NDArray[Any]
     local_labels: npt.NDArray[Any]
+    looks: Floats | None = None
 
     @property
     def sizes(self) -> Ints:
@@ -110,7 +113,10 @@ def group_samples(
 
 
 def manifest_samples(
-    manifest: pd.DataFrame, image_ids: npt.NDArray[np.int64], features: npt.NDArray[np.float32]
+    manifest: pd.DataFrame,
+    image_ids: npt.NDArray[np.int64],
+    features: npt.NDArray[np.float32],
+    looks: Floats | None = None,
 ) -> TaskSamples:
     """Return the samples of a manifest.
 
@@ -120,6 +126,8 @@ def manifest_samples(
         Columns task_id, image_id, local_label, one row per sample.
     image_ids : int64 (n_images,)
     features : float32 (n_images, m)
+    looks : float64 (m, m), optional
+        See `TaskSamples`.
 
     Raises
     ------
@@ -134,9 +142,8 @@ def manifest_samples(
         raise MelaError(
             f"features: expected one for every image of the manifest, found none for image {missing}; rerun extract"
         )
-    return group_samples(
-        features, index.astype(np.int64), manifest["task_id"].to_numpy(), manifest["local_label"].to_numpy()
-    )
+    tasks, labels = manifest["task_id"].to_numpy(), manifest["local_label"].to_numpy()
+    return replace(group_samples(features, index.astype(np.int64), tasks, labels), looks=looks)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,7 +129,8 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
     for split in SPLITS:
         kinds, count = pool.kinds[split], {"train": people.train, "val": people.val, "test": people.test}[split]
         if count:
-            _require_enough(kinds, people.ways, images_per_class, split)
+            # all support images are of one object, and each query is of another
+            _require_enough(kinds, people.ways, images_per_class, shots - 1 if people.objects else 0, split)
         classes, parts = (np.empty((count, people.ways), dtype=np.int64) for _ in range(2))
         for person in range(count):
             generator = np.random.default_rng([seed, SPLITS.index(split), person])
@@ -139,7 +140,7 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
             classes[person] = generator.choice(len(kinds), size=people.ways, replace=False)
             parts[person] = generator.integers([len(kinds[kind].sizes) for kind in classes[person]])
         n_own = images_per_class if split == "train" else shots
-        given = _give_out(split, kinds, classes, parts, n_own)
+        given = _give_out(split, kinds, classes, parts, n_own, objects=people.objects)
         own = len(shown) + np.arange(len(given)).reshape(count, people.ways, n_own)
         shown += given
         if split != "train":
@@ -169,27 +170,38 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
     )
 
 
-def _require_enough(kinds: Sequence[Kind], ways: int, images_per_class: int, split: Split) -> None:
-    """Raise MelaError unless there are as many classes as ways, and each has as many images as a task has of it."""
+def _require_enough(kinds: Sequence[Kind], ways: int, images_per_class: int, again: int, split: Split) -> None:
+    """Raise MelaError unless there are as many classes as ways, and each has as many images as a task has of it.
+
+    So many images of a task are of one that it has anyway: `again`.
+    """
     if ways > len(kinds):
         raise MelaError(f"data.people.ways: expected at most {len(kinds)}, the number of {split} classes, got {ways}")
     fewest = min(kinds, key=lambda kind: min(kind.sizes))
-    if (most := min(fewest.sizes)) < images_per_class:
+    own = min(fewest.sizes)
+    if own + again < images_per_class:
+        beside = f" and {again} more" if again else ""
         raise MelaError(
-            f"data.images_per_class: expected at most {most}, the images of {split} class {fewest.name!r}, got "
-            f"{images_per_class}"
+            f"data.images_per_class: expected at most {own + again}, the images of {split} class {fewest.name!r}"
+            f"{beside}, got {images_per_class}"
         )
 
 
-def _give_out(split: Split, kinds: Sequence[Kind], classes: Ints, parts: Ints, n_own: int) -> list[Shown]:
-    """Return the images of all persons, `n_own` of each class (persons, ways), whose subclass `parts` (...) says."""
+def _give_out(
+    split: Split, kinds: Sequence[Kind], classes: Ints, parts: Ints, n_own: int, *, objects: bool
+) -> list[Shown]:
+    """Return the images of all persons, `n_own` of each class (persons, ways), whose subclass `parts` (...) says.
+
+    With objects, all that a person has of a class are the same one.
+    """
     shown: list[Shown] = []
     taken: Counter[tuple[int, int]] = Counter()
     for person, way in np.ndindex(*classes.shape):
         kind, part = int(classes[person, way]), int(parts[person, way])
         size, start = kinds[kind].sizes[part], taken[kind, part]
-        shown += [Shown(split, person, kind, part, number, (start + number) % size) for number in range(n_own)]
-        taken[kind, part] += n_own
+        steps = [0] * n_own if objects else range(n_own)
+        shown += [Shown(split, person, kind, part, number, (start + step) % size) for number, step in enumerate(steps)]
+        taken[kind, part] += 1 if objects else n_own
     return shown
 
 

@@ -6,13 +6,18 @@ from typing import cast
 import numpy as np
 from PIL import Image
 
+from mela.errors import MelaError
 from mela.io.schemas import SPLITS, Split
 from mela.params import PeopleParams
 from mela.sources.by_people import Kind, Pool, Shown, tasks_by_people
 from mela.sources.look import Look
 from mela.sources.photograph_style import TRAITS, styled
 from mela.sources.random_splits import keyed_rank
+from mela.sources.snapshots import snapshot
 from mela.sources.source import ImageSource
+
+# images by class and subclass
+_Classes = dict[str, dict[str, list[int]]]
 
 
 def photographs_by_people(
@@ -36,7 +41,8 @@ def photographs_by_people(
     ----------
     people : PeopleParams
         Its share is that of the styles (see `mela.sources.photograph_style`); without one, photographs stay as they
-        are.
+        are. With `objects`, a person has one photograph of a class, and all images of the class are pictures of it
+        (see `mela.sources.snapshots`).
     photographs : ImageSource
         Photographs of known classes.
     superclasses : mapping from str to str, optional
@@ -50,14 +56,15 @@ def photographs_by_people(
     -------
     ImageSource
         Sources like ``"train/0003/test/apple/012.png"``: the photograph test/apple/012.png of person 3 of training
-        tasks.
+        tasks; with objects, like ``"train/0003/test/apple/012.png@07"``, which is picture 7 of it.
     """
     assert photographs.classes is not None
-    # images by split, class and subclass
-    found: dict[Split, dict[str, dict[str, list[int]]]] = {split: {} for split in SPLITS}
+    found: dict[Split, _Classes] = {split: {} for split in SPLITS}
     for image, (split, label) in enumerate(zip(photographs.splits, photographs.classes, strict=True)):
-        name = superclasses[label] if superclasses else label
-        found[cast(Split, split)].setdefault(name, {}).setdefault(label, []).append(image)
+        whole = superclasses[label] if superclasses else label
+        found[cast(Split, split)].setdefault(whole, {}).setdefault(label, []).append(image)
+    if people.classes:
+        found = {split: _some(classes, people.classes, split, seed) for split, classes in found.items()}
 
     def in_order(images: list[int]) -> list[int]:
         return sorted(images, key=lambda image: keyed_rank("people", photographs.sources[image], seed=seed))
@@ -67,14 +74,30 @@ def photographs_by_people(
     for split, classes in found.items():
         images[split] = [[in_order(part) for part in parts.values()] for parts in classes.values()]
         sizes = [[len(part) for part in parts] for parts in images[split]]
-        kinds[split] = [Kind(name, key, own) for key, (name, own) in enumerate(zip(classes, sizes, strict=True))]
+        kinds[split] = [Kind(label, key, own) for key, (label, own) in enumerate(zip(classes, sizes, strict=True))]
 
     def photograph(shown: Shown) -> int:
         return images[shown.split][shown.kind][shown.part][shown.place]
 
+    def name(shown: Shown) -> str:
+        picture = f"@{shown.number:02d}" if people.objects else ""
+        return photographs.sources[photograph(shown)] + picture
+
     def load(shown: Shown, generator: np.random.Generator, look: Look | None) -> Image.Image:
         image = photographs.load(photograph(shown))
-        return image if look is None else styled(image, size, look.draw(generator))
+        traits = None if look is None else look.draw(generator)
+        seen = snapshot(image, generator) if people.objects else image
+        return seen if traits is None else styled(seen, size, traits)
 
-    pool = Pool(kinds=kinds, traits=len(TRAITS), name=lambda shown: photographs.sources[photograph(shown)], load=load)
+    pool = Pool(kinds=kinds, traits=len(TRAITS), name=name, load=load)
     return tasks_by_people(people, pool, images_per_class=images_per_class, shots=shots, seed=seed)
+
+
+def _some(classes: _Classes, count: int, split: Split, seed: int) -> _Classes:
+    """Return some of the classes of a split, which follow from their names and the seed."""
+    if count > len(classes):
+        raise MelaError(
+            f"data.people.classes: expected at most {len(classes)}, the {split} classes, got {count}; lower it"
+        )
+    chosen = sorted(classes, key=lambda name: keyed_rank("classes", name, seed=seed))[:count]
+    return {name: value for name, value in classes.items() if name in chosen}

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from mela.io import feature_tables, schemas, store
+from mela.io import schemas, store
 from mela.io.atomic import together
-from mela.io.checked_tables import read_manifest
 from mela.labeling import diagnostics
-from mela.labeling.task_classes import manifest_samples
 from mela.runtime.console import log
 from stages.common.label_files import Files
+from stages.common.samples import read_samples
 
 if TYPE_CHECKING:
     from mela.labeling.task_labeler import TaskLabeler
@@ -26,13 +25,13 @@ def write_labels(
     train: Path,
     out: Files,
     steps: "Callable[[TaskLabeler], pd.DataFrame]",
+    looks: Path | None = None,
 ) -> None:
     """Infer labels of the training tasks and write them; `steps` tells how the number of clusters was found."""
     from mela.labeling.image_labels import image_weights, label_images, weights_table
     from mela.labeling.labeler_files import save_labeler
 
-    known_images, vectors = feature_tables.read_features(features)
-    samples = manifest_samples(read_manifest(train), known_images, vectors)
+    samples, known_images = read_samples(train, features, looks)
     labeler.fit_tasks(samples)
     image_ids = known_images[samples.index]
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), image_ids, samples.classes)

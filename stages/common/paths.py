@@ -16,6 +16,7 @@ VAL = Path("data/manifest/val.parquet")
 TEST = Path("data/manifest/test.parquet")
 FEATURES = Path("data/features.parquet")
 ROUND_FEATURES = Path("data/rounds")
+LAST_ROUND = ROUND_FEATURES / "third"
 LABELS = Path("data/labels")
 MERGED_LABELS = LABELS / "merged.parquet"
 MERGED_SOFT = LABELS / "merged_soft.parquet"
@@ -30,6 +31,8 @@ LABELERS = MODELS / "labelers"
 MERGED_LABELER = LABELERS / "merged"
 PRUNED_LABELER = LABELERS / "pruned"
 INITIAL = MODELS / "initial.safetensors"
+ROUND_MODELS = MODELS / "rounds"
+MERGED_EMBEDDING = ROUND_MODELS / "third.safetensors"
 MERGED = MODELS / "merged.safetensors"
 MERGED_SOFTLY = MODELS / "merged_soft.safetensors"
 PRUNED = MODELS / "pruned.safetensors"
@@ -61,11 +64,3 @@ PAGE = RESULTS / "report.html"
 OVERVIEW = RESULTS / "metrics.json"
 ACCURACIES = RESULTS / "accuracies.csv"
 SWEEP = RESULTS / "sweep.csv"
-
-
-def round_files(number: str) -> tuple[Path, Path]:
-    """Return where the features and the embedding of a round are, which is named as in the block `rounds`."""
-    return ROUND_FEATURES / f"{number}.parquet", MODELS / "rounds" / f"{number}.safetensors"
-
-
-MERGED_FEATURES, MERGED_EMBEDDING = round_files("third")

@@ -16,6 +16,7 @@ from mela.sources.benchmarks import split_of_classes
 from mela.sources.duplicate_images import recorded
 from mela.sources.open import open_source
 from mela.sources.photographs_by_people import photographs_by_people
+from mela.sources.snapshots import snapshot
 from mela.sources.source import ImageSource
 from mela.sources.superclasses import superclass_of_classes
 from tests.helpers.tasks_by_people import rows_of
@@ -161,6 +162,69 @@ def test_subclasses_may_have_styles_as_well():
     assert styles.load(0).tobytes() != plain.load(0).tobytes()
 
 
+def objects(**changes: Any) -> ImageSource:
+    return people(source=photographs(), objects=True, **changes)
+
+
+@pytest.mark.parametrize("share", [1.0, None])
+def test_a_person_has_one_object_of_a_class_and_never_the_same_picture_of_it_twice(share):
+    source = objects(share=share)
+    rows = rows_of(source)
+    own = rows[rows["split"] == "train"].assign(object=rows["image"].str.split("@").str[0])
+    assert (own.groupby(["person", "class"])["object"].nunique() == 1).all()
+    given = own.groupby(["person", "class"], as_index=False)["object"].first()
+    assert not given.duplicated(["class", "object"]).any(), "people have different objects as long as there are any"
+    pictures = [source.load(image) for image in range(8)]
+    assert len({picture.tobytes() for picture in pictures}) == 8
+    # they show one thing: all are more alike than two objects are
+    small = np.stack([np.asarray(picture.convert("RGB").resize((2, 2)), dtype=float).ravel() for picture in pictures])
+    other = np.asarray(source.load(8).convert("RGB").resize((2, 2)), dtype=float).ravel()
+    assert np.linalg.norm(small - small.mean(axis=0), axis=1).max() < np.linalg.norm(other - small.mean(axis=0))
+
+
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_queries_show_other_objects_than_the_support_and_each_another_one(split):
+    rows = rows_of(objects())
+    for _, task in rows[rows["split"] == split].groupby(["task_id", "local_label"]):
+        shown = {role: task.loc[task["role"] == role, "image"].str.split("@").str[0] for role in ("support", "query")}
+        assert shown["support"].nunique() == 1
+        assert shown["query"].is_unique
+        assert not set(shown["query"]) & set(shown["support"])
+
+
+def test_some_classes_of_each_split_can_be_used():
+    some = people(classes=3)
+    assert some.classes is not None
+    chosen = set(some.classes)
+    assert Counter(label.split("-")[0] for label in chosen) == dict.fromkeys(SPLITS, 3)
+    assert chosen != set(people({"seed": 1}, classes=3).classes or ())
+    assert people(classes=4).sources == people().sources
+
+
+@pytest.mark.parametrize("size", [(40, 30), (30, 40), (24, 24)])
+def test_a_snapshot_lies_inside_its_photograph(size):
+    white = Image.new("RGB", size, (200, 200, 200))
+    found = [snapshot(white, np.random.default_rng(seed)) for seed in range(200)]
+    for picture in found:
+        assert np.ptp(np.asarray(picture)) == 0, "nothing beside the photograph is seen"
+        assert picture.size[0] == picture.size[1]
+    sides, levels = [one.size[0] / min(size) for one in found], [one.getpixel((0, 0))[0] / 200 for one in found]
+    assert (round(min(sides), 1), round(max(sides), 1)) == (0.8, 0.9)
+    assert 0.845 <= min(levels) < 0.87
+    assert 1.13 < max(levels) <= 1.155
+
+
+def test_a_snapshot_turns_by_up_to_5_degrees_and_looks_somewhere_else():
+    ramp = np.tile(np.arange(0, 240, 2, dtype=np.uint8), (120, 1))
+    photograph = Image.fromarray(ramp)
+    found = [np.asarray(snapshot(photograph, np.random.default_rng(seed)), dtype=float) for seed in range(300)]
+    down, across = zip(*(map(np.mean, np.gradient(one[5:-5, 5:-5])) for one in found), strict=True)
+    angles = np.degrees(np.arctan2(down, across))
+    assert np.abs(angles).max() < 5.5
+    assert angles.min() < -4 < 4 < angles.max()
+    assert np.std([one.mean() for one in found]) > 3
+
+
 @pytest.mark.parametrize(
     ("form", "changes", "message"),
     [
@@ -170,6 +234,12 @@ def test_subclasses_may_have_styles_as_well():
             {},
             "data.images_per_class: expected at most 20, the images of train class 'train-0', got 21",
         ),
+        (
+            {"images_per_class": 23},
+            {"objects": True},
+            "data.images_per_class: expected at most 22, the images of train class 'train-0' and 2 more, got 23",
+        ),
+        ({}, {"classes": 5}, "data.people.classes: expected at most 4, the train classes, got 5; lower it"),
         ({}, {"ways": 5}, "data.people.ways: expected at most 4, the number of train classes, got 5"),
         ({}, {"test": 2}, "data.people.test: expected 5 images by other persons of every class, got [0-4] of one; .*"),
         (

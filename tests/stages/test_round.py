@@ -8,6 +8,7 @@ import pytest
 
 from mela.errors import MelaError
 from mela.io import feature_tables, store
+from mela.io.look_files import read_looks
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.rounds import labels_so_far
 from mela.labeling.task_classes import TaskSamples, group_samples
@@ -15,6 +16,7 @@ from mela.models.features import extract_features
 from mela.models.files import load_model
 from mela.params import PARAMS, ROUNDS
 from stages.common import paths
+from stages.common.round_files import round_files
 from tests.helpers.processes import python
 from tests.helpers.project import change, run_stages
 
@@ -26,7 +28,9 @@ def told(number: str) -> dict[str, float]:
 
 def test_a_round_that_is_off_passes_on_what_it_gets(copied: Path) -> None:
     for number in ROUNDS:
-        features, model = paths.round_files(number)
+        features, model, looks = round_files(number)
+        assert looks is not None
+        assert read_looks(looks, 7) is None
         assert features.read_bytes() == paths.FEATURES.read_bytes()
         assert model.read_bytes() == paths.INITIAL.read_bytes()
         assert told(number) == {}
@@ -39,12 +43,12 @@ def test_rounds_train_one_after_the_other(copied: Path) -> None:
     assert told("second")["clusters"] < 400
     assert {"match", "pair_precision", "loss"} <= told("second").keys()
     assert told("third") == {}
-    first, second, third = (paths.round_files(number) for number in ROUNDS)
-    assert first[0].read_bytes() != second[0].read_bytes() == third[0].read_bytes()
-    known, vectors = feature_tables.read_features(second[0])
+    first, second, third = (round_files(number) for number in ROUNDS)
+    assert first.features.read_bytes() != second.features.read_bytes() == third.features.read_bytes()
+    known, vectors = feature_tables.read_features(second.features)
     images = store.open_images(paths.IMAGES)
     np.testing.assert_allclose(
-        vectors, extract_features(load_model(second[1], "cpu", images), images, known), atol=1e-5
+        vectors, extract_features(load_model(second.model, "cpu", images), images, known), atol=1e-5
     )
     # merging sees the last of them
     before = paths.MERGED_TASKS.read_bytes()

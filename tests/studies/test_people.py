@@ -16,7 +16,7 @@ from tests.helpers.project import ROOT
 
 RUN = ROOT / "results/metrics.json"
 RAW = Path("raw/cifar100")
-CELLS = [("glyphs_people", 0.25), ("cifar_fs_people", 0.25), ("fc100_people", None)]
+CELLS = [("glyphs_people", 0.25), ("omniglot_people", 0.25), ("cifar_fs_people", 0.25), ("fc100_people", None)]
 
 
 @pytest.fixture

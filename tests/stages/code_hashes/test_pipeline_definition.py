@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from mela.params import BLOCKS, LABELS, ROUNDS
 from stages.code_hashes.files import PIPELINE
 from stages.code_hashes.reaching import Code
-from stages.common import paths
+from stages.common.round_files import round_files
 from tests.helpers.pipeline import CODE, STAGES, imported_modules, listed
 from tests.helpers.project import ROOT
 
@@ -68,7 +68,10 @@ def test_each_round_reads_what_the_one_before_it_writes() -> None:
     for number in ROUNDS:
         assert [path for path in listed(f"round@{number}", "deps") if path in written] == written
         assert [key for key in listed(f"round@{number}", "params") if "rounds" in key] == [f"rounds.{number}"]
-        written = [path.as_posix() for path in paths.round_files(number)]
+        own = round_files(number)
+        assert own.looks is not None
+        assert own.features.parent == own.looks.parent
+        written = [own.features.parent.as_posix(), own.model.as_posix()]
         assert set(written) <= set(listed(f"round@{number}", "outs"))
     assert written[0] in listed("label_merged", "deps")
     assert set(written) <= set(listed("assign", "deps"))
