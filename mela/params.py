@@ -11,7 +11,7 @@ from copy import deepcopy
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from ruamel.yaml import YAML
@@ -382,7 +382,8 @@ class ExtractParams(Block):
         return self
 
 
-ROUNDS = ("first", "second", "third")
+RoundName = Literal["first", "second", "third", "fourth", "fifth", "sixth"]
+ROUNDS: tuple[RoundName, ...] = get_args(RoundName)
 
 
 class RoundsParams(Block):
@@ -393,6 +394,9 @@ class RoundsParams(Block):
     first: bool = False
     second: bool = False
     third: bool = False
+    fourth: bool = False
+    fifth: bool = False
+    sixth: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -1,7 +1,7 @@
 """Train an embedding on the labels that are known so far, so that people's looks count less than in the one before."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -9,7 +9,7 @@ import typer
 from mela.errors import MelaError
 from mela.io import store
 from mela.models.files import configure
-from mela.params import PARAMS, ROUNDS, ExtractParams, MergingParams, RoundsParams
+from mela.params import PARAMS, ROUNDS, ExtractParams, MergingParams, RoundName, RoundsParams
 from mela.runtime.console import log
 from mela.training.checkpoint import steady
 from mela.training.targets import Targets
@@ -23,7 +23,7 @@ from stages.common.samples import read_samples
 
 
 def main(
-    number: Annotated[Literal["first", "second", "third"], typer.Argument(help="Which.")],
+    number: Annotated[RoundName, typer.Argument(help="Which.")],
     params: Path = PARAMS,
     images: Path = paths.IMAGES,
     train: Path = paths.TRAIN,

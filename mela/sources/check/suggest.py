@@ -12,7 +12,7 @@ from ruamel.yaml.comments import CommentedMap
 from mela.errors import MelaError
 from mela.io.commented_yaml import commented_yaml
 from mela.io.schemas import SPLITS
-from mela.params import EXTRA_BLOCKS, RatesParams, check_document
+from mela.params import EXTRA_BLOCKS, ROUNDS, RatesParams, check_document
 from mela.sources.check.inspect import Classes, Findings, Tasks
 
 SIDES = (28, 32, 64)
@@ -83,9 +83,7 @@ def _of_tasks(tasks: Tasks, *, coloured: bool) -> dict[str, Any]:
     return {
         **(PHOTOGRAPHS if coloured else {}),
         # the initial embedding learns the look of each person, and each round of training looks less at it
-        "rounds.first": True,
-        "rounds.second": True,
-        "rounds.third": True,
+        **{f"rounds.{number}": True for number in ROUNDS},
         # nobody knows true labels, and each further training takes as long again
         "compare.pruned": False,
         "compare.oracle": False,
