@@ -113,7 +113,7 @@ NOT_RUN = {
     "python -m studies labels.q_sweep": BENCH,
     "python -m studies labels.grid --root omniglot=... --root cifar_fs=... --root fc100=...": BENCH,
     "python -m studies labels.tables": BENCH,
-    "python -m studies labels.people --data glyphs_people --seeds 1": BENCH,
+    "python -m studies labels.people --data glyphs_people --seeds 2": BENCH,
     "python -m studies labels.worth --data cifar_fs": BENCH,
     "python -m studies labels.mixed_levels --root FOLDER --seed 0": BENCH,
     "python -m studies labels.weights": BENCH,

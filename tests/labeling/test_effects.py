@@ -1,5 +1,6 @@
 """Clusters of people who differ: on tasks whose classes are known, and what must make no difference."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -99,6 +100,40 @@ def test_where_people_do_not_differ_merging_decides(seed: int) -> None:
     assert remark(labeler) is None
     assert len(merges_table(labeler))
     assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) == 1
+
+
+def colourful(seed: int, *, effect: float) -> tuple[TaskSamples, ClassMeans, np.ndarray, np.ndarray]:
+    """Task classes whose looks vary in 6 of 18 directions, and the covariance of looks."""
+    rng = np.random.default_rng(seed)
+    looks = np.diag([0.0] * 12 + [effect**2] * 6)
+    truth = np.concatenate([rng.choice(30, WAYS, replace=False) for _ in range(120)])
+    means = rng.normal(size=(30, 18))[truth] + rng.multivariate_normal(np.zeros(18), looks, len(truth))
+    X = np.repeat(means, SAMPLES, axis=0) + rng.normal(size=(len(truth) * SAMPLES, 18))
+    y = np.tile(np.repeat(np.arange(WAYS), SAMPLES), 120)
+    return *grouped(X, y, np.repeat(np.arange(120), WAYS * SAMPLES)), truth, looks
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_looks_that_were_tried_out_count_less(seed: int) -> None:
+    samples, classes, truth, looks = colourful(seed, effect=6.0)
+    everything = np.arange(len(truth))
+    blind = find_effects(samples, classes, everything, NOTHING)
+    assert blind is None or adjusted_rand_score(truth, blind.cut) < 0.2
+    found = find_effects(replace(samples, looks=looks), classes, everything, NOTHING)
+    assert found is not None
+    assert adjusted_rand_score(truth, found.cut) > 0.8
+
+
+def test_looks_turn_with_the_features() -> None:
+    """Nothing depends on the axes."""
+    samples, classes, truth, looks = colourful(0, effect=6.0)
+    turn, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(18, 18)))
+    turned = replace(samples, features=samples.features @ turn, looks=turn.T @ looks @ turn)
+    first = find_effects(replace(samples, looks=looks), classes, np.arange(len(truth)), NOTHING)
+    again = find_effects(turned, class_means(turned), np.arange(len(truth)), NOTHING)
+    assert first is not None
+    assert again is not None
+    assert adjusted_rand_score(first.cut, again.cut) > 0.99
 
 
 @pytest.mark.parametrize("shift", [20.0, 100.0])

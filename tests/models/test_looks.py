@@ -34,9 +34,7 @@ def grey(n_images: int) -> np.ndarray:
 
 def covariance(augmentation: Augmentation, n_classes: int = 40, size: int = 6, seed: int = 0) -> np.ndarray | None:
     classes = np.repeat(np.arange(n_classes), size)
-    return look_covariance(
-        levels(), grey(n_classes * size), np.arange(len(classes)), classes, augmentation, seed=seed
-    )
+    return look_covariance(levels(), grey(n_classes * size), np.arange(len(classes)), classes, augmentation, seed=seed)
 
 
 @pytest.mark.parametrize("augmentation", [NONE, Augmentation(crop_padding=4, flip=True, jitter=0.0)])

@@ -67,7 +67,10 @@ embed:
 rounds:
   first: true                # tells all task classes apart
   second: true               # learns what merging finds by the features of the first
-  third: true                # the same by those of the second
+  third: true                # the same by those of the second, and so on
+  fourth: true
+  fifth: true
+  sixth: true
 labeler:
   n_clusters: 6              # J, clusters to start from
 kmeans:
