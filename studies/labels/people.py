@@ -3,11 +3,21 @@
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from mela.evaluation.label_scores import score_labels
 from mela.io import store
-from mela.params import DataParams, PeopleParams
+from mela.io.checked_tables import read_manifest, read_truth
+from mela.labeling.merge_labeler import MergeLabeler
+from mela.labeling.rounds import labels_so_far
+from mela.params import PARAMS, ROUNDS, DataParams, MergingParams, PeopleParams, RoundsParams
+from stages.common import paths
+from stages.common.round_files import round_files
+from stages.common.samples import read_samples
 from studies.clones import change, for_clone
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +43,7 @@ def own_share(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Path) -> list[dict[str, Any]]:
-    """Return a row for each kind of labels; files of the run stay in a folder of its own until it has ended.
+    """Return a row for each kind of labels, and for each round; the run has a folder of its own until it has ended.
 
     Parameters
     ----------
@@ -58,8 +68,26 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     change(own / "params.yaml", changes)
     subprocess.run([sys.executable, "-m", "mela", "run"], cwd=own, env=for_clone(), check=True)
     found = store.read_json(own / "results/metrics.json")
+    rows = [row_of(found, labels) for labels in LABELS] + rows_of_rounds(own)
     shutil.rmtree(own)
-    return [row_of(found, labels) for labels in LABELS]
+    return rows
+
+
+def rows_of_rounds(run: Path) -> list[dict[str, Any]]:
+    """Return a row for each round but the first: how good the labels are that it learned, found anew."""
+    rounds, merging = RoundsParams.read(run / PARAMS), MergingParams.read(run / PARAMS)
+    manifest, truth = read_manifest(run / paths.TRAIN), read_truth(run / paths.TRUTH)
+    rows = []
+    for before, number in pairwise(ROUNDS):
+        if getattr(rounds, number):
+            files = round_files(before)
+            samples, known = read_samples(run / paths.TRAIN, run / files.features, run / (files.looks or ""))
+            labeler = MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed)
+            flat, _ = labels_so_far(samples, known, labeler)
+            table = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
+            scores = score_labels(table, None, manifest, truth)
+            rows.append({"labels": number} | {name: scores[name] for name in ("true_classes", "clusters", "ari")})
+    return rows
 
 
 def row_of(metrics: dict[str, Any], labels: str) -> dict[str, Any]:

@@ -6,10 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from mela.io import schemas, store
+from mela.io.feature_tables import write_features
+from mela.io.look_files import write_looks
 from mela.params import DataParams, EmbedParams, PretrainParams, check_document
+from stages.common import paths
+from stages.common.round_files import round_files
 from studies import grid
 from studies.labels import people
 from tests.helpers.project import ROOT
@@ -36,6 +42,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[Path, DataParams]:
         shutil.copy(RUN, cwd / "results")
 
     monkeypatch.setattr(people.subprocess, "run", run)
+    # such a run has trained in no rounds
+    monkeypatch.setattr(people, "rows_of_rounds", lambda folder: [])
     return folders
 
 
@@ -89,3 +97,27 @@ def test_people_without_a_look_are_measured_once(monkeypatch: pytest.MonkeyPatch
     assert cells == [("fc100_people", None), ("glyphs_people", 0.0), ("glyphs_people", 1.0)]
     rows = pd.read_csv(out, dtype=str, keep_default_na=False)
     assert rows["share"].to_list() == ["", "0", "1"]
+
+
+def test_labels_of_rounds_are_those_that_the_features_before_lead_to(tmp_path: Path) -> None:
+    """Of the first round they are the task classes, which nobody needs to score."""
+    rng = np.random.default_rng(0)
+    classes = np.concatenate([rng.permutation(6)[:3] for _ in range(40)]).repeat(5)
+    images = np.arange(600)
+    roles = np.where(images % 5 < 2, "support", "query")
+    rows = {"task_id": images // 15, "image_id": images, "local_label": images % 15 // 5, "role": roles}
+    store.write_table(tmp_path / paths.TRAIN, pd.DataFrame(rows), schemas.MANIFEST, stage="manifest", params={})
+    truth = pd.DataFrame({"image_id": images, "class": classes.astype(str)})
+    store.write_table(tmp_path / paths.TRUTH, truth, schemas.TRUTH, stage="images", params={})
+    for number, spread in (("first", 0.3), ("second", 4.0)):
+        centers = np.random.default_rng(1).normal(size=(6, 8)) * spread
+        vectors = (centers[classes] + rng.normal(size=(600, 8))).astype(np.float32)
+        files = round_files(number)
+        assert files.looks is not None
+        write_features(tmp_path / files.features, [(images, vectors)], 8, stage="round", params={})
+        write_looks(tmp_path / files.looks, None)
+    shutil.copy(ROOT / "presets/glyphs_people.yaml", tmp_path / "params.yaml")
+    second, third = people.rows_of_rounds(tmp_path)
+    assert (second["labels"], third["labels"]) == ("second", "third")
+    assert third == {"labels": "third", "true_classes": 6, "clusters": 6, "ari": 1.0}
+    assert second["ari"] < 1
