@@ -61,7 +61,8 @@ def main(
     targets = Targets(image_ids=flat.image_ids, labels=flat.labels)
     found = pretrain_on(targets, stage, settings, packed, configuration, inputs, images=images, weights=weights)
     if found.compute.team.leads:
-        write_round(number, found, configuration, told, settings, packed, samples, known)
+        seed = settings.pretrain.seed
+        write_round(number, found, configuration, told, packed, samples, known, seed=seed)
         found.remove()
 
 

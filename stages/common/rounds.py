@@ -1,5 +1,6 @@
 """Write what a round of training makes, or pass on what the one before it made."""
 
+import os
 from typing import Any
 
 from mela.data.array_types import Images, Ints
@@ -12,7 +13,7 @@ from mela.models.features import feature_batches
 from mela.models.looks import look_covariance
 from mela.training.loop import curve_table
 from stages.common import paths
-from stages.common.pretrained import Pretrained, Settings
+from stages.common.pretrained import Pretrained
 from stages.common.round_files import RoundFiles, looks_in, round_files
 from stages.common.trained import Trained
 
@@ -27,7 +28,12 @@ def round_trained(number: str) -> Trained:
 
 
 def pass_on(number: str, before: RoundFiles) -> None:
-    """Write copies of the files of the round before as those of this one; looks that are not there are empty."""
+    """Write copies of the files of the round before as those of this one, in the first of several processes.
+
+    Looks that are not there are empty.
+    """
+    if os.environ.get("RANK", "0") != "0":
+        return
     own, looks = round_files(number), looks_in(paths.ROUND_FEATURES / number)
     copies = {before.features: own.features, before.model: own.model}
     with together():
@@ -43,14 +49,17 @@ def write_round(
     found: Pretrained,
     configuration: dict[str, Any],
     told: dict[str, Any],
-    settings: Settings,
     images: Images,
     samples: TaskSamples,
     known: Ints,
+    *,
+    seed: int,
 ) -> None:
-    """Write the features of all images `known`, looks, embedding and figures of a round."""
-    seed = settings.pretrain.seed
-    varied = Augmentation(**settings.augment.model_dump())
+    """Write the features of all images `known`, looks, embedding and figures of a round.
+
+    Looks are those that training has varied, so kept features have none.
+    """
+    varied = Augmentation(**found.part.augment.model_dump())
     moved = look_covariance(found.backbone, images, known[samples.index], samples.classes, varied, seed=seed)
     batches = feature_batches(found.backbone, images, known)
     features = round_files(number).features

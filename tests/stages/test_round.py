@@ -16,7 +16,8 @@ from mela.models.features import extract_features
 from mela.models.files import load_model
 from mela.params import PARAMS, ROUNDS
 from stages.common import paths
-from stages.common.round_files import round_files
+from stages.common.round_files import BEFORE_ROUNDS, round_files
+from stages.common.rounds import pass_on
 from tests.helpers.processes import python
 from tests.helpers.project import change, run_stages
 
@@ -55,6 +56,40 @@ def test_rounds_train_one_after_the_other(copied: Path) -> None:
     change(PARAMS, {"rounds.second": False})
     run_stages(*(f"round@{number}" for number in ROUNDS[1:]), "label_merged")
     assert paths.MERGED_TASKS.read_bytes() != before
+
+
+def test_looks_that_training_varies_reach_the_next_labels(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(PARAMS, {"rounds.first": True, "rounds.second": True, "augment.jitter": 0.5})
+    run_stages("round@first")
+    looks = round_files("first").looks
+    assert looks is not None
+    measured = read_looks(
+        looks, load_model(round_files("first").model, "cpu", store.open_images(paths.IMAGES)).dimensions
+    )
+    assert measured is not None
+    assert np.trace(measured) > 0
+    seen: list[object] = []
+
+    def found(samples: TaskSamples, *rest: object) -> object:
+        seen.append(samples.looks)
+        return labels_so_far(samples, *rest)
+
+    monkeypatch.setattr("mela.labeling.rounds.labels_so_far", found)
+    run_stages("round@second")
+    np.testing.assert_array_equal(seen, [measured])
+
+
+def test_of_several_processes_the_first_passes_on(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = round_files("first")
+    assert files.looks is not None
+    for file in files:
+        file.unlink()
+    monkeypatch.setenv("RANK", "1")
+    pass_on("first", BEFORE_ROUNDS)
+    assert not any(file.exists() for file in files)
+    monkeypatch.setenv("RANK", "0")
+    pass_on("first", BEFORE_ROUNDS)
+    assert all(file.exists() for file in files)
 
 
 def test_the_last_round_is_the_embedding_of_held_out_tasks(people_copied: Path) -> None:
