@@ -23,7 +23,7 @@ without such a model:
    (VBx) in speaker diarization", 2022).
 5. S fits the clusters that it comes from, right or wrong. So it has to help other tasks: half of the tasks give S, the
    other half is clustered in its units and judged, and the other way round. The turns end where the sum of both
-   `match` rises no more, and the clusters are those before that.
+   `match` rises no more, or where that of all tasks falls, and the clusters are those before that.
 6. Task classes of one task that share a cluster cannot all be right. The one closest to the center stays, and each of
    the others becomes a cluster of its own.
 
@@ -220,10 +220,10 @@ def _in_turns(tasks: _Tasks, noise: Noise, clusters: Ints, quality: PairQuality)
         shown = [_effects(half.means, found, noise.covariance) for half, (found, _) in zip(halves, own, strict=True)]
         own = [half.partition(other) for half, other in zip(halves, reversed(shown), strict=True)]
         reached = sum(found.match for _, found in own)
-        if reached <= best:
+        again, judged = tasks.partition(_effects(tasks.means, clusters, noise.covariance))
+        if reached <= best or judged.match < quality.match:
             break
-        best = reached
-        clusters, quality = tasks.partition(_effects(tasks.means, clusters, noise.covariance))
+        best, clusters, quality = reached, again, judged
     return clusters, quality
 
 

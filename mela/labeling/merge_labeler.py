@@ -28,7 +28,8 @@ class MergeLabeler(TaskLabeler):
     Where people differ, task classes of one class lie further apart than their samples tell, and merging keeps them
     apart. So a second partition is found by the neighbours that they share (`mela.labeling.effects.find_effects`). It
     is used only if its `match` (`mela.labeling.pair_quality`) exceeds that of the merged partition by more than two
-    standard errors. Task classes of one task that share its cluster are told apart, so that it loses no task.
+    standard errors, or what that could have at most. Task classes of one task that share its cluster are told apart, so
+    that it loses no task.
 
     Parameters
     ----------
@@ -88,7 +89,10 @@ class MergeLabeler(TaskLabeler):
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
         merged = merge_classes(samples, classes, seed=check_random_state(self.random_state).randint(2**31))
         # merging keeps the classes of a task apart; where each class would go by itself, pairs inside tasks can judge
-        plain = pair_quality(left_out(merged.points, classes.sizes, merged.assignments), classes.starts)
+        placed = pair_quality(left_out(merged.points, classes.sizes, merged.assignments), classes.starts)
+        # but it is no better than if all that it joined were right
+        most = pair_quality(merged.assignments, classes.starts).shared ** 0.5
+        plain = placed if placed.match <= most else replace(placed, match=most, match_error=0.0)
         effects = find_effects(samples, classes, merged.fragments, plain)
         means = classes.means
         if effects is not None:

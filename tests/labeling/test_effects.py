@@ -154,6 +154,39 @@ def test_the_covariance_is_that_of_effects_and_noise() -> None:
     assert not found.shifted
 
 
+def test_merging_that_joins_nothing_does_not_win_by_where_its_classes_would_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each class may lie closest to one of its own, and still merging has left all of them alone."""
+    from mela.labeling import merge_labeler
+
+    X, y, groups, truth = people(0, effect=5.0)
+    monkeypatch.setattr(merge_labeler, "left_out", lambda *_: truth)
+    labeler = MergeLabeler().fit(X, y, groups)
+    assert labeler.effects_ is not None
+    assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.9
+
+
+def test_turns_that_help_halves_and_not_the_whole_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mela.labeling import effects
+
+    X, y, groups, truth = people(0, effect=5.0)
+    samples, classes = grouped(X, y, groups)
+    everything = np.arange(len(truth))
+    first = effects._Tasks(means=classes.means, fragments=everything, starts=classes.starts, looks=False)
+    clusters, _ = first.first(effects.Noise(*noise_of(samples, classes)))
+    asked = []
+
+    def partition(tasks: Any, noise: Any) -> tuple[np.ndarray, PairQuality]:
+        del noise
+        asked.append(whole := len(tasks.means) == len(truth))
+        return np.arange(len(tasks.means)) % 40, replace(NOTHING, match=-1.0 if whole else len(asked))
+
+    monkeypatch.setattr(effects._Tasks, "partition", partition)
+    found = find_effects(samples, classes, everything, NOTHING)
+    assert asked == [False, False, True]
+    assert found is not None
+    np.testing.assert_array_equal(found.cut, clusters)
+
+
 def test_order_and_names_make_no_difference() -> None:
     X, y, groups, _ = people(0, effect=5.0)
     first = MergeLabeler().fit(X, y, groups)
