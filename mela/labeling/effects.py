@@ -8,7 +8,7 @@ without such a model:
 1. Measure how far apart task classes are by the neighbours that they share (`mela.labeling.neighbours`). Neighbours are
    found three times: by the angle between features; in units of the noise inside task classes; and by the angle in
    these units. Where looks of other people could be tried out (`mela.models.looks`), their covariance L is added to
-   the noise, and the average of the two distances by angle takes the place of all three.
+   the noise, and at first the average of the two distances by angle takes the place of all three.
 2. Build a tree by average linkage, without regard to which task classes met in tasks.
 3. Cut it where `match` is largest (`mela.labeling.pair_quality`). Pairs inside tasks are known to be different classes;
    since the tree does not use them, they test each cut independently. Of the three trees, take the one whose cut has
@@ -220,8 +220,10 @@ def _in_turns(tasks: _Tasks, noise: Noise, clusters: Ints, quality: PairQuality)
         shown = [_effects(half.means, found, noise.covariance) for half, (found, _) in zip(halves, own, strict=True)]
         own = [half.partition(other) for half, other in zip(halves, reversed(shown), strict=True)]
         reached = sum(found.match for _, found in own)
+        if reached <= best:
+            break
         again, judged = tasks.partition(_effects(tasks.means, clusters, noise.covariance))
-        if reached <= best or judged.match < quality.match:
+        if judged.match < quality.match:
             break
         best, clusters, quality = reached, again, judged
     return clusters, quality

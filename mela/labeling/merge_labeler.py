@@ -28,8 +28,8 @@ class MergeLabeler(TaskLabeler):
     Where people differ, task classes of one class lie further apart than their samples tell, and merging keeps them
     apart. So a second partition is found by the neighbours that they share (`mela.labeling.effects.find_effects`). It
     is used only if its `match` (`mela.labeling.pair_quality`) exceeds that of the merged partition by more than two
-    standard errors, or what that could have at most. Task classes of one task that share its cluster are told apart, so
-    that it loses no task.
+    standard errors. The merged one counts for no more than if all pairs that it joined were right. Task classes of one
+    task that share a cluster of the second partition are told apart, so that it loses no task.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ class MergeLabeler(TaskLabeler):
         # merging keeps the classes of a task apart; where each class would go by itself, pairs inside tasks can judge
         placed = pair_quality(left_out(merged.points, classes.sizes, merged.assignments), classes.starts)
         # but it is no better than if all that it joined were right
-        most = pair_quality(merged.assignments, classes.starts).shared ** 0.5
-        plain = placed if placed.match <= most else replace(placed, match=most, match_error=0.0)
+        joined = pair_quality(merged.assignments, classes.starts).shared
+        plain = placed if placed.match <= joined**0.5 else replace(placed, match=joined**0.5, shared=joined)
         effects = find_effects(samples, classes, merged.fragments, plain)
         means = classes.means
         if effects is not None:

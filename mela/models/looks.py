@@ -40,20 +40,21 @@ def look_covariance(
     image_ids : int64 (n_samples,)
         Image of each sample.
     classes : int64 (n_samples,)
-        Task class of each sample, rising from 0. Of more than 1,000, every k-th is used.
+        Task class of each sample, rising from 0. Of more than 1,000, so many are drawn.
     augmentation : Augmentation
     seed : int
 
     Returns
     -------
     float64 (m, m) or None
-        None where the augmentation has no looks.
+        None where the augmentation has no looks, or nothing moves.
     """
     looks = replace(augmentation, crop_padding=0, flip=False)
     if looks == NONE:
         return None
     sizes = np.bincount(classes)
-    chosen = np.arange(0, len(sizes), -(-len(sizes) // CLASSES))
+    drawn = np.random.default_rng(seed).permutation(len(sizes))[:CLASSES]
+    chosen = np.sort(drawn)
     first, sizes = (np.cumsum(sizes) - sizes)[chosen], sizes[chosen]
     generator = torch.Generator().manual_seed(seed)
     means = np.zeros((LOOKS, len(chosen), backbone.dimensions))
@@ -63,7 +64,8 @@ def look_covariance(
             shown = image_ids[first + number % sizes]
             means[look] += extract_features(backbone, images, shown, _in_order(changes)) / IMAGES
     deviations = (means - means.mean(axis=0)).reshape(-1, backbone.dimensions)
-    return deviations.T @ deviations / ((LOOKS - 1) * len(chosen))
+    covariance = deviations.T @ deviations / ((LOOKS - 1) * len(chosen))
+    return covariance if np.trace(covariance) > 0 else None
 
 
 def _in_order(changes: Changes) -> Callable[[Tensor], Tensor]:

@@ -129,8 +129,9 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
     for split in SPLITS:
         kinds, count = pool.kinds[split], {"train": people.train, "val": people.val, "test": people.test}[split]
         if count:
-            # all support images are of one object, and each query is of another
-            _require_enough(kinds, people.ways, images_per_class, shots - 1 if people.objects else 0, split)
+            # of an object there are as many images as one likes, but each query shows another one
+            again = 0 if not people.objects else shots - 1 if split != "train" else images_per_class
+            _require_enough(kinds, people.ways, images_per_class, again, split)
         classes, parts = (np.empty((count, people.ways), dtype=np.int64) for _ in range(2))
         for person in range(count):
             generator = np.random.default_rng([seed, SPLITS.index(split), person])
@@ -171,16 +172,16 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
 
 
 def _require_enough(kinds: Sequence[Kind], ways: int, images_per_class: int, again: int, split: Split) -> None:
-    """Raise MelaError unless there are as many classes as ways, and each has as many images as a task has of it.
+    """Raise MelaError unless there are as many classes as ways, and each has as many images as a task needs.
 
-    So many images of a task are of one that it has anyway: `again`.
+    A task needs `again` fewer than it has, since so many show what another one of its images shows.
     """
     if ways > len(kinds):
         raise MelaError(f"data.people.ways: expected at most {len(kinds)}, the number of {split} classes, got {ways}")
     fewest = min(kinds, key=lambda kind: min(kind.sizes))
     own = min(fewest.sizes)
     if own + again < images_per_class:
-        beside = f" and {again} more" if again else ""
+        beside = f" and {again} more of one object" if again else ""
         raise MelaError(
             f"data.images_per_class: expected at most {own + again}, the images of {split} class {fewest.name!r}"
             f"{beside}, got {images_per_class}"

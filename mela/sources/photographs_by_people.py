@@ -64,7 +64,8 @@ def photographs_by_people(
         whole = superclasses[label] if superclasses else label
         found[cast(Split, split)].setdefault(whole, {}).setdefault(label, []).append(image)
     if people.classes:
-        found = {split: _some(classes, people.classes, split, seed) for split, classes in found.items()}
+        count, used = people.classes, {"train": people.train, "val": people.val, "test": people.test}
+        found |= {split: _some(classes, count, split, seed) for split, classes in found.items() if used[split]}
 
     def in_order(images: list[int]) -> list[int]:
         return sorted(images, key=lambda image: keyed_rank("people", photographs.sources[image], seed=seed))

@@ -19,8 +19,8 @@ def snapshot(photograph: Image.Image, generator: np.random.Generator) -> Image.I
     photograph : PIL.Image.Image
         Of any size.
     generator : Generator
-        Draws an angle of 5 degrees to either side, a side of 0.82 to 0.92 of the shorter one, a place where the square
-        does not leave the photograph, and brightness of 0.85 to 1.15.
+        Draws an angle of up to 5 degrees to either side, a side of 0.82 to 0.92 of the shorter one, a place where the
+        square does not leave the photograph, and brightness of 0.85 to 1.15.
     """
     turn, span, across, down, light = generator.random(5)
     angle, shorter = math.radians(_TURN * (2 * turn - 1)), min(photograph.size)

@@ -199,6 +199,17 @@ def test_some_classes_of_each_split_can_be_used():
     assert Counter(label.split("-")[0] for label in chosen) == dict.fromkeys(SPLITS, 3)
     assert chosen != set(people({"seed": 1}, classes=3).classes or ())
     assert people(classes=4).sources == people().sources
+    # a split that nobody has tasks of may have none
+    without = photographs()
+    kept = [place for place, split in enumerate(without.splits) if split != "val"]
+    assert without.classes is not None
+    source = ImageSource(
+        splits=[without.splits[place] for place in kept],
+        sources=[without.sources[place] for place in kept],
+        classes=[without.classes[place] for place in kept],
+        load=lambda image: without.load(kept[image]),
+    )
+    assert len(set(people(source=source, classes=3, val=0).classes or ())) == 6
 
 
 @pytest.mark.parametrize("size", [(40, 30), (30, 40), (24, 24)])
@@ -237,7 +248,7 @@ def test_a_snapshot_turns_by_up_to_5_degrees_and_looks_somewhere_else():
         (
             {"images_per_class": 23},
             {"objects": True},
-            "data.images_per_class: expected at most 22, the images of train class 'train-0' and 2 more, got 23",
+            "data.images_per_class: expected at most 22, the images of val class 'val-0' and 2 more of one object, .*",
         ),
         ({}, {"classes": 5}, "data.people.classes: expected at most 4, the train classes, got 5; lower it"),
         ({}, {"ways": 5}, "data.people.ways: expected at most 4, the number of train classes, got 5"),
