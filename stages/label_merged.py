@@ -15,6 +15,7 @@ from stages.common.run import run
 def main(
     params: Path = PARAMS,
     last_round: Path = paths.LAST_ROUND,
+    features: Path | None = None,
     train: Path = paths.TRAIN,
     labels: Path = paths.MERGED_LABELS,
     soft_labels: Path = paths.MERGED_SOFT,
@@ -25,7 +26,7 @@ def main(
     sizes: Path = paths.MERGED_SIZES,
     merges: Path = paths.MERGES,
 ) -> None:
-    """Read the last round and training tasks; write labels, the fitted labeler, metrics and plot points."""
+    """Read the last round, or other features, and training tasks; write labels, labeler, metrics and plot points."""
     settings, compare = MergingParams.read(params), CompareParams.read(params)
     out = Files(
         labels=labels,
@@ -44,8 +45,8 @@ def main(
     from mela.labeling.merge_labeler import MergeLabeler
 
     labeler = MergeLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
-    features, looks = features_in(last_round), looks_in(last_round)
-    write_labels("label_merged", labeler, features, train, out, merges_table, looks)
+    looks = None if features else looks_in(last_round)
+    write_labels("label_merged", labeler, features or features_in(last_round), train, out, merges_table, looks)
 
 
 if __name__ == "__main__":
