@@ -51,8 +51,7 @@ def main(
     parts = [np.empty((0, 0), dtype=np.float32)]
     with computing("assign", "images", RuntimeParams.read(params)) as (device, compute, watch):
         if len(known) and file != "none":
-            known, found = features_that_are_given(given / file, known, len(store.open_images(images)))
-            parts = [found]
+            known, *parts = features_that_are_given(given / file, known, len(store.open_images(images)))
         elif len(known):
             packed = store.open_images(images)
             backbone = load_model(model, device, packed)
@@ -63,8 +62,9 @@ def main(
     from mela.labeling.label_listing import listing
     from mela.labeling.labeler_files import load_labeler
 
-    samples, _ = read_samples(train, features)
-    assigned = read_assignments(paths.LABELS / f"{used}_tasks.parquet", read_manifest(train))
+    manifest = read_manifest(train)
+    samples, _ = read_samples(manifest, features)
+    assigned = read_assignments(paths.LABELS / f"{used}_tasks.parquet", manifest)
     table = listing(
         load_labeler(paths.LABELERS / used), samples, assigned, held_out, names, known, np.concatenate(parts)
     )

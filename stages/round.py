@@ -8,6 +8,7 @@ import typer
 
 from mela.errors import MelaError
 from mela.io import store
+from mela.io.checked_tables import read_manifest
 from mela.models.files import configure
 from mela.params import PARAMS, ROUNDS, ExtractParams, MergingParams, RoundName, RoundsParams
 from mela.runtime.console import log
@@ -54,7 +55,7 @@ def main(
     labeler = MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed) if place else None
     with steady(images, train, before.features, *filter(None, [before.looks])) as inputs:
         packed = store.open_images(images)
-        samples, known = read_samples(train, before.features, before.looks)
+        samples, known = read_samples(read_manifest(train), before.features, before.looks)
         configuration = configure(settings.model, packed, np.unique(known[samples.index]))
     flat, told = labels_so_far(samples, known, labeler)
     log.info(f"{stage}: {told['clusters']} classes of {len(flat.image_ids)} images")

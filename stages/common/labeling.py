@@ -9,6 +9,7 @@ import pandas as pd
 
 from mela.io import schemas, store
 from mela.io.atomic import together
+from mela.io.checked_tables import read_manifest
 from mela.labeling import diagnostics
 from mela.runtime.console import log
 from stages.common.label_files import Files
@@ -31,7 +32,7 @@ def write_labels(
     from mela.labeling.image_labels import image_weights, label_images, weights_table
     from mela.labeling.labeler_files import save_labeler
 
-    samples, known_images = read_samples(train, features, looks)
+    samples, known_images = read_samples(read_manifest(train), features, looks)
     labeler.fit_tasks(samples)
     image_ids = known_images[samples.index]
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), image_ids, samples.classes)

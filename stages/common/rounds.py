@@ -1,6 +1,5 @@
 """Write what a round of training makes, or pass on what the one before it made."""
 
-import os
 from typing import Any
 
 from mela.data.array_types import Images, Ints
@@ -15,6 +14,7 @@ from mela.training.loop import curve_table
 from stages.common import paths
 from stages.common.pretrained import Pretrained
 from stages.common.round_files import RoundFiles, looks_in, round_files
+from stages.common.run import is_first
 from stages.common.trained import Trained
 
 
@@ -32,7 +32,7 @@ def pass_on(number: str, before: RoundFiles) -> None:
 
     Looks that are not there are empty.
     """
-    if os.environ.get("RANK", "0") != "0":
+    if not is_first():
         return
     own, looks = round_files(number), looks_in(paths.ROUND_FEATURES / number)
     copies = {before.features: own.features, before.model: own.model}

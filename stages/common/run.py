@@ -18,6 +18,11 @@ from mela.runtime.usage import keep, measured, write_usage
 from stages.common.guard import require_no_signal, work_begins
 
 
+def is_first() -> bool:
+    """Tell whether this is the first of several processes, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def run(main: Callable[..., Any]) -> None:
     """Run a stage with its command line; an error that the user can put right becomes one line and exit status 1."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -44,7 +49,7 @@ def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
             work_begins()
             # a mistake in the block of a later stage is thus found before this one has worked for hours; where several
             # processes share the work, the first one tells
-            if "params" in arguments and os.environ.get("RANK", "0") == "0":
+            if "params" in arguments and is_first():
                 check_document(arguments["params"])
             main(**arguments)
             require_no_signal()

@@ -1,6 +1,5 @@
 """Name the files of an embedding that was pre-trained on one kind of labels, or was not."""
 
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import pandas as pd
 from mela.io import schemas, store
 from mela.io.atomic import replacing, together
 from stages.common import paths
+from stages.common.run import is_first
 
 if TYPE_CHECKING:
     # which need torch; the report only asks where the files are
@@ -44,7 +44,7 @@ class Trained:
 
     def pass_on(self, files: Mapping[Path, Path]) -> None:
         """Write figures without content and copies of files, or a model without content if there are none."""
-        if os.environ.get("RANK", "0") != "0":
+        if not is_first():
             return
         from mela.models.files import save_nothing
 

@@ -16,7 +16,7 @@ from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.rounds import labels_so_far
 from mela.params import PARAMS, ROUNDS, DataParams, MergingParams, PeopleParams, RoundsParams
 from stages.common import paths
-from stages.common.round_files import round_files
+from stages.common.round_files import features_in, looks_in
 from stages.common.samples import read_samples
 from studies.clones import change, for_clone
 
@@ -74,14 +74,14 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
 
 
 def rows_of_rounds(run: Path) -> list[dict[str, Any]]:
-    """Return a row for each round but the first: how good the labels are that it learned, found anew."""
+    """Return a row for each round but the first: how good the labels are that it learned, which are found once more."""
     rounds, merging = RoundsParams.read(run / PARAMS), MergingParams.read(run / PARAMS)
     manifest, truth = read_manifest(run / paths.TRAIN), read_truth(run / paths.TRUTH)
     rows = []
     for before, number in pairwise(ROUNDS):
         if getattr(rounds, number):
-            files = round_files(before)
-            samples, known = read_samples(run / paths.TRAIN, run / files.features, run / (files.looks or ""))
+            folder = run / paths.ROUND_FEATURES / before
+            samples, known = read_samples(manifest, features_in(folder), looks_in(folder))
             labeler = MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed)
             flat, _ = labels_so_far(samples, known, labeler)
             table = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
