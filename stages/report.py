@@ -7,8 +7,8 @@ from mela.io.atomic import together
 from mela.io.checked_tables import read_labels
 from mela.io.name_tables import IMAGE_NAMES
 from mela.io.text_tables import read_text_csv
-from mela.params import PARAMS, DataParams, LabelerParams, ReportParams, UseParams, parameters_text
-from mela.reporting.metrics import PretrainMetrics, read_metrics
+from mela.params import PARAMS, ROUNDS, DataParams, LabelerParams, ReportParams, UseParams, parameters_text
+from mela.reporting.metrics import PretrainMetrics, RoundMetrics, read_metrics
 from mela.reporting.outcome import read_outcome, require_used
 from mela.reporting.summary import accuracies, accuracy_table, labels, markdown, overview, sweep_row
 from mela.runtime.console import log
@@ -50,10 +50,12 @@ def main(
     tables |= {name: paths.LABELING / f"{used}_{name}.csv" for name in ("sizes", "clusters")}
     tables |= {"purities": paths.SCORES.with_name(f"{used}.csv")}
     tables |= {"embed_curve": embed_curve, "pretrain_curve": training.curve}
+    rounds = {name: read_metrics(paths.ROUNDS / f"{name}.json", RoundMetrics, may_be_off=True) for name in ROUNDS}
     found = Run(
         outcome=outcome,
         used=used,
         pretrain=read_metrics(training.metrics, PretrainMetrics),
+        rounds={name: metrics for name, metrics in rounds.items() if metrics},
         labels=read_labels(paths.LABELS / f"{used}.parquet"),
         weights=store.read_table(paths.LABELS / f"{used}_soft.parquet", schemas.SOFT_LABELS),
         files=store.read_table(image_names, IMAGE_NAMES),

@@ -30,7 +30,7 @@ def main(
     train: Path = paths.TRAIN,
     weights: Path = paths.WEIGHTS,
 ) -> None:
-    """Read images, and features and embedding of the round before; write those of this one, or the same if it is off.
+    """Read images, and features, looks and embedding of the round before; write those of this one, or the same if off.
 
     The first round tells all task classes apart. Each other one learns the classes that merging finds by the features
     of the round before.

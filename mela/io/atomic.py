@@ -84,13 +84,16 @@ def together() -> Iterator[None]:
     """Put files that are written in the block in their places when it ends; put none there if it raises.
 
     They do so one right after the other, while signals wait. Only SIGKILL, or a failure of the machine, in that moment
-    leaves some old and some new.
+    leaves some old and some new. A block within another one ends with that.
 
     Raises
     ------
     IsADirectoryError
         A folder is in the place of one of them; all are left as they were.
     """
+    if _group.get() is not None:
+        yield
+        return
     group: dict[Path, Path] = {}
     token = _group.set(group)
     try:

@@ -71,6 +71,16 @@ class Losses(Metrics):
     global_loss: float
 
 
+class RoundMetrics(Metrics):
+    """Hold the metrics of a round of training; the first learns no merged labels, so that nothing is known of them."""
+
+    clusters: int
+    loss: float
+    match: float | None = None
+    pair_precision: float | None = None
+    pair_precision_error: float | None = None
+
+
 class PretrainMetrics(Metrics):
     """Hold the metrics of ``pretrain``."""
 
@@ -110,7 +120,7 @@ def read_metrics(path: Path, kind: type[Metrics], *, may_be_off: bool = False) -
     ----------
     path : Path
     kind : type
-        `LabelMetrics`, `Scores`, `AllScores`, `PretrainMetrics` or `Evaluation`.
+        `LabelMetrics`, `Scores`, `AllScores`, `RoundMetrics`, `PretrainMetrics` or `Evaluation`.
     may_be_off : bool, default=False
         Whether the file may be empty, since labels or trainings can be switched off.
 

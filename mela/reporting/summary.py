@@ -124,6 +124,23 @@ def share(percent: float, error: float | None) -> str | None:
     return f"{percent:.1f}% ± {error:.1f} (standard error)" if 4 * error < 100 else None
 
 
+def rounds_table(rounds: Mapping[str, Content]) -> Table:
+    """Return what each round of training learned, without truth, in the order of `rounds`; none if all are off.
+
+    Parameters
+    ----------
+    rounds : mapping of str to mapping
+        Metrics of the rounds that are on (`mela.reporting.metrics.RoundMetrics`), by their name.
+    """
+    rows = []
+    for name, found in rounds.items():
+        precise = "" if "match" not in found else share(found["pair_precision"], found["pair_precision_error"]) or ""
+        match = f"{found['match']:.3f}" if "match" in found else ""
+        rows.append((name, f"{found['clusters']:,}", precise, match, f"{found['loss']:.4f}"))
+    columns = ("round", "classes it learned", "estimated precision", "match", "loss at the end")
+    return Table(title="Rounds of training before merging", columns=columns, rows=rows, empty="no round is on")
+
+
 def markdown(table: Table) -> str:
     """Return a table in markdown, or its text when it has no rows."""
     if not table.rows:

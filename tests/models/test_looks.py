@@ -64,14 +64,25 @@ def test_it_is_the_variance_of_means_that_looks_change() -> None:
     np.testing.assert_allclose(found, np.full((3, 3), expected), rtol=0.1)
 
 
-def test_images_that_change_each_by_itself_would_move_means_by_less() -> None:
-    together, alone = covariance(BRIGHT, n_classes=400), covariance(BRIGHT, n_classes=400 * 6, size=1)
-    assert together is not None
-    assert alone is not None
-    assert 0.8 < np.trace(together) / np.trace(alone) < 1.2
+@pytest.mark.parametrize("batch", [1, 7, 40])
+def test_all_images_of_a_task_class_have_one_look(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    """And it does not matter how images are batched: the factor of the brightness is that of the task class."""
+    factors = []
+
+    def shown(backbone, images, image_ids, change):
+        batches = [images[image_ids[first : first + batch]] for first in range(0, len(image_ids), batch)]
+        seen = [change(torch.from_numpy(part.transpose(0, 3, 1, 2).copy())).numpy() for part in batches]
+        factors.append(np.concatenate(seen)[:, 0, 0, 0] / (images[image_ids][:, 0, 0, 0] / 255))
+        return np.zeros((len(image_ids), 3), dtype=np.float32)
+
+    monkeypatch.setattr("mela.models.looks.extract_features", shown)
+    covariance(BRIGHT)
+    looks = np.array(factors).reshape(LOOKS, IMAGES, 40)
+    np.testing.assert_allclose(looks, np.broadcast_to(looks[:, :1], looks.shape), rtol=1e-5)
+    assert len(np.unique(looks[:, 0].round(4))) > 0.9 * LOOKS * 40, "each look of a task class is another one"
 
 
-def test_it_does_not_depend_on_how_images_are_batched_and_on_torchs_state() -> None:
+def test_it_does_not_depend_on_torchs_state() -> None:
     torch.manual_seed(1)
     found = covariance(BRIGHT)
     torch.manual_seed(2)

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from mela.errors import MelaError
-from mela.reporting.metrics import AllScores, Evaluation, LabelMetrics, Metrics, PretrainMetrics, read_metrics
+from mela.reporting.metrics import (
+    AllScores,
+    Evaluation,
+    LabelMetrics,
+    Metrics,
+    PretrainMetrics,
+    RoundMetrics,
+    read_metrics,
+)
 from mela.reporting.outcome import read_outcome
 from tests.helpers.outcomes import LABELS, SCORES, UNKNOWN, evaluation
 
@@ -35,6 +43,7 @@ def without(content: dict[str, Any], *keys: str) -> dict[str, Any]:
     [
         (LabelMetrics, LABELS["merged"]),
         (PretrainMetrics, PRETRAIN),
+        (RoundMetrics, {"clusters": 600, "loss": 0.2, "precision": "float32"}),
         (AllScores, SCORES),
         (AllScores, UNKNOWN),
         (AllScores, {}),
@@ -105,7 +114,9 @@ def test_what_is_wrong_is_named(tmp_path: Path, kind: type[Metrics], content: di
         read_metrics(path, kind)
 
 
-@pytest.mark.parametrize(("kind", "key"), [(LabelMetrics, "clusters"), (PretrainMetrics, "loss")])
+@pytest.mark.parametrize(
+    ("kind", "key"), [(LabelMetrics, "clusters"), (PretrainMetrics, "loss"), (RoundMetrics, "clusters")]
+)
 def test_only_labels_and_trainings_that_may_be_off_may_be_empty(tmp_path: Path, kind: type[Metrics], key: str) -> None:
     path = written(tmp_path / "metrics.json", {})
     assert read_metrics(path, kind, may_be_off=True) == {}

@@ -140,6 +140,23 @@ def test_files_appear_together(tmp_path: Path) -> None:
     assert first.read_text() == second.read_text() == "new"
 
 
+def test_files_of_a_block_within_another_appear_with_those_of_that(tmp_path: Path) -> None:
+    def write(*, broken: bool) -> None:
+        with atomic.together():
+            with atomic.together():
+                store.write_text(tmp_path / "inner", "new")
+            assert not (tmp_path / "inner").exists()
+            store.write_text(tmp_path / "outer", "new")
+            if broken:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(broken=True)
+    assert not list(tmp_path.iterdir())
+    write(broken=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["inner", "outer"]
+
+
 def test_a_signal_waits_until_all_files_have_appeared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Path.replace
 

@@ -1,6 +1,7 @@
 """Rounds of training before merging: what each learns from, and what becomes of one that is off."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,12 @@ def test_rounds_train_one_after_the_other(copied: Path) -> None:
     assert told("first")["clusters"] == 400, "80 tasks of five classes"
     assert told("second")["clusters"] < 400
     assert {"match", "pair_precision", "loss"} <= told("second").keys()
+    run_stages("report")
+    table = re.findall(r'<table id="rounds">.*?</table>', Path("results/report.html").read_text(encoding="utf-8"), re.S)
+    assert [re.findall(r"<td[^>]*>([^<]*)</td>", row)[:2] for row in table[0].split("</tr>")[1:-1]] == [
+        ["first", "400"],
+        ["second", f"{told('second')['clusters']}"],
+    ]
     assert all(told(number) == {} for number in ROUNDS[2:])
     first, second, *_, last = (round_files(number) for number in ROUNDS)
     assert first.features.read_bytes() != second.features.read_bytes() == last.features.read_bytes()
@@ -77,6 +84,25 @@ def test_looks_that_training_varies_reach_the_next_labels(copied: Path, monkeypa
     monkeypatch.setattr("mela.labeling.rounds.labels_so_far", found)
     run_stages("round@second")
     np.testing.assert_array_equal(seen, [measured])
+
+
+@pytest.mark.parametrize("number", ROUNDS)
+def test_the_report_reads_every_round(copied: Path, number: str) -> None:
+    (paths.ROUNDS / f"{number}.json").unlink()
+    with pytest.raises(MelaError, match=rf"rounds/{number}\.json"):
+        run_stages("report")
+
+
+def test_looks_go_through_a_round_that_is_off_and_damaged_ones_are_refused(copied: Path) -> None:
+    change(PARAMS, {"rounds.first": True, "augment.jitter": 0.5})
+    run_stages("round")
+    first, last = (round_files(number).looks for number in (ROUNDS[0], ROUNDS[-1]))
+    assert first is not None
+    assert last is not None
+    assert first.read_bytes() == last.read_bytes()
+    np.save(last, np.eye(3))
+    with pytest.raises(MelaError, match=r"sixth/looks\.npy: .*\(3, 3\).*rerun the stage round"):
+        run_stages("label_merged")
 
 
 def test_of_several_processes_the_first_passes_on(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from mela.reporting.page.named import held_out_counts, names_of_classes, readabl
 from mela.reporting.page.sheets import choose_images, sheet
 from mela.reporting.page.svg import inline
 from mela.reporting.published import ON_PAGE, PUBLISHED_SHOTS, SYSTEMS
-from mela.reporting.summary import NAMES, accuracies, headline, labels, remarks
+from mela.reporting.summary import NAMES, accuracies, headline, labels, remarks, rounds_table
 from mela.runtime.console import duration
 from mela.runtime.usage import Usage
 
@@ -56,6 +56,8 @@ class Run:
         The inferred labels of which the page shows classes, and whose training it shows.
     pretrain : mapping
         Metrics of that training.
+    rounds : mapping of str to mapping
+        Metrics of the rounds of training that are on, by their name.
     passes, merges, sizes, clusters, purities, points, embed_curve, pretrain_curve : DataFrame
         Plot points that the stages wrote; purities has no rows where there is no truth.
     listing : DataFrame
@@ -71,6 +73,7 @@ class Run:
     outcome: Outcome
     used: str
     pretrain: Mapping[str, Any]
+    rounds: Mapping[str, Mapping[str, Any]]
     passes: pd.DataFrame
     merges: pd.DataFrame
     sizes: pd.DataFrame
@@ -141,6 +144,7 @@ def page_content(
         "named": len(run.files) > 0,
         "held_out": held_out_counts(run.listing),
         "truth": len(run.purities) > 0,
+        "rounds": rounds_table(run.rounds),
         "passes": run.passes[list(PASSES)].to_dict("records"),
         "map_labels": on_map,
         "maps": {when: map_points(run.points, when) for when in ("before", "after")},

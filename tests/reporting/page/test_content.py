@@ -193,6 +193,10 @@ def test_both_ways_to_the_number_of_classes_are_shown(finished: Path) -> None:
     assert page.count(f'<td class="n">{passes["threshold"].iloc[0]:.1f}</td>') >= 1
 
 
+def test_rounds_that_are_off_have_no_table(finished: Path) -> None:
+    assert 'id="rounds"' not in (finished / PAGE).read_text(encoding="utf-8")
+
+
 def test_labels_that_are_off_have_no_figure_and_no_row(of_people: Path) -> None:
     page = (of_people / PAGE).read_text(encoding="utf-8")
     assert 'id="figure-merges"' in page

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from mela.params import BLOCKS, LABELS, ROUNDS
 from stages.code_hashes.files import PIPELINE
 from stages.code_hashes.reaching import Code
+from stages.common import paths
 from stages.common.round_files import round_files
 from tests.helpers.pipeline import CODE, STAGES, imported_modules, listed
 from tests.helpers.project import ROOT
@@ -141,14 +142,16 @@ def test_labels_alone_depend_on_how_labels_are_inferred() -> None:
 def test_paths_of_the_script_are_listed(stage: str) -> None:
     parameters = inspect.signature(import_module(f"stages.{stage}").main).parameters.values()
     defaults = {p.default.as_posix() for p in parameters if isinstance(p.default, Path)} - {"params.yaml"}
-    # files named by the labels in use, or by a cell, are those that tests/stages/test_comparison.py takes away
+    # files named by the labels in use, or by a cell, are those that tests/stages/test_comparison.py takes away, and
+    # tests/stages/test_round.py those of each round
+    rounds = {(paths.ROUNDS / f"{number}.json").as_posix() for number in ROUNDS} if stage == "report" else set()
     plain = {stage: STAGES[stage] | {"matrix": {"labels": ["${item.labels}"]}}}
     if "foreach" in plain[stage]:
         plain[stage]["foreach"] = {"${key}": {"features": "${item.features}", "model": "${item.model}"}}
     files = listed(stage, "deps", "outs", "metrics", "plots", stages=plain, use="${use}")
     data = [name for names in PACKAGE_DATA.values() for name in names]
     files = [file for file in files if not file.startswith("data/code") and file not in data]
-    assert sorted(file for file in files if "${" not in file) == sorted(defaults)
+    assert sorted(file for file in files if "${" not in file) == sorted(defaults | rounds)
 
 
 @pytest.mark.parametrize("stage", STAGES)
