@@ -6,13 +6,14 @@ separate class for each person's version of a class, since its model has noise a
 without such a model:
 
 1. Measure how far apart task classes are by the neighbours that they share (`mela.labeling.neighbours`). Neighbours are
-   found three times: by the angle between features; in units of the noise inside task classes; and by the angle in
+   found in several ways: by the angle between features; in units of the noise inside task classes; and by the angle in
    these units. Where looks of other people could be tried out (`mela.models.looks`), their covariance L is added to
-   the noise, and at first the average of the two distances by angle takes the place of all three.
+   the noise, and the angle in units of noise and looks is one way more. The distances are averaged.
 2. Build a tree by average linkage, without regard to which task classes met in tasks.
 3. Cut it where `match` is largest (`mela.labeling.pair_quality`). Pairs inside tasks are known to be different classes;
-   since the tree does not use them, they test each cut independently. Of the three trees, take the one whose cut has
-   the largest `match`.
+   since the tree does not use them, they test each cut independently. Where looks hide classes from most of the ways,
+   the tree of two of them alone, the angle between features and that in units of noise and looks, has a `match` that
+   is larger by more than two standard errors, and takes the place of the first.
 4. Estimate the covariance of task classes about the centers of their clusters,
 
    .. math:: S = \frac{D^\top D + m N}{n - k + m},
@@ -27,22 +28,21 @@ without such a model:
 6. Task classes of one task that share a cluster cannot all be right. The one closest to the center stays, and each of
    the others becomes a cluster of its own.
 
-Where people shift all classes of a task alike, the mean of each task is taken away first. That alone drives the classes
-of a task apart, so that pairs inside tasks are no independent judge any more. How large a `match` it makes is measured
-on tasks that are dealt at random from all task classes, and this is subtracted.
+Where people shift all classes of a task alike, the classes of a task are more alike than others, and pairs inside tasks
+would judge every cut too low. So the shifts are estimated and taken away before all this (`mela.labeling.shifts`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import weighted_sums
 from mela.labeling.neighbours import shared_neighbours
 from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
+from mela.labeling.shifts import without_shifts
 from mela.labeling.space import Space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 
@@ -77,8 +77,6 @@ class Effects:
         Of the cut.
     covariance : float64 (m, m)
         S, of a task class about its class.
-    shifted : bool
-        Whether shifts of tasks were taken away.
     """
 
     space: Space
@@ -87,7 +85,6 @@ class Effects:
     cut: Ints
     quality: PairQuality
     covariance: Floats
-    shifted: bool
 
 
 def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, other: PairQuality) -> Effects | None:
@@ -110,31 +107,21 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
     Effects or None
         None where these clusters are not surely better than the other partition, or fewer than a task has ways.
     """
-    noise = Noise(*noise_of(samples, classes))
+    noise = [Noise(*noise_of(samples, classes))]
     if samples.looks is not None:
-        noise = Noise(noise.covariance + samples.looks, noise.freedom)
-    tasks = _Tasks(means=classes.means, fragments=fragments, starts=classes.starts, looks=samples.looks is not None)
+        noise.append(Noise(noise[0].covariance + samples.looks, noise[0].freedom))
+    means = without_shifts(classes.means, classes.starts)
+    tasks = _Tasks(means=means, fragments=fragments, starts=classes.starts)
     clusters, quality = tasks.first(noise)
     certain = other.match > 2 * other.match_error
     # where merging joins as many as neighbours do, no look keeps task classes apart
     if certain and not quality.beats(other) and quality.shared < LARGER * other.shared:
         return None
     clusters, quality = _in_turns(tasks, noise, clusters, quality)
-    surely = quality.beats(other)
-    if certain and not surely:
+    if clusters.max() + 1 < classes.ways.max() or not quality.beats(other):
         return None
-    without, less = _without_shifts(tasks, noise)
-    shifted = less.match - 2 * less.match_error > quality.match
-    if shifted:
-        clusters, quality, surely = without, less, less.beats(other)
-    if clusters.max() + 1 < classes.ways.max() or not surely:
-        return None
-    means = classes.means
-    if shifted:
-        centered = means - _task_means(means, classes.starts)
-        means = means - _shifts(means - _centers(centered, clusters), clusters >= 0, classes.starts)
     deviations = means - _centers(means, clusters)
-    covariance, freedom = _effects(means, clusters, noise.covariance)
+    covariance, freedom = _effects(means, clusters, noise[-1].covariance)
     space = space_of(means, covariance, freedom)
     return Effects(
         space=space,
@@ -143,49 +130,47 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
         cut=clusters,
         quality=quality,
         covariance=covariance,
-        shifted=shifted,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Tasks:
-    """Hold task classes (n, m), their fragments (n,), the bounds of their tasks, and whether the noise has looks."""
+    """Hold task classes (n, m), their fragments (n,) and the bounds of their tasks."""
 
     means: Floats
     fragments: Ints
     starts: Ints
-    looks: bool
 
-    def first(self, noise: Noise) -> tuple[Ints, PairQuality]:
-        """Return the clusters (n,) by features as they are, and in units of the noise; -1 as in fragments."""
-        raw = _unit(self.means - self.means.mean(axis=0))
-        if not self.looks:
-            return self._best([*self._views(noise), raw])
-        return self._judged((self._distances(_unit(self._scaled(noise))) + self._distances(raw)) / 2)
+    def first(self, noise: list[Noise]) -> tuple[Ints, PairQuality]:
+        """Return the clusters of `partition`, or those by the two angles with looks if these are clearly better."""
+        views = self._views(noise)
+        found = self._judged(views)
+        if len(noise) == 1:
+            return found
+        of_looks = self._judged([views[0], views[-1]])
+        return of_looks if of_looks[1].beats(found[1]) else found
 
-    def partition(self, noise: Noise) -> tuple[Ints, PairQuality]:
-        """Return the clusters (n,) in units of the noise; -1 as in fragments."""
-        return self._best(self._views(noise))
+    def partition(self, noise: list[Noise]) -> tuple[Ints, PairQuality]:
+        """Return the clusters (n,) by features as they are, and in units of each noise; -1 as in fragments."""
+        return self._judged(self._views(noise))
 
-    def _scaled(self, noise: Noise) -> Floats:
-        return space_of(self.means, *noise).transform(self.means)
-
-    def _views(self, noise: Noise) -> list[Floats]:
-        scaled = self._scaled(noise)
-        return [scaled, _unit(scaled)]
-
-    def _best(self, views: list[Floats]) -> tuple[Ints, PairQuality]:
-        """Return the clusters with the largest `match` among those of several trees."""
-        return max((self._judged(self._distances(points)) for points in views), key=lambda found: found[1].match)
+    def _views(self, noise: list[Noise]) -> list[Floats]:
+        """Return distances, condensed: by angle; in units of the first noise; and by angle in units of each noise."""
+        scaled = [space_of(self.means, *known).transform(self.means) for known in noise]
+        points = [_unit(self.means - self.means.mean(axis=0)), scaled[0], *map(_unit, scaled)]
+        return [self._distances(own) for own in points]
 
     def _distances(self, points: Floats) -> Floats:
         """Return how far apart the fragments are at points of the task classes (n, d), condensed."""
         sizes, sums = weighted_sums(self.fragments, points, np.ones(len(points)))
         return shared_neighbours(sums / sizes[:, None])
 
-    def _judged(self, distances: Floats) -> tuple[Ints, PairQuality]:
-        """Return the clusters of that cut of the tree whose `match` is largest."""
-        tree = linkage(distances, "average")
+    def _judged(self, distances: list[Floats]) -> tuple[Ints, PairQuality]:
+        """Return the clusters of that cut of the tree of average distances whose `match` is largest."""
+        average = distances[0].copy()
+        for other in distances[1:]:
+            average += other
+        tree = linkage(average / len(distances), "average")
         kept = int(cut_matches(tree, self.fragments, self.starts).argmax())
         # the height of a step is then its number
         tree[:, 2] = np.arange(1, len(tree) + 1)
@@ -200,7 +185,7 @@ class _Tasks:
         starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[tasks])])
         used, fragments = np.unique(self.fragments[rows], return_inverse=True)
         own = fragments - int(used[0] < 0)
-        return _Tasks(means=self.means[rows], fragments=own, starts=starts, looks=self.looks)
+        return _Tasks(means=self.means[rows], fragments=own, starts=starts)
 
     def halves(self) -> list["_Tasks"]:
         """Return two halves of the tasks, drawn at random; none where one of them would have no pairs inside tasks."""
@@ -209,20 +194,20 @@ class _Tasks:
         return halves if len(halves) == 2 and all((np.diff(half.starts) > 1).any() for half in halves) else []
 
 
-def _in_turns(tasks: _Tasks, noise: Noise, clusters: Ints, quality: PairQuality) -> tuple[Ints, PairQuality]:
+def _in_turns(tasks: _Tasks, noise: list[Noise], clusters: Ints, quality: PairQuality) -> tuple[Ints, PairQuality]:
     """Return clusters in units of the covariance that they show, found in turns, as long as this helps other tasks."""
     halves = tasks.halves()
     if not halves:
         return clusters, quality
-    own = [half.first(noise) for half in halves]
+    known, own = noise[-1].covariance, [half.first(noise) for half in halves]
     best = sum(found.match for _, found in own)
     for _ in range(TURNS):
-        shown = [_effects(half.means, found, noise.covariance) for half, (found, _) in zip(halves, own, strict=True)]
-        own = [half.partition(other) for half, other in zip(halves, reversed(shown), strict=True)]
+        shown = [_effects(half.means, found, known) for half, (found, _) in zip(halves, own, strict=True)]
+        own = [half.partition([other]) for half, other in zip(halves, reversed(shown), strict=True)]
         reached = sum(found.match for _, found in own)
         if reached <= best:
             break
-        again, judged = tasks.partition(_effects(tasks.means, clusters, noise.covariance))
+        again, judged = tasks.partition([_effects(tasks.means, clusters, known)])
         if judged.match < quality.match:
             break
         best, clusters, quality = reached, again, judged
@@ -234,19 +219,6 @@ def _effects(means: Floats, clusters: Ints, noise: Floats) -> Noise:
     rest = (means - _centers(means, clusters))[clusters >= 0]
     freedom = len(rest) - int(clusters.max()) - 1 + len(noise)
     return Noise((rest.T @ rest + len(noise) * noise) / freedom, freedom)
-
-
-def _without_shifts(tasks: _Tasks, noise: Noise) -> tuple[Ints, PairQuality]:
-    """Return clusters (n,) of task classes less the means of their tasks; their quality is that beyond chance."""
-    dealt = np.random.default_rng(0).permutation(len(tasks.means))
-
-    def found(means: Floats, fragments: Ints) -> tuple[Ints, PairQuality]:
-        centered = means - _task_means(means, tasks.starts)
-        return replace(tasks, means=centered, fragments=fragments).first(noise)
-
-    clusters, quality = found(tasks.means, tasks.fragments)
-    _, chance = found(tasks.means[dealt], tasks.fragments[dealt])
-    return clusters, replace(quality, match=quality.match - chance.match)
 
 
 def _unit(points: Floats) -> Floats:
@@ -277,23 +249,3 @@ def _centers(means: Floats, clusters: Ints) -> Floats:
     """Return the mean (n, m) of each task class's cluster; of one without a cluster, itself."""
     sizes, sums = weighted_sums(clusters, means, np.ones(len(means)))
     return np.where(clusters[:, None] >= 0, (sums / sizes[:, None])[clusters], means)
-
-
-def _task_means(values: Floats, starts: Ints) -> Floats:
-    """Return the mean (n, m) of each task, once for each of its classes."""
-    ways = np.diff(starts)
-    return np.repeat(np.add.reduceat(values, starts[:-1], axis=0) / ways[:, None], ways, axis=0)
-
-
-def _shifts(deviations: Floats, used: npt.NDArray[np.bool_], starts: Ints) -> Floats:
-    """Return by how much all classes of a task are shifted (n, m), shrunk by what chance alone would show.
-
-    The deviations of a task's K classes from their clusters have a mean whose variance is that of the shifts, plus the
-    variance inside tasks over K. Both are estimated as averages over all coordinates.
-    """
-    ways = np.repeat(np.diff(starts), np.diff(starts)).astype(np.float64)
-    mean = _task_means(np.where(used[:, None], deviations, 0.0), starts)
-    inside = float(((deviations - mean)[used] ** 2).sum()) / max(int((used * (1 - 1 / ways)).sum() * mean.shape[1]), 1)
-    between = float((mean[used] ** 2).mean() - (inside / ways[used]).mean())
-    share = ways * max(between, 0.0) / (ways * max(between, 0.0) + inside + 1e-300)
-    return mean * share[:, None]

@@ -90,9 +90,10 @@ class MergeLabeler(TaskLabeler):
         merged = merge_classes(samples, classes, seed=check_random_state(self.random_state).randint(2**31))
         # merging keeps the classes of a task apart; where each class would go by itself, pairs inside tasks can judge
         placed = pair_quality(left_out(merged.points, classes.sizes, merged.assignments), classes.starts)
-        # but it is no better than if all that it joined were right
+        # but it is no worse than to join nothing, and no better than if all that it joined were right
         joined = pair_quality(merged.assignments, classes.starts).shared
-        plain = placed if placed.match <= joined**0.5 else replace(placed, match=joined**0.5, shared=joined)
+        bounded = min(max(placed.match, 0.0), joined**0.5)
+        plain = placed if placed.match == bounded else replace(placed, match=bounded, match_error=0.0, shared=joined)
         effects = find_effects(samples, classes, merged.fragments, plain)
         means = classes.means
         if effects is not None:
