@@ -42,7 +42,7 @@ from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import weighted_sums
 from mela.labeling.neighbours import shared_neighbours
 from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
-from mela.labeling.shifts import without_shifts
+from mela.labeling.shifts import Shifts, find_shifts
 from mela.labeling.space import Space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 
@@ -66,8 +66,10 @@ class Effects:
     ----------
     space : Space
         Coordinates in which noise and effects together have unit covariance.
+    shifts : Shifts
+        Of tasks.
     means : float64 (n, m)
-        Task classes, without the shifts of their tasks where there are such.
+        Task classes without the shifts of their tasks.
     assignments : int64 (n,)
         Cluster of each task class, from 0, no two of a task alike; -1 where the fragment of another class of its task
         was the same.
@@ -80,6 +82,7 @@ class Effects:
     """
 
     space: Space
+    shifts: Shifts
     means: Floats
     assignments: Ints
     cut: Ints
@@ -110,7 +113,8 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
     noise = [Noise(*noise_of(samples, classes))]
     if samples.looks is not None:
         noise.append(Noise(noise[0].covariance + samples.looks, noise[0].freedom))
-    means = without_shifts(classes.means, classes.starts)
+    shifts = find_shifts(classes.means, classes.starts)
+    means = shifts.subtract(classes.means, classes.starts)
     tasks = _Tasks(means=means, fragments=fragments, starts=classes.starts)
     clusters, quality = tasks.first(noise)
     certain = other.match > 2 * other.match_error
@@ -125,6 +129,7 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
     space = space_of(means, covariance, freedom)
     return Effects(
         space=space,
+        shifts=shifts,
         means=means,
         assignments=_apart(clusters, (deviations @ space.components) ** 2, classes.starts),
         cut=clusters,

@@ -17,6 +17,7 @@ from mela.labeling.labeler import LearnLabeler
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.merging import Merged, Round
+from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
 from mela.labeling.task_labeler import TaskLabeler
 
@@ -43,12 +44,14 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
     if order is None:
         order = np.arange(len(labeler.cluster_centers_))
     space, model = labeler.space_, labeler.memberships_
-    merged = isinstance(labeler, MergeLabeler)
+    merged, shifts = isinstance(labeler, MergeLabeler), None
     if merged:
-        space = labeler.merged_.space
+        space, shifts = labeler.merged_.space, labeler.shifts_
     arrays: Arrays = {"centers": labeler.cluster_centers_[order], "counts": labeler.counts_[order]}
     if space is not None:
         arrays |= {f"space.{field.name}": getattr(space, field.name) for field in fields(Space)}
+    if shifts is not None and len(shifts.variances):
+        arrays |= {f"shifts.{field.name}": getattr(shifts, field.name) for field in fields(Shifts)}
     if model is not None:
         arrays |= {f"memberships.{name}": getattr(model, name)[order].copy() for name in ("weights", "sums", "counts")}
     parameters = labeler.get_params()
@@ -132,6 +135,7 @@ def _restored(about: dict[str, Any], arrays: Arrays) -> TaskLabeler:
     _require_shape(arrays, "space.components", m, d)
     _require_shape(arrays, "space.center", m)
     if isinstance(labeler, MergeLabeler):
+        labeler.shifts_ = _shifts(arrays, m)
         none = Round(n_items=0, odds=np.empty(0), kept=0)
         classes = np.empty(0, dtype=np.int64)
         labeler.merged_ = Merged(
@@ -151,6 +155,16 @@ def _restored(about: dict[str, Any], arrays: Arrays) -> TaskLabeler:
             novelty=float(about["memberships"]["novelty"]),
         )
     return labeler
+
+
+def _shifts(arrays: Arrays, m: int) -> Shifts | None:
+    """Return the shifts of a labeler of features (m,); None if it has seen none."""
+    if "shifts.variances" not in arrays:
+        return None
+    r = len(arrays["shifts.variances"])
+    for name, shape in {"center": (m,), "axes": (m, r), "variances": (r,), "back": (r, m)}.items():
+        _require_shape(arrays, f"shifts.{name}", *shape)
+    return Shifts(**{field.name: arrays[f"shifts.{field.name}"] for field in fields(Shifts)})
 
 
 def _require_shape(arrays: Arrays, name: str, *shape: int) -> None:

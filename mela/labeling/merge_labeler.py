@@ -13,6 +13,7 @@ from mela.labeling.clusters import weighted_sums
 from mela.labeling.effects import Effects, find_effects
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
 from mela.labeling.pair_quality import pair_quality
+from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 from mela.labeling.task_labeler import TaskLabeler
@@ -49,6 +50,8 @@ class MergeLabeler(TaskLabeler):
         The space in which distances were taken, and the odds of the merges.
     effects_ : mela.labeling.effects.Effects or None
         The partition that allows for people who differ; None where merging is as good.
+    shifts_ : mela.labeling.shifts.Shifts or None
+        What that partition takes for shifts that the classes of a task share. They are subtracted from new tasks, too.
     consistency_ : float
         Share of the labelled task classes that would reach their own cluster had they not been part of it. A value far
         below 1 says that the labels rest on thin evidence.
@@ -75,6 +78,7 @@ class MergeLabeler(TaskLabeler):
 
     merged_: Merged
     effects_: Effects | None
+    shifts_: Shifts | None
     consistency_: float
     _block = "merging"
 
@@ -118,6 +122,7 @@ class MergeLabeler(TaskLabeler):
         if effects is not None:
             number = np.where(keep, np.cumsum(keep) - 1, -1)
             merged = replace(merged, assignments=np.where(merged.assignments >= 0, number[merged.assignments], -1))
+        self.shifts_ = None if effects is None else effects.shifts
         self.effects_, self.merged_, self.n_iter_ = effects, merged, sum(done.kept for done in merged.rounds)
         return merged.points
 
@@ -135,6 +140,9 @@ class MergeLabeler(TaskLabeler):
         used = self.class_labels_ >= 0
         self.consistency_ = float((found == self.class_labels_)[used].mean())
         return found if self.effects_ is None else self.effects_.cut
+
+    def _means(self, classes: ClassMeans) -> Floats:
+        return classes.means if self.shifts_ is None else self.shifts_.subtract(classes.means, classes.starts)
 
     def _project(self, points: Floats) -> Floats:
         return self.merged_.space.transform(points)

@@ -32,21 +32,61 @@ from mela.data.array_types import Floats, Ints
 DEALS = 4
 
 
-def without_shifts(means: Floats, starts: Ints) -> Floats:
-    """Return the means (n, m) of task classes without the shifts of their tasks; the same where none are to be seen.
+@dataclass(frozen=True, kw_only=True)
+class Shifts:
+    """Predict the shift of a task from the mean of its classes.
+
+    Attributes
+    ----------
+    center : float64 (m,)
+        Mean of all task classes.
+    axes : float64 (m, r)
+        Coordinates ``(x - center) @ axes``, along which classes of a task vary by 1 about their mean.
+    variances : float64 (r,)
+        Of the shifts, in these coordinates.
+    back : float64 (r, m)
+        What moves features by 1 along each coordinate.
+    """
+
+    center: Floats
+    axes: Floats
+    variances: Floats
+    back: Floats
+
+    def subtract(self, means: Floats, starts: Ints) -> Floats:
+        """Return the means (n, m) of task classes less the shifts of their tasks, whose bounds are (n_tasks + 1,)."""
+        if not len(self.variances):
+            return means
+        ways = np.diff(starts)
+        tasks = np.add.reduceat(means - self.center, starts[:-1], axis=0) / ways[:, None]
+        larger = ways[:, None] * self.variances
+        shifts = (tasks @ self.axes * (larger / (1 + larger))) @ self.back
+        return means - np.repeat(shifts, ways, axis=0)
+
+
+def find_shifts(means: Floats, starts: Ints) -> Shifts:
+    """Estimate the covariance of shifts.
 
     Parameters
     ----------
     means : float64 (n, m)
+        Of task classes.
     starts : int64 (n_tasks + 1,)
         Bounds of the tasks.
+
+    Returns
+    -------
+    Shifts
+        Without coordinates (r = 0) where no shifts are to be seen, as with a single task or tasks of one class each.
     """
-    ways = np.diff(starts)
+    ways, m = np.diff(starts), means.shape[1]
+    center = means.mean(axis=0)
+    none = Shifts(center=center, axes=np.empty((m, 0)), variances=np.empty(0), back=np.empty((0, m)))
     if len(ways) < 2 or len(means) == len(ways):
-        return means
+        return none
     seen = _Tasks.of(means, ways)
     if seen is None:
-        return means
+        return none
     generator = np.random.default_rng(0)
     dealt = [_Tasks.of(generator.permutation(means), ways) for _ in range(DEALS)]
     edge = max(float(np.mean([found.values[-1] for found in dealt if found is not None])), 1.0)
@@ -57,16 +97,20 @@ def without_shifts(means: Floats, starts: Ints) -> Floats:
     excess = (sums + np.sqrt(np.maximum(sums**2 - 4 * seen.values[large], 0))) / 2 - 1
     variances = excess * np.maximum(1 - gamma / excess**2, 0) / (1 + gamma / excess)
     directions = seen.directions[:, large]
-    shifts = (seen.points @ (directions * (variances / (1 + variances)))) @ (directions.T @ seen.root)
-    return means - np.repeat(shifts / np.sqrt(ways)[:, None], ways, axis=0)
+    return Shifts(
+        center=center,
+        axes=seen.scaling @ directions,
+        variances=variances / ways.mean(),
+        back=directions.T @ seen.root,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Tasks:
-    """Hold the means of tasks (n_tasks, m) in units of W / K, the root (m, m) of W, and their eigenvalues."""
+    """Hold the roots (m, m) of W and of its inverse, and eigenvalues of the means of tasks in units of W / K."""
 
-    points: Floats
     root: Floats
+    scaling: Floats
     values: Floats
     directions: Floats
 
@@ -81,6 +125,7 @@ class _Tasks:
             return None
         scales, axes = np.linalg.eigh(covariance)
         scales = np.sqrt(np.maximum(scales, 1e-12 * scales[-1]))
-        points = (tasks * np.sqrt(ways)[:, None]) @ (axes / scales)
+        scaling = axes / scales
+        points = (tasks * np.sqrt(ways)[:, None]) @ scaling
         values, directions = np.linalg.eigh(points.T @ points / len(ways))
-        return cls(points=points, root=(axes * scales).T, values=values, directions=directions)
+        return cls(root=(axes * scales).T, scaling=scaling, values=values, directions=directions)

@@ -96,6 +96,10 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Return features as points of the space in which distances are taken."""
         return points
 
+    def _means(self, classes: ClassMeans) -> Floats:
+        """Return the means of task classes without what tells nothing of their classes."""
+        return classes.means
+
     def _model_space(self, samples: TaskSamples, classes: ClassMeans) -> Space | None:
         """Return the space of the model behind soft labels; None where no task class has two samples."""
         return sample_space(samples, classes) if (classes.sizes > 1).any() else None
@@ -185,7 +189,11 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             return self.memberships_.of_samples(self.space_.transform(self._features(X)), 1 / self.class_size_)
         samples, classes, found = self._assigned(X, y, groups)
         weights = self.memberships_.of_tasks(
-            self.space_.transform(classes.means), classes.sizes / self.class_size_, found, classes.starts, members=False
+            self.space_.transform(self._means(classes)),
+            classes.sizes / self.class_size_,
+            found,
+            classes.starts,
+            members=False,
         )
         return weights[samples.spread(np.arange(len(found)))].toarray()
 
@@ -204,7 +212,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 "task, or fit the labeler to it too"
             )
         centers = self._project(self.cluster_centers_)
-        _, found = assign_tasks(self._project(classes.means), classes.starts, centers, self.collisions)
+        _, found = assign_tasks(self._project(self._means(classes)), classes.starts, centers, self.collisions)
         return samples, classes, found
 
     def _weigh(self, samples: TaskSamples, classes: ClassMeans) -> None:
@@ -216,7 +224,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         clusters, k = self.class_labels_, len(self.cluster_centers_)
         self.space_ = self._model_space(samples, classes)
         if self.space_ is not None:
-            points, weights = self.space_.transform(classes.means), classes.sizes / classes.sizes.mean()
+            points, weights = self.space_.transform(self._means(classes)), classes.sizes / classes.sizes.mean()
             gamma = evenness(np.unique(clusters[clusters >= 0], return_counts=True)[1])
             self.memberships_ = Memberships.of(points, weights, clusters, k, self.space_.between, gamma)
             self.class_weights_ = self.memberships_.of_tasks(points, weights, clusters, classes.starts, members=True)

@@ -60,8 +60,9 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
         )
     clusters = np.full(len(classes.sizes), NONE, dtype=np.int64)
     certainty = np.empty(len(classes.sizes))
+    means = labeler._means(classes)
     for tasks, rows in _blocks(classes):
-        points, weights = space.transform(classes.means[rows]), classes.sizes[rows] / labeler.class_size_
+        points, weights = space.transform(means[rows]), classes.sizes[rows] / labeler.class_size_
         odds = model.log_odds_or_none(points, weights)
         for task in tasks:
             own = slice(classes.starts[task], classes.starts[task + 1])

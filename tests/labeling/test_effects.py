@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from sklearn.metrics import adjusted_rand_score
 from mela import MergeLabeler
 from mela.labeling.diagnostics import merges_table, remark
 from mela.labeling.effects import find_effects
+from mela.labeling.labeler_files import load_labeler, save_labeler
 from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
 from mela.labeling.space import noise_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
+from mela.labeling.unseen_tasks import place_labels
 
 WAYS, SAMPLES = 5, 20
 DIFFER = "people differ: their task classes lie further apart than their samples tell, which the clusters allow for"
@@ -123,6 +126,30 @@ def test_a_shift_that_all_classes_of_a_task_share_makes_little_difference(shift:
     X, y, groups, truth = people(1, shift=shift)
     labeler = MergeLabeler().fit(X, y, groups)
     assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.99
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_new_tasks_are_shifted_as_well(soft: bool, tmp_path: Path) -> None:
+    X, y, groups, truth = people(1, shift=20.0, n_tasks=260)
+    old = groups < 200
+    labeler = MergeLabeler(soft=soft, collisions="assign").fit(X[old], y[old], groups[old])
+    assert labeler.shifts_ is not None
+    assert len(labeler.shifts_.variances)
+    save_labeler(tmp_path, labeler)
+    kept = load_labeler(tmp_path)
+    found = labeler.predict(X[~old], y[~old], groups[~old])
+    np.testing.assert_array_equal(kept.predict(X[~old], y[~old], groups[~old]), found)
+    assert adjusted_rand_score(truth[200 * WAYS :].repeat(SAMPLES), found) > 0.95
+    if soft:
+        placed = place_labels(kept, X[~old], y[~old], groups[~old])
+        assert adjusted_rand_score(truth[200 * WAYS :], placed["cluster"]) > 0.95
+        certain = kept.predict_proba(X[~old], y[~old], groups[~old]).max(axis=1)
+        assert certain.mean() > 0.9
+    # which only the shifts make possible
+    labeler.shifts_ = None
+    assert (
+        adjusted_rand_score(truth[200 * WAYS :].repeat(SAMPLES), labeler.predict(X[~old], y[~old], groups[~old])) < 0.8
+    )
 
 
 def test_the_covariance_is_that_of_effects_and_noise() -> None:

@@ -5,7 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from mela.labeling.pair_quality import pair_quality
-from mela.labeling.shifts import without_shifts
+from mela.labeling.shifts import find_shifts
 
 WAYS, DIRECTIONS = 5, 3
 
@@ -21,6 +21,10 @@ def tasks(
     means = rng.normal(size=(20, m))[truth] + rng.normal(size=(len(truth), m)) * effect
     shifts = np.repeat(rng.normal(size=(n_tasks, DIRECTIONS)) @ axes * shift, WAYS, axis=0)
     return means + shifts, np.arange(0, len(truth) + 1, WAYS), shifts
+
+
+def without_shifts(means: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    return find_shifts(means, starts).subtract(means, starts)
 
 
 def inside(means: np.ndarray, starts: np.ndarray) -> float:
