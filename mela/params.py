@@ -230,7 +230,7 @@ class DataParams(Block):
             raise ValueError("people: expected none with data.name: tasks, which come from people already")
         if self.people is not None and self.name == "glyphs" and (self.people.objects or self.people.classes):
             raise ValueError(
-                "people.objects, people.classes: expected none with data.name: glyphs, which are drawn anew each time"
+                "people.objects, people.classes: expected none with data.name: glyphs, each of which is drawn by itself"
             )
         if self.people is not None and self.people.subclasses and self.name != "fc100":
             raise ValueError(

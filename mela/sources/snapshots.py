@@ -32,6 +32,8 @@ def snapshot(photograph: Image.Image, generator: np.random.Generator) -> Image.I
     pixels = round(side)
     middle = pixels / 2
     turned = (cosine, sine, x - middle * (cosine + sine), -sine, cosine, y - middle * (cosine - sine))
-    cut = photograph.transform((pixels, pixels), Image.Transform.AFFINE, turned, Image.Resampling.BICUBIC)
+    # black and white alone leave no shades between pixels
+    shades = photograph.convert("L") if photograph.mode == "1" else photograph
+    cut = shades.transform((pixels, pixels), Image.Transform.AFFINE, turned, Image.Resampling.BICUBIC)
     factor = 1 + _LIGHT * (2 * light - 1)
     return cut.point([min(255, round(level * factor)) for level in range(256)] * len(cut.getbands()))

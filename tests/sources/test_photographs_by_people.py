@@ -236,6 +236,14 @@ def test_a_snapshot_turns_by_up_to_5_degrees_and_looks_somewhere_else():
     assert np.std([one.mean() for one in found]) > 3
 
 
+def test_a_snapshot_of_black_and_white_has_shades_between_them():
+    ink = Image.fromarray(np.indices((40, 40)).sum(axis=0) % 16 < 8)
+    assert ink.mode == "1"
+    found, grey = (np.asarray(snapshot(one, np.random.default_rng(0))) for one in (ink, ink.convert("L")))
+    np.testing.assert_array_equal(found, grey)
+    assert len(np.unique(found)) > 10
+
+
 @pytest.mark.parametrize(
     ("form", "changes", "message"),
     [
