@@ -177,7 +177,7 @@ BAD = [
             "data",
             "people",
             PEOPLE | own,
-            "data: people.objects, people.classes: expected none with data.name: glyphs, w",
+            "data: people.objects, people.classes: expected none with data.name: glyphs, each",
         )
         for own in ({"objects": True}, {"classes": 30})
     ),
