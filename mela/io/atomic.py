@@ -84,15 +84,22 @@ def together() -> Iterator[None]:
     """Put files that are written in the block in their places when it ends; put none there if it raises.
 
     They do so one right after the other, while signals wait. Only SIGKILL, or a failure of the machine, in that moment
-    leaves some old and some new. A block within another one ends with that.
+    leaves some old and some new. The files of a block within another one appear with those of the outer block, and not
+    at all if the inner one raises, even where the outer one catches the error.
 
     Raises
     ------
     IsADirectoryError
         A folder is in the place of one of them; all are left as they were.
     """
-    if _group.get() is not None:
-        yield
+    if (outer := _group.get()) is not None:
+        before = set(outer)
+        try:
+            yield
+        except BaseException:
+            for path in outer.keys() - before:
+                outer.pop(path).unlink(missing_ok=True)
+            raise
         return
     group: dict[Path, Path] = {}
     token = _group.set(group)

@@ -11,9 +11,9 @@ without such a model:
    the noise, and the angle in units of noise and looks is one way more. The distances are averaged.
 2. Build a tree by average linkage, without regard to which task classes met in tasks.
 3. Cut it where `match` is largest (`mela.labeling.pair_quality`). Pairs inside tasks are known to be different classes;
-   since the tree does not use them, they test each cut independently. Where looks hide classes from most of the ways,
-   the tree of two of them alone, the angle between features and that in units of noise and looks, has a `match` that
-   is larger by more than two standard errors, and takes the place of the first.
+   since the tree does not use them, they test each cut independently. Looks may hide classes from most of these ways.
+   So a second tree knows only the angle between features and that in units of noise and looks. It takes the place of
+   the first if its `match` is larger by more than two standard errors.
 4. Estimate the covariance of task classes about the centers of their clusters,
 
    .. math:: S = \frac{D^\top D + m N}{n - k + m},
@@ -30,9 +30,12 @@ without such a model:
 
 Where people shift all classes of a task alike, the classes of a task are more alike than others, and pairs inside tasks
 would judge every cut too low. So the shifts are estimated and taken away before all this (`mela.labeling.shifts`).
+Classes of a task may also be alike because they are akin, as all fish are. Nothing is taken away where merging knows
+each class by itself, since people's shifts would have kept task classes apart (`mela.labeling.merge_labeler`).
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +45,7 @@ from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import weighted_sums
 from mela.labeling.neighbours import shared_neighbours
 from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
-from mela.labeling.shifts import Shifts, find_shifts
+from mela.labeling.shifts import Shifts, find_shifts, no_shifts
 from mela.labeling.space import Space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 
@@ -90,7 +93,9 @@ class Effects:
     covariance: Floats
 
 
-def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, other: PairQuality) -> Effects | None:
+def find_effects(
+    samples: TaskSamples, classes: ClassMeans, fragments: Ints, other: PairQuality, *, shifted: bool = True
+) -> Effects | None:
     """Find clusters of task classes, and how much task classes of one cluster differ.
 
     Parameters
@@ -104,6 +109,8 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
         ``numpy.arange(n)`` every task class is a leaf of the tree.
     other : PairQuality
         Of a partition that knows no effects.
+    shifted : bool
+        Whether to look for shifts of tasks.
 
     Returns
     -------
@@ -113,7 +120,7 @@ def find_effects(samples: TaskSamples, classes: ClassMeans, fragments: Ints, oth
     noise = [Noise(*noise_of(samples, classes))]
     if samples.looks is not None:
         noise.append(Noise(noise[0].covariance + samples.looks, noise[0].freedom))
-    shifts = find_shifts(classes.means, classes.starts)
+    shifts = find_shifts(classes.means, classes.starts) if shifted else no_shifts(classes.means)
     means = shifts.subtract(classes.means, classes.starts)
     tasks = _Tasks(means=means, fragments=fragments, starts=classes.starts)
     clusters, quality = tasks.first(noise)
@@ -172,10 +179,7 @@ class _Tasks:
 
     def _judged(self, distances: list[Floats]) -> tuple[Ints, PairQuality]:
         """Return the clusters of that cut of the tree of average distances whose `match` is largest."""
-        average = distances[0].copy()
-        for other in distances[1:]:
-            average += other
-        tree = linkage(average / len(distances), "average")
+        tree = linkage(reduce(np.add, distances) / len(distances), "average")
         kept = int(cut_matches(tree, self.fragments, self.starts).argmax())
         # the height of a step is then its number
         tree[:, 2] = np.arange(1, len(tree) + 1)

@@ -87,7 +87,7 @@ def _of_training(labeler: TaskLabeler, train: TaskSamples, assignments: pd.DataF
     model, space = labeler.memberships_, labeler.space_
     if model is not None and space is not None:
         classes = class_means(train)
-        points, weights = space.transform(classes.means), classes.sizes / labeler.class_size_
+        points, weights = space.transform(labeler._means(classes)), classes.sizes / labeler.class_size_
         found = model.of_tasks(points, weights, clusters, classes.starts, members=True)
         certainty[clustered] = found[np.flatnonzero(clustered), clusters[clustered]]
     alone = clustered & (np.bincount(clusters[clustered], minlength=1)[clusters] == 1)

@@ -18,6 +18,9 @@ from mela.labeling.space import Space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 from mela.labeling.task_labeler import TaskLabeler
 
+# shares of pairs that are right, and of task classes that would reach their own cluster by themselves
+FIRM = 0.9
+
 
 class MergeLabeler(TaskLabeler):
     """Infer the global classes of independently labelled tasks by merging the classes of tasks.
@@ -29,8 +32,13 @@ class MergeLabeler(TaskLabeler):
     Where people differ, task classes of one class lie further apart than their samples tell, and merging keeps them
     apart. So a second partition is found by the neighbours that they share (`mela.labeling.effects.find_effects`). It
     is used only if its `match` (`mela.labeling.pair_quality`) exceeds that of the merged partition by more than two
-    standard errors. The merged one counts for no more than if all pairs that it joined were right. Task classes of one
-    task that share a cluster of the second partition are told apart, so that it loses no task.
+    standard errors. That of the merged one is judged as if each task class went to its nearest cluster by itself; it is
+    at least 0, as without any merge, and at most what all pairs that were joined could reach if they were right.
+
+    Shifts that all classes of a task share are subtracted for the second partition (`mela.labeling.shifts`). Where
+    merging is firm, they are not: 90% of the task classes reach their own cluster by themselves, and 90% of the pairs
+    in one cluster are right by estimate. Task classes of one task that share a cluster of the second partition are told
+    apart, so that it loses no task.
 
     Parameters
     ----------
@@ -93,12 +101,15 @@ class MergeLabeler(TaskLabeler):
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
         merged = merge_classes(samples, classes, seed=check_random_state(self.random_state).randint(2**31))
         # merging keeps the classes of a task apart; where each class would go by itself, pairs inside tasks can judge
-        placed = pair_quality(left_out(merged.points, classes.sizes, merged.assignments), classes.starts)
+        alone = left_out(merged.points, classes.sizes, merged.assignments)
+        placed = pair_quality(alone, classes.starts)
         # but it is no worse than to join nothing, and no better than if all that it joined were right
         joined = pair_quality(merged.assignments, classes.starts).shared
         bounded = min(max(placed.match, 0.0), joined**0.5)
         plain = placed if placed.match == bounded else replace(placed, match=bounded, match_error=0.0, shared=joined)
-        effects = find_effects(samples, classes, merged.fragments, plain)
+        # where noise alone explains the task classes, what those of a task share is no person's, but their own
+        firm = placed.precision >= FIRM and float((alone == merged.assignments)[merged.assignments >= 0].mean()) >= FIRM
+        effects = find_effects(samples, classes, merged.fragments, plain, shifted=not firm)
         means = classes.means
         if effects is not None:
             means, space, found = effects.means, effects.space, effects.assignments

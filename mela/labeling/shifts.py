@@ -6,20 +6,24 @@ one class:
 .. math:: x_{tc} = \mu + g_t + b_{tc}, \qquad g_t \sim N(0, G), \quad b_{tc} \sim N(0, W) .
 
 W is the covariance of classes about the mean of their task. Means of tasks of K classes have the covariance
-:math:`G + W / K`, so that in units of it they have unit covariance where there is no shift. The best linear predictor
-of a shift is :math:`\hat g_t = G (G + W / K)^{-1} (\bar x_t - \mu)`. What is left after it is taken away,
-:math:`x_{tc} - \hat g_t`, has no covariance between the classes of a task, neither a positive one, as with the shift,
-nor a negative one, as if the whole mean of the task were taken away. So pairs inside tasks are again as good as any
-others to judge clusters by.
+:math:`G + W / K`. The best linear predictor of a shift is therefore
+:math:`\hat g_t = G (G + W / K)^{-1} (\bar x_t - \mu)`.
 
-G is unknown, and tasks are few. In units of W / K, the covariance of the means of tasks has an eigenvalue l larger than
-chance makes for each direction of shifts. What chance makes is measured, by dealing the task classes to tasks at random
-(parallel analysis; Horn, "A rationale and test for the number of factors in factor analysis", 1965). By the edge e of
-these eigenvalues, :math:`\gamma = (\sqrt e - 1)^2`, and the variance of the shift along the direction is
-:math:`a = (\lambda - 1) c^2` with :math:`l = \lambda + \gamma \lambda / (\lambda - 1)` and
-:math:`c^2 = (1 - \gamma / (\lambda - 1)^2) / (1 + \gamma / (\lambda - 1))`, the squared cosine between this and the
-true direction (Donoho, Gavish and Johnstone, "Optimal shrinkage of eigenvalues in the spiked covariance model", 2018).
-W is that of Ledoit and Wolf (2004).
+Classes of a task have the covariance G before the prediction is taken away, and :math:`-G (G + W / K)^{-1} W / K` after
+it. Along directions of shifts they are then slightly further apart than others, so that pairs inside tasks judge
+clusters a little too well. Without the whole mean of each task this would be so, and by more, in all directions. On
+photographs shifts are seen in 7 of 256 directions, so it weighs little. With the factor
+:math:`I - (I + K G W^{-1})^{-1/2}` no covariance would be left, but more of the shift, and clusters are no better.
+
+G is unknown, and tasks are few. In units of W / K, the covariance of the means of tasks has eigenvalues of 1 where
+nothing is shifted, but for chance. What chance makes is measured by dealing the task classes to tasks at random 19
+times: shifts are seen in the directions whose eigenvalue l is larger than that of any deal (parallel analysis; Horn, "A
+rationale and test for the number of factors in factor analysis", 1965). Large eigenvalues exaggerate. With e for the
+mean largest one of the deals and :math:`\gamma = (\sqrt e - 1)^2`, the variance of the shift in units of W / K is
+:math:`(\lambda - 1) c^2`, where :math:`l = \lambda + \gamma \lambda / (\lambda - 1)`. The squared cosine between the
+direction found and the true one is :math:`c^2 = (1 - \gamma / (\lambda - 1)^2) / (1 + \gamma / (\lambda - 1))`
+(Donoho, Gavish and Johnstone, "Optimal shrinkage of eigenvalues in the spiked covariance model", 2018). W is that of
+Ledoit and Wolf (2004).
 """
 
 from dataclasses import dataclass
@@ -29,7 +33,7 @@ from sklearn.covariance import ledoit_wolf
 
 from mela.data.array_types import Floats, Ints
 
-DEALS = 4
+DEALS = 19
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,12 @@ class Shifts:
         return means - np.repeat(shifts, ways, axis=0)
 
 
+def no_shifts(means: Floats) -> Shifts:
+    """Return shifts without coordinates (r = 0), which change none of the means (n, m)."""
+    m = means.shape[1]
+    return Shifts(center=means.mean(axis=0), axes=np.empty((m, 0)), variances=np.empty(0), back=np.empty((0, m)))
+
+
 def find_shifts(means: Floats, starts: Ints) -> Shifts:
     """Estimate the covariance of shifts.
 
@@ -79,19 +89,21 @@ def find_shifts(means: Floats, starts: Ints) -> Shifts:
     Shifts
         Without coordinates (r = 0) where no shifts are to be seen, as with a single task or tasks of one class each.
     """
-    ways, m = np.diff(starts), means.shape[1]
-    center = means.mean(axis=0)
-    none = Shifts(center=center, axes=np.empty((m, 0)), variances=np.empty(0), back=np.empty((0, m)))
-    if len(ways) < 2 or len(means) == len(ways):
+    ways, none = np.diff(starts), no_shifts(means)
+    center = none.center
+    # powers of features must not leave the range of floats
+    unit = float(np.abs(means - center).max())
+    if len(ways) < 2 or len(means) == len(ways) or not unit > 0:
         return none
-    seen = _Tasks.of(means, ways)
+    scaled = (means - center) / unit
+    seen = _Tasks.of(scaled, ways)
     if seen is None:
         return none
     generator = np.random.default_rng(0)
-    dealt = [_Tasks.of(generator.permutation(means), ways) for _ in range(DEALS)]
-    edge = max(float(np.mean([found.values[-1] for found in dealt if found is not None])), 1.0)
-    large = seen.values > edge
-    gamma = (np.sqrt(edge) - 1) ** 2
+    dealt = [_Tasks.of(generator.permutation(scaled), ways) for _ in range(DEALS)]
+    chance = [found.values[-1] for found in dealt if found is not None] or [np.inf]
+    large = seen.values > max(*chance, 1.0)
+    gamma = (np.sqrt(max(float(np.mean(chance)), 1.0)) - 1) ** 2
     sums = seen.values[large] + 1 - gamma
     # their values less 1, which are larger than the root of gamma
     excess = (sums + np.sqrt(np.maximum(sums**2 - 4 * seen.values[large], 0))) / 2 - 1
@@ -99,9 +111,9 @@ def find_shifts(means: Floats, starts: Ints) -> Shifts:
     directions = seen.directions[:, large]
     return Shifts(
         center=center,
-        axes=seen.scaling @ directions,
+        axes=seen.scaling @ directions / unit,
         variances=variances / ways.mean(),
-        back=directions.T @ seen.root,
+        back=directions.T @ seen.root * unit,
     )
 
 
@@ -116,13 +128,14 @@ class _Tasks:
 
     @classmethod
     def of(cls, means: Floats, ways: Ints) -> "_Tasks | None":
-        """Return those of task classes (n, m) in their order; None if classes of a task do not differ."""
+        """Return those of task classes (n, m) in their order, of values up to 1; None if those of a task are equal."""
         centered = means - means.mean(axis=0)
         tasks = np.add.reduceat(centered, np.cumsum(ways) - ways, axis=0) / ways[:, None]
         inside = centered - np.repeat(tasks, ways, axis=0)
-        covariance = ledoit_wolf(inside, assume_centered=True)[0] * len(means) / (len(means) - len(ways))
-        if not np.trace(covariance) > 0:
+        # what is left of equal means is their rounding
+        if np.abs(inside).max() <= 1e-9:
             return None
+        covariance = ledoit_wolf(inside, assume_centered=True)[0] * len(means) / (len(means) - len(ways))
         scales, axes = np.linalg.eigh(covariance)
         scales = np.sqrt(np.maximum(scales, 1e-12 * scales[-1]))
         scaling = axes / scales

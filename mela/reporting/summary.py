@@ -134,7 +134,8 @@ def rounds_table(rounds: Mapping[str, Content]) -> Table:
     """
     rows = []
     for name, found in rounds.items():
-        precise = "" if "match" not in found else share(found["pair_precision"], found["pair_precision_error"]) or ""
+        known = "pair_precision" in found
+        precise = (known and share(found["pair_precision"], found.get("pair_precision_error"))) or ""
         match = f"{found['match']:.3f}" if "match" in found else ""
         rows.append((name, f"{found['clusters']:,}", precise, match, f"{found['loss']:.4f}"))
     columns = ("round", "classes it learned", "estimated precision", "match", "loss at the end")

@@ -128,6 +128,23 @@ def test_a_shift_that_all_classes_of_a_task_share_makes_little_difference(shift:
     assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.99
 
 
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kin", [1.0, 10.0])
+def test_classes_that_are_akin_are_not_taken_for_shifted_ones(kin: float, seed: int) -> None:
+    """Each task draws its classes from one superclass, so that they are alike although people do not differ."""
+    rng = np.random.default_rng(seed)
+    centers = (rng.normal(size=(10, 1, 16)) * kin * 3 + rng.normal(size=(10, 8, 16)) * 3).reshape(80, 16)
+    truth = np.concatenate([8 * (task % 10) + rng.permutation(8)[:4] for task in range(100)])
+    X = centers[truth].repeat(10, axis=0) + rng.normal(size=(4000, 16))
+    samples, classes = grouped(X, np.tile(np.arange(4).repeat(10), 100), np.arange(100).repeat(40))
+    labeler = MergeLabeler().fit_tasks(samples)
+    assert adjusted_rand_score(truth, labeler.class_labels_) == 1
+    # which is not so by itself
+    found = find_effects(samples, classes, np.arange(400), NOTHING)
+    assert found is not None
+    assert adjusted_rand_score(truth, found.cut) < 0.7
+
+
 @pytest.mark.parametrize("soft", [False, True])
 def test_new_tasks_are_shifted_as_well(soft: bool, tmp_path: Path) -> None:
     X, y, groups, truth = people(1, shift=20.0, n_tasks=260)

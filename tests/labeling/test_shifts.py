@@ -1,5 +1,7 @@
 """Shifts that all classes of a task share: seen where there are some, and nowhere else."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -8,6 +10,7 @@ from mela.labeling.pair_quality import pair_quality
 from mela.labeling.shifts import find_shifts
 
 WAYS, DIRECTIONS = 5, 3
+ALMOST_EQUAL = np.random.default_rng(0).normal(size=(3, 4)).repeat(2, axis=0) * [[1 - 1e-16 * i] for i in range(6)]
 
 
 def tasks(
@@ -27,9 +30,9 @@ def without_shifts(means: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return find_shifts(means, starts).subtract(means, starts)
 
 
-def inside(means: np.ndarray, starts: np.ndarray) -> float:
-    """The mean product of two classes of a task, in units of the variance: 0 where nothing makes them alike."""
-    centered = (means - means.mean(axis=0)) / means.std()
+def covariance(points: np.ndarray, starts: np.ndarray) -> float:
+    """The covariance of two classes of a task, averaged over the coordinates."""
+    centered = points - points.mean(axis=0)
     sums = np.add.reduceat(centered, starts[:-1], axis=0)
     squares = np.add.reduceat(centered**2, starts[:-1], axis=0)
     ways = np.diff(starts)[:, None]
@@ -50,13 +53,18 @@ def test_shifts_are_found(shift: float, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shift", [2.0, 5.0, 50.0])
-def test_what_is_left_is_neither_alike_nor_apart_in_a_task(shift: float, seed: int) -> None:
-    """With the shifts its classes are alike; without the whole mean of the task they lie apart."""
-    means, starts, _ = tasks(seed, shift=shift, n_tasks=600)
-    centered = means - np.repeat(np.add.reduceat(means, starts[:-1], axis=0) / WAYS, WAYS, axis=0)
-    assert inside(means, starts) > 0.1
-    assert inside(centered, starts) < -0.2
-    assert abs(inside(without_shifts(means, starts), starts)) < 0.03
+def test_what_is_left_in_a_task_is_as_derived(shift: float, seed: int) -> None:
+    """Along shifted directions its classes are alike by G, and then a little apart."""
+    means, starts, shifts = tasks(seed, shift=shift, n_tasks=2000)
+    axes = np.linalg.svd(shifts, full_matrices=False)[2][:DIRECTIONS]
+    apart = np.cov((means - shifts).T) / WAYS
+    alike = shift**2 * axes.T @ axes
+    assert covariance(means @ axes.T, starts) == pytest.approx(shift**2, rel=0.15)
+    left = covariance(without_shifts(means, starts) @ axes.T, starts)
+    derived = axes @ (-alike @ np.linalg.inv(alike + apart) @ apart) @ axes.T
+    assert left == pytest.approx(derived.trace() / DIRECTIONS, abs=0.02)
+    rest = np.linalg.svd(axes)[2][DIRECTIONS:]
+    assert abs(covariance(without_shifts(means, starts) @ rest.T, starts)) < 0.02
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -90,12 +98,37 @@ def test_it_turns_with_the_features_and_scales_with_them() -> None:
     np.testing.assert_allclose(without_shifts(means + 7, starts), found + 7, atol=1e-8)
 
 
+@pytest.mark.parametrize("unit", [1e-150, 1e150])
+def test_powers_of_features_stay_in_range(unit: float) -> None:
+    means, starts, _ = tasks(0, shift=3.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = without_shifts(means * unit, starts)
+    np.testing.assert_allclose(found / unit, without_shifts(means, starts), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("m", [1, 5])
+def test_chance_in_few_tasks_is_seldom_taken_for_shifts(m: int) -> None:
+    seen = 0
+    for seed in range(100):
+        means, starts, _ = tasks(seed, shift=0.0, n_tasks=12, m=max(m, DIRECTIONS))
+        seen += len(find_shifts(means[:, :m], starts).variances) > 0
+    # one in 20 is what 19 deals leave to chance
+    assert seen <= 12
+
+
 def test_tasks_of_different_ways() -> None:
     means, starts, shifts = tasks(0, shift=5.0, n_tasks=200)
     kept = np.concatenate([np.arange(first, first + 2 + number % 4) for number, first in enumerate(starts[:-1])])
     bounds = np.concatenate([[0], np.cumsum(2 + np.arange(200) % 4)])
-    found = means[kept] - without_shifts(means[kept], bounds)
-    assert np.corrcoef(found.ravel(), shifts[kept].ravel())[0, 1] > 0.9
+    found, true = means[kept] - without_shifts(means[kept], bounds), shifts[kept]
+    assert np.corrcoef(found.ravel(), true.ravel())[0, 1] > 0.95
+    # more classes tell more of their task's shift
+    lost = ((found - true) ** 2).sum(axis=1)[bounds[:-1]]
+    ways = np.diff(bounds)
+    assert [lost[ways == way].mean() / (DIRECTIONS * 1.25 / way) for way in (2, 3, 4, 5)] == pytest.approx(
+        [1, 1, 1, 1], abs=0.5
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,9 +137,16 @@ def test_tasks_of_different_ways() -> None:
         (np.random.default_rng(0).normal(size=(5, 3)), [0, 5]),
         (np.random.default_rng(0).normal(size=(5, 3)), [0, 1, 2, 3, 4, 5]),
         (np.repeat(np.random.default_rng(0).normal(size=(3, 4)), 2, axis=0), [0, 2, 4, 6]),
+        (ALMOST_EQUAL, [0, 2, 4, 6]),
         (np.random.default_rng(0).normal(size=(4, 1)), [0, 2, 4]),
     ],
-    ids=["one task", "tasks of one class", "classes that do not differ", "almost nothing"],
+    ids=[
+        "one task",
+        "tasks of one class",
+        "classes that do not differ",
+        "classes that differ by rounding",
+        "almost nothing",
+    ],
 )
 def test_little_data_is_left_as_it_is_or_finite(means: np.ndarray, starts: list[int]) -> None:
     found = without_shifts(means, np.array(starts))

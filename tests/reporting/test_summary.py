@@ -10,7 +10,17 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from mela.reporting import figures
-from mela.reporting.summary import NAMES, Table, accuracies, data_name, headline, labels, markdown, remarks
+from mela.reporting.summary import (
+    NAMES,
+    Table,
+    accuracies,
+    data_name,
+    headline,
+    labels,
+    markdown,
+    remarks,
+    rounds_table,
+)
 from tests.helpers.outcomes import LABELS, SCORES, UNKNOWN, evaluation, interval, outcome
 
 ONE_SHOT = ("1_shot",)
@@ -257,3 +267,20 @@ def test_curves_figure(epochs: int) -> None:
     check_picture(figure)
     assert [axes.get_title() for axes in figure.axes[:2]] == ["initial embedding", "pre-training"]
     assert figure.axes[0].lines[0].get_ydata().tolist() == CURVE["loss"].head(epochs).tolist()
+
+
+def test_rounds_are_listed_with_what_is_known_of_them() -> None:
+    first = {"clusters": 1600, "loss": 0.25}
+    doubtful = {"clusters": 510, "loss": 0.5, "pair_precision": 40.0, "pair_precision_error": 30.0, "match": 0.0161}
+    last = {"clusters": 66, "loss": 0.1, "pair_precision": 81.24, "pair_precision_error": 2.06, "match": 0.1348}
+    table = rounds_table({"first": first, "second": doubtful, "sixth": last, "seventh": last | {"match": 0.2}})
+    assert [row[:4] for row in table.rows] == [
+        ("first", "1,600", "", ""),
+        ("second", "510", "", "0.016"),
+        ("sixth", "66", "81.2% ± 2.1 (standard error)", "0.135"),
+        ("seventh", "66", "81.2% ± 2.1 (standard error)", "0.200"),
+    ]
+    assert [row[4] for row in table.rows[:2]] == ["0.2500", "0.5000"]
+    only = rounds_table({"first": {**first, "match": 0.1}, "second": {**first, "pair_precision": 7.0}})
+    assert [row[2:4] for row in only.rows] == [("", "0.100"), ("7.0%", "")]
+    assert not rounds_table({}).rows

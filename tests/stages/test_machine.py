@@ -157,6 +157,20 @@ def test_files_of_a_block_within_another_appear_with_those_of_that(tmp_path: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["inner", "outer"]
 
 
+def test_what_an_inner_block_wrote_before_its_error_does_not_appear(tmp_path: Path) -> None:
+    def broken() -> None:
+        with atomic.together():
+            store.write_text(tmp_path / "broken", "new")
+            raise KeyError
+
+    with atomic.together():
+        store.write_text(tmp_path / "before", "new")
+        with pytest.raises(KeyError):
+            broken()
+        store.write_text(tmp_path / "after", "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["after", "before"]
+
+
 def test_a_signal_waits_until_all_files_have_appeared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Path.replace
 
