@@ -5,8 +5,8 @@ every problem instead of ending with the first.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +15,7 @@ from mela.data.sampling import pool_problems
 from mela.errors import MelaError, plain, told
 from mela.io.reading_errors import AboutFile
 from mela.io.schemas import ROLES
+from mela.sources.check.brightness import spread_between
 from mela.sources.check.layout import Layout
 from mela.sources.check.pictures import Look, Pictures, Progress, look_at
 from mela.sources.class_folders import folder
@@ -49,6 +50,9 @@ class Tasks:
     splits_given : bool
     pinned : int
         Tasks whose splits the table of pins gives.
+    brightness : float or None
+        By how much the training tasks' local labels differ in brightness
+        (`mela.sources.check.brightness.spread_between`); None if pixels were not read.
     rest : int
         Labels from which no task can be learned; see `mela.sources.task_rows.is_rest`.
     """
@@ -61,6 +65,7 @@ class Tasks:
     splits_given: bool
     pinned: int
     rest: int
+    brightness: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +160,8 @@ def inspect(
     pictures = look_at(layout.root, sorted(set(split_of) - told_of), decode=decode, progress=progress, known=known)
     if rows is not None:
         errors += contradictions(rows, pictures.digests)
+    if rows is not None and tasks is not None and not errors and pictures.brightness:
+        tasks = replace(tasks, brightness=_brightness(rows, split_of, pictures.brightness))
     pins = layout.kind == "tasks" and layout.table is None
     unused = unused_files(layout.root, split_of, table=layout.table, pins=pins) if layout.root.is_dir() else []
     others = sum(file.reason == f"not in {layout.table}" for file in unused)
@@ -219,6 +226,11 @@ def _tasks(
         pinned=int(rows.dropna(subset="pinned")["task_id"].nunique()) if "pinned" in rows else 0,
     )
     return tasks, usable
+
+
+def _brightness(rows: pd.DataFrame, split_of: Mapping[str, str], brightness: Mapping[str, float]) -> float:
+    seen = rows[~is_rest(rows) & (rows["image"].map(split_of) == "train") & rows["image"].isin(list(brightness))]
+    return spread_between(seen["image"].map(brightness), seen.groupby(["task_id", "local_label"]).ngroup())
 
 
 def _classes(

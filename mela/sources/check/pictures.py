@@ -36,6 +36,8 @@ class Pictures:
         Files that show the same pixels, each group sorted; empty where pixels were not looked at.
     digests : dict of str to bytes
         Digest of the pixels of every file, by name; empty if pixels were not read.
+    brightness : dict of str to float
+        Mean grey level of every image, by name, from above 0 to 1; empty if pixels were not read.
     problems : list of str
         One line for each file that cannot be read, as `AboutFile` where the file is at fault, and not the machine.
     """
@@ -46,6 +48,7 @@ class Pictures:
     coloured: bool
     copies: list[list[str]]
     digests: dict[str, bytes] = field(default_factory=dict)
+    brightness: dict[str, float] = field(default_factory=dict)
     problems: list[str]
 
 
@@ -57,6 +60,7 @@ class Look:
     mode: str | None = None
     coloured: bool = False
     digest: bytes | None = None
+    brightness: float | None = None
     problem: str | None = None
 
 
@@ -97,6 +101,7 @@ def look_at(
         coloured=any(look.coloured for look in looks.values()),
         copies=sorted(sorted(group) for group in by_pixels.values() if len(group) > 1),
         digests={name: look.digest for name, look in looks.items() if look.digest is not None},
+        brightness={name: look.brightness for name, look in looks.items() if look.brightness is not None},
         problems=[look.problem for look in looks.values() if look.problem is not None],
     )
 
@@ -114,7 +119,9 @@ def _look(path: Path, name: str, *, decode: bool) -> Look:
         return Look(problem=told(error) or str(error))
     if image is None:
         return Look(size=size, mode=mode, coloured=mode not in GREY_MODES)
-    return Look(size=size, mode=mode, coloured=_is_coloured(image), digest=digest(image))
+    # between levels 0 and 1, so that it has a logarithm
+    brightness = (float(np.asarray(image.convert("L")).mean()) + 0.5) / 255.5
+    return Look(size=size, mode=mode, coloured=_is_coloured(image), digest=digest(image), brightness=brightness)
 
 
 def _is_coloured(image: Image.Image) -> bool:

@@ -13,6 +13,7 @@ from mela.errors import MelaError
 from mela.io.commented_yaml import commented_yaml
 from mela.io.schemas import SPLITS
 from mela.params import EXTRA_BLOCKS, ROUNDS, RatesParams, check_document
+from mela.sources.check.brightness import jitter_for
 from mela.sources.check.inspect import Classes, Findings, Tasks
 
 SIDES = (28, 32, 64)
@@ -21,7 +22,6 @@ MEASURED = (1, 5, 10)
 # what people's photographs of one thing differ in; mirroring may change what a thing is, a sign or a letter
 PHOTOGRAPHS = {
     "augment.flip": False,
-    "augment.jitter": 0.5,
     "augment.rotation": 20.0,
     "augment.zoom": 0.35,
     "augment.tint": 0.3,
@@ -81,7 +81,7 @@ def _of_tasks(tasks: Tasks, *, coloured: bool) -> dict[str, Any]:
     possible = table["support"] if tasks.support else table["support"].clip(upper=shots)
     per_epoch = min(n_tasks, STEPS)
     return {
-        **(PHOTOGRAPHS if coloured else {}),
+        **(PHOTOGRAPHS | {"augment.jitter": jitter_for(tasks.brightness or 0.0)} if coloured else {}),
         # the initial embedding learns the look of each person, and each round of training looks less at it
         **{f"rounds.{number}": True for number in ROUNDS},
         # nobody knows true labels, and each further training takes as long again

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -231,6 +232,24 @@ def test_quick_looks_at_heads_only() -> None:
     assert done.status == 1
     assert [line.split(":")[0] for line in done.errors()] == ["image 'p1/l1/2.png'"]
     assert len(check("mine").errors()) == 2
+
+
+def test_photographs_of_different_brightness_are_varied_more() -> None:
+    """By as much as labels differ: other levels of one label's images do not count, and none are known to --quick."""
+    for task, label, number in product(range(12), range(2), range(4)):
+        exposure = 0.5 ** (task % 4)
+        levels = np.full((34, 40, 3), [250, 240, 230]) * exposure * (1, 0.9)[number % 2]
+        levels[task, label, 0] = number
+        Path(f"mine/p{task}/l{label}").mkdir(parents=True, exist_ok=True)
+        Image.fromarray(levels.astype(np.uint8)).save(f"mine/p{task}/l{label}/{number}.png")
+    findings = inspect(find_layout(Path("mine")), split_fractions=(0.99, 0.005, 0.005), seed=0)
+    assert findings.tasks is not None
+    table = findings.tasks.table
+    stops = table["task_id"][table["split"] == "train"].str[1:].astype(int) % 4
+    assert findings.tasks.brightness == pytest.approx(np.log(2) * stops.repeat(2).std(), rel=0.05)
+    assert suggest(findings)["augment.jitter"] == 0.9
+    quick = inspect(find_layout(Path("mine")), split_fractions=(0.99, 0.005, 0.005), seed=0, decode=False)
+    assert suggest(quick)["augment.jitter"] == 0.5
 
 
 def test_many_errors_are_counted() -> None:
