@@ -42,8 +42,15 @@ def own_share(cell: dict[str, Any]) -> dict[str, Any]:
     return cell | {"share": None} if people_of(cell["data"]).share is None else cell
 
 
-def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Path) -> list[dict[str, Any]]:
-    """Return a row for each kind of labels, and for each round; the run has a folder of its own until it has ended.
+def run_folder(folder: Path, data: str, share: float | None, seed: int) -> Path:
+    """Return the folder of one run."""
+    return folder / f"{data}_{'none' if share is None else f'{share:g}'}_{seed}"
+
+
+def measure(
+    *, data: str, share: float | None, seed: int, folder: Path, root: Path, keep: bool = False
+) -> list[dict[str, Any]]:
+    """Return a row for each kind of labels, and for each round.
 
     Parameters
     ----------
@@ -54,10 +61,13 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     seed : int
         Of the people, and of both trainings.
     folder : Path
+        The run has a folder of its own in this one.
     root : Path
         Folder of the raw data, which glyphs need none of.
+    keep : bool, default=False
+        Whether what the run has made is left there, but for its images.
     """
-    own = folder / f"{data}_{'none' if share is None else f'{share:g}'}_{seed}"
+    own = run_folder(folder, data, share, seed)
     own.mkdir(parents=True, exist_ok=True)
     for file in ("dvc.yaml", "mela", "stages"):
         (own / file).unlink(missing_ok=True)
@@ -69,7 +79,7 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     subprocess.run([sys.executable, "-m", "mela", "run"], cwd=own, env=for_clone(), check=True)
     found = store.read_json(own / "results/metrics.json")
     rows = [row_of(found, labels) for labels in LABELS] + rows_of_rounds(own)
-    shutil.rmtree(own)
+    shutil.rmtree(own / paths.IMAGES.parent if keep else own)
     return rows
 
 

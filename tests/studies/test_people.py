@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mela.errors import MelaError
 from mela.io import schemas, store
 from mela.io.feature_tables import write_features
 from mela.io.look_files import write_looks
@@ -17,7 +18,8 @@ from mela.params import DataParams, EmbedParams, PretrainParams, check_document
 from stages.common import paths
 from stages.common.round_files import round_files
 from studies import grid
-from studies.labels import people
+from studies.clones import change
+from studies.labels import people, rivals
 from tests.helpers.project import ROOT
 
 RUN = ROOT / "results/metrics.json"
@@ -99,25 +101,76 @@ def test_people_without_a_look_are_measured_once(monkeypatch: pytest.MonkeyPatch
     assert rows["share"].to_list() == ["", "0", "1"]
 
 
-def test_labels_of_rounds_are_those_that_the_features_before_lead_to(tmp_path: Path) -> None:
-    """Of the first round they are the task classes, which nobody needs to score."""
+def write_run(folder: Path) -> None:
+    """Write what a run of glyphs by people leaves: features of two rounds. Those of the first are hardly of use."""
     rng = np.random.default_rng(0)
     classes = np.concatenate([rng.permutation(6)[:3] for _ in range(40)]).repeat(5)
     images = np.arange(600)
     roles = np.where(images % 5 < 2, "support", "query")
     rows = {"task_id": images // 15, "image_id": images, "local_label": images % 15 // 5, "role": roles}
-    store.write_table(tmp_path / paths.TRAIN, pd.DataFrame(rows), schemas.MANIFEST, stage="manifest", params={})
+    store.write_table(folder / paths.TRAIN, pd.DataFrame(rows), schemas.MANIFEST, stage="manifest", params={})
     truth = pd.DataFrame({"image_id": images, "class": classes.astype(str)})
-    store.write_table(tmp_path / paths.TRUTH, truth, schemas.TRUTH, stage="images", params={})
+    store.write_table(folder / paths.TRUTH, truth, schemas.TRUTH, stage="images", params={})
     for number, spread in (("first", 0.3), ("second", 4.0)):
         centers = np.random.default_rng(1).normal(size=(6, 8)) * spread
         vectors = (centers[classes] + rng.normal(size=(600, 8))).astype(np.float32)
         files = round_files(number)
         assert files.looks is not None
-        write_features(tmp_path / files.features, [(images, vectors)], 8, stage="round", params={})
-        write_looks(tmp_path / files.looks, None)
-    shutil.copy(ROOT / "presets/glyphs_people.yaml", tmp_path / "params.yaml")
+        write_features(folder / files.features, [(images, vectors)], 8, stage="round", params={})
+        write_looks(folder / files.looks, None)
+    shutil.copy(ROOT / "presets/glyphs_people.yaml", folder / "params.yaml")
+
+
+def test_labels_of_rounds_are_those_that_the_features_before_lead_to(tmp_path: Path) -> None:
+    """Of the first round they are the task classes, which nobody needs to score."""
+    write_run(tmp_path)
     second, third = people.rows_of_rounds(tmp_path)
     assert (second["labels"], third["labels"]) == ("second", "third")
     assert third == {"labels": "third", "true_classes": 6, "clusters": 6, "ari": 1.0}
     assert second["ari"] < 1
+
+
+def test_a_run_that_is_kept_has_no_images(
+    asked: dict[Path, DataParams], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def rounds(folder: Path) -> list[dict[str, Any]]:
+        store.write_text(folder / paths.IMAGES, "many")
+        store.write_text(folder / paths.TRUTH, "few")
+        return []
+
+    monkeypatch.setattr(people, "rows_of_rounds", rounds)
+    people.measure(data="glyphs_people", share=1.0, seed=2, folder=tmp_path, root=RAW, keep=True)
+    (own,) = asked
+    assert own == people.run_folder(tmp_path, "glyphs_people", 1.0, 2)
+    assert (own / paths.TRUTH).exists()
+    assert not (own / paths.IMAGES).exists()
+
+
+def test_rivals_cluster_the_features_of_a_kept_run(tmp_path: Path) -> None:
+    cell: dict[str, Any] = {"data": "glyphs_people", "share": 1.0, "seed": 0, "folder": tmp_path}
+    with pytest.raises(MelaError, match=r"glyphs_people_1_0: there is no such run; .*--keep"):
+        rivals.measure(features="last", **cell)
+    run = people.run_folder(tmp_path, "glyphs_people", 1.0, 0)
+    write_run(run)
+    change(run / "params.yaml", {"rounds.third": False})
+    last = pd.DataFrame(rivals.measure(features="last", **cell))
+    assert len(last) == 2 * len(rivals.RIVALS) + 1
+    assert (last["true_classes"] == 6).all()
+    told = last[last["method"].str.contains("told")]
+    assert len(told) == 6
+    assert (told["ari"] == 1).all()
+    by_silhouette = last[last["method"].str.contains("silhouette")]
+    assert (by_silhouette["ari"] > 0.5).all()
+    assert last["ari"].iloc[-1] == 1
+    # the initial embedding has other features
+    shutil.copy(run / round_files("first").features, run / paths.FEATURES)
+    initial = pd.DataFrame(rivals.measure(features="initial", **cell))
+    assert (initial["ari"] < last["ari"]).all()
+
+
+def test_what_hdbscan_takes_for_noise_is_alone() -> None:
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=(30, 2)) * 0.1, rng.normal(size=(30, 2)) * 0.1 + 9, [[100, 0], [0, 100]]])
+    labels = rivals.hdbscan(points)
+    assert len(np.unique(labels)) == 4
+    assert len(np.unique(labels[-2:])) == 2

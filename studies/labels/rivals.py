@@ -1,0 +1,122 @@
+"""Find the classes of people who differ by what one would use otherwise, on the features that merging has.
+
+Rivals cluster the means of task classes, and do not know which of them met in a task. Those that are told the true
+number of classes know what merging has to find out.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.preprocessing import normalize
+
+from mela.data.array_types import Floats, Ints
+from mela.errors import MelaError
+from mela.io.checked_tables import read_manifest, read_truth
+from mela.labeling.merge_labeler import MergeLabeler
+from mela.labeling.space import noise_of, space_of
+from mela.labeling.task_classes import TaskSamples, class_means
+from mela.params import PARAMS, RoundsParams
+from stages.common import paths
+from stages.common.round_files import BEFORE_ROUNDS, round_files
+from stages.common.samples import read_samples
+from studies.labels.people import run_folder
+
+NUMBERS = 20
+
+
+def ward(points: Floats, k: int) -> Ints:
+    """Return k clusters (n,) of points (n, d) by Ward's criterion."""
+    return np.asarray(AgglomerativeClustering(k, linkage="ward").fit_predict(points))
+
+
+def average(points: Floats, k: int) -> Ints:
+    """Return k clusters (n,) of points (n, d) by the average angle."""
+    return np.asarray(AgglomerativeClustering(k, metric="cosine", linkage="average").fit_predict(points))
+
+
+def kmeans(points: Floats, k: int) -> Ints:
+    """Return k clusters (n,) of the directions of points (n, d)."""
+    return np.asarray(KMeans(k, n_init=10, random_state=0).fit_predict(normalize(points)))
+
+
+def by_silhouette(points: Floats, cluster: Callable[[Floats, int], Ints], metric: str) -> Ints:
+    """Return those of 20 numbers of clusters, from 2 to half of the points, whose silhouette is largest."""
+    numbers = np.unique(np.geomspace(2, len(points) / 2, NUMBERS).astype(int))
+    found = [cluster(points, int(k)) for k in numbers]
+    return max(found, key=lambda labels: silhouette_score(points, labels, metric=metric))
+
+
+def hdbscan(points: Floats) -> Ints:
+    """Return the clusters (n,) that HDBSCAN finds by its defaults; what it calls noise is alone."""
+    labels = np.asarray(HDBSCAN(copy=True).fit_predict(points))
+    noise = labels < 0
+    labels[noise] = labels.max() + 1 + np.arange(noise.sum())
+    return labels
+
+
+RIVALS: dict[str, Callable[[Floats, int], Ints]] = {
+    "Ward, told the number": ward,
+    "average linkage, told the number": average,
+    "spherical k-means, told the number": kmeans,
+    "Ward by silhouette": lambda points, _: by_silhouette(points, ward, "euclidean"),
+    "average linkage by silhouette": lambda points, _: by_silhouette(points, average, "cosine"),
+    "HDBSCAN": lambda points, _: hdbscan(points),
+}
+
+
+def measure(*, data: str, share: float | None, seed: int, features: str, folder: Path) -> list[dict[str, Any]]:
+    """Return a row for each rival in each space, and one for merging.
+
+    Parameters
+    ----------
+    data, share, seed
+        As in `studies.labels.people.measure`.
+    features : str
+        initial, or last: those of the last round.
+    folder : Path
+        Where ``labels.people --keep`` has left its runs.
+
+    Raises
+    ------
+    MelaError
+        No such run was left there.
+    """
+    run = run_folder(folder, data, share, seed)
+    if not (run / paths.TRUTH).exists():
+        raise MelaError(f"{run}: there is no such run; `python -m studies labels.people --keep` makes it")
+    rounds = [number for number, on in RoundsParams.read(run / PARAMS).model_dump().items() if on]
+    files = round_files(rounds[-1]) if features == "last" and rounds else BEFORE_ROUNDS
+    looks = None if files.looks is None else run / files.looks
+    samples, known = read_samples(read_manifest(run / paths.TRAIN), run / files.features, looks)
+    classes = read_truth(run / paths.TRUTH).set_index("image_id")["class"]
+    images = pd.Series(known[samples.index[samples.first]])
+    return rows(samples, pd.factorize(images.map(classes))[0])
+
+
+def rows(samples: TaskSamples, truth: Ints) -> list[dict[str, Any]]:
+    """Return how well merging and its rivals find the true classes (n,) of task classes.
+
+    Rivals get the features as they are (plain), and in units of the noise inside task classes (whitened).
+    """
+    classes, found = class_means(samples), []
+    whitened = space_of(classes.means, *noise_of(samples, classes)).transform(classes.means)
+
+    def add(method: str, space: str, find: Callable[[], Ints]) -> None:
+        start = time.perf_counter()
+        labels = find()
+        row = {"method": method, "space": space, "seconds": round(time.perf_counter() - start, 2)}
+        row |= {"true_classes": len(np.unique(truth)), "clusters": len(np.unique(labels))}
+        found.append(row | {"ari": float(adjusted_rand_score(truth, labels))})
+
+    for space, points in {"plain": classes.means, "whitened": whitened}.items():
+        for method, rival in RIVALS.items():
+            add(method, space, partial(rival, points, len(np.unique(truth))))
+    add("merged", "", lambda: MergeLabeler().fit_tasks(samples).class_labels_)
+    return found
