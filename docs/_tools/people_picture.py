@@ -56,6 +56,8 @@ def draw_rounds(axes: Axes, table: pd.DataFrame) -> None:
     for color, (data, name) in zip(COLORS, DATA.items(), strict=False):
         own = table[(table["data"] == data) & table["labels"].isin(steps)]
         own = own[own["share"] == own["share"].max()]
+        # of some seeds only the last labels are known
+        own = own[own.groupby("seed")["labels"].transform("size") == own["labels"].nunique()]
         found = own.groupby("labels")["ari"].agg(["mean", "min", "max"])
         # what follows the last round of a data set are its final labels
         order = [step for step in steps if step in found.index]

@@ -30,8 +30,9 @@ without such a model:
 
 Where people shift all classes of a task alike, the classes of a task are more alike than others, and pairs inside tasks
 would judge every cut too low. So the shifts are estimated and taken away before all this (`mela.labeling.shifts`).
-Classes of a task may also be alike because they are akin, as all fish are. Nothing is taken away where merging knows
-each class by itself, since people's shifts would have kept task classes apart (`mela.labeling.merge_labeler`).
+Classes of a task may also be alike because they are akin, as all fish are. Nothing is taken away where merging finds
+each class by itself, since different shifts of many people would keep its task classes apart
+(`mela.labeling.merge_labeler`). Cameras of a few kinds do not, and their classes then remain a cluster for each kind.
 """
 
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ from mela.labeling.clusters import weighted_sums
 from mela.labeling.neighbours import shared_neighbours
 from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
 from mela.labeling.shifts import Shifts, find_shifts, no_shifts
-from mela.labeling.space import Space, noise_of, space_of
+from mela.labeling.space import Space, discriminant_space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 
 TURNS = 10
@@ -68,7 +69,7 @@ class Effects:
     Attributes
     ----------
     space : Space
-        Coordinates in which noise and effects together have unit covariance.
+        Directions in which the clusters differ most; noise and effects together have unit covariance.
     shifts : Shifts
         Of tasks.
     means : float64 (n, m)
@@ -133,7 +134,7 @@ def find_effects(
         return None
     deviations = means - _centers(means, clusters)
     covariance, freedom = _effects(means, clusters, noise[-1].covariance)
-    space = space_of(means, covariance, freedom)
+    space = discriminant_space(means, clusters) or space_of(means, covariance, freedom)
     return Effects(
         space=space,
         shifts=shifts,

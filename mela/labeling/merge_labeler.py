@@ -18,7 +18,7 @@ from mela.labeling.space import Space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 from mela.labeling.task_labeler import TaskLabeler
 
-# shares of pairs that are right, and of task classes that would reach their own cluster by themselves
+# share of the task classes that would reach their own cluster by themselves
 FIRM = 0.9
 
 
@@ -32,13 +32,13 @@ class MergeLabeler(TaskLabeler):
     Where people differ, task classes of one class lie further apart than their samples tell, and merging keeps them
     apart. So a second partition is found by the neighbours that they share (`mela.labeling.effects.find_effects`). It
     is used only if its `match` (`mela.labeling.pair_quality`) exceeds that of the merged partition by more than two
-    standard errors. That of the merged one is judged as if each task class went to its nearest cluster by itself; it is
-    at least 0, as without any merge, and at most what all pairs that were joined could reach if they were right.
+    standard errors. The merged partition is judged as if each task class went to its nearest cluster by itself. Its
+    `match` then counts as at least 0, which is that of no merge at all. It counts as at most what could be reached if
+    all pairs that were joined were right.
 
-    Shifts that all classes of a task share are subtracted for the second partition (`mela.labeling.shifts`). Where
-    merging is firm, they are not: 90% of the task classes reach their own cluster by themselves, and 90% of the pairs
-    in one cluster are right by estimate. Task classes of one task that share a cluster of the second partition are told
-    apart, so that it loses no task.
+    Shifts that all classes of a task share are subtracted for the second partition (`mela.labeling.shifts`). They are
+    not where merging is firm, which means that 90% of the task classes reach their own cluster by themselves. Task
+    classes of one task that share a cluster of the second partition are told apart, so that it loses no task.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ class MergeLabeler(TaskLabeler):
         joined = pair_quality(merged.assignments, classes.starts).shared
         bounded = min(max(placed.match, 0.0), joined**0.5)
         plain = placed if placed.match == bounded else replace(placed, match=bounded, match_error=0.0, shared=joined)
-        # where noise alone explains the task classes, what those of a task share is no person's, but their own
-        firm = placed.precision >= FIRM and float((alone == merged.assignments)[merged.assignments >= 0].mean()) >= FIRM
+        # where noise alone explains the task classes, those of a task may be akin, and are not taken for shifted
+        firm = (alone == merged.assignments)[merged.assignments >= 0].mean() >= FIRM
         effects = find_effects(samples, classes, merged.fragments, plain, shifted=not firm)
         means = classes.means
         if effects is not None:

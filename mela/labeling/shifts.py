@@ -11,13 +11,12 @@ W is the covariance of classes about the mean of their task. Means of tasks of K
 
 Classes of a task have the covariance G before the prediction is taken away, and :math:`-G (G + W / K)^{-1} W / K` after
 it. Along directions of shifts they are then slightly further apart than others, so that pairs inside tasks judge
-clusters a little too well. Without the whole mean of each task this would be so, and by more, in all directions. On
-photographs shifts are seen in 7 of 256 directions, so it weighs little. With the factor
-:math:`I - (I + K G W^{-1})^{-1/2}` no covariance would be left, but more of the shift, and clusters are no better.
+clusters a little too well. Without the whole mean of each task this would be so, and by more, in all directions. With
+the factor :math:`I - (I + K G W^{-1})^{-1/2}` no covariance would be left, but more of the shift.
 
 G is unknown, and tasks are few. In units of W / K, the covariance of the means of tasks has eigenvalues of 1 where
 nothing is shifted, but for chance. What chance makes is measured by dealing the task classes to tasks at random 19
-times: shifts are seen in the directions whose eigenvalue l is larger than that of any deal (parallel analysis; Horn, "A
+times. Shifts are seen in the directions whose eigenvalue l is larger than that of any deal (parallel analysis; Horn, "A
 rationale and test for the number of factors in factor analysis", 1965). Large eigenvalues exaggerate. With e for the
 mean largest one of the deals and :math:`\gamma = (\sqrt e - 1)^2`, the variance of the shift in units of W / K is
 :math:`(\lambda - 1) c^2`, where :math:`l = \lambda + \gamma \lambda / (\lambda - 1)`. The squared cosine between the
@@ -101,13 +100,13 @@ def find_shifts(means: Floats, starts: Ints) -> Shifts:
         return none
     generator = np.random.default_rng(0)
     dealt = [_Tasks.of(generator.permutation(scaled), ways) for _ in range(DEALS)]
-    chance = [found.values[-1] for found in dealt if found is not None] or [np.inf]
+    chance = [np.inf if found is None else found.values[-1] for found in dealt]
     large = seen.values > max(*chance, 1.0)
     gamma = (np.sqrt(max(float(np.mean(chance)), 1.0)) - 1) ** 2
     sums = seen.values[large] + 1 - gamma
     # their values less 1, which are larger than the root of gamma
-    excess = (sums + np.sqrt(np.maximum(sums**2 - 4 * seen.values[large], 0))) / 2 - 1
-    variances = excess * np.maximum(1 - gamma / excess**2, 0) / (1 + gamma / excess)
+    excess = (sums + np.sqrt(sums**2 - 4 * seen.values[large])) / 2 - 1
+    variances = excess * (1 - gamma / excess**2) / (1 + gamma / excess)
     directions = seen.directions[:, large]
     return Shifts(
         center=center,

@@ -5,14 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
+from sklearn.covariance import ledoit_wolf
 
-from mela.data.array_types import Floats
+from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
+from mela.labeling.clusters import weighted_sums
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 
 BLOCK = 16_384
 # a smaller variance within a class, relative to the average, is that of equal samples
 NOISE_LEAST = 1e-12
+FOLDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +108,71 @@ def space_of(means: Floats, noise: Floats, freedom: int) -> Space:
     # NumPy before 2.3 multiplies by reversed columns in another order than by the same array read from a file
     components = np.ascontiguousarray(vectors[:, :kept])
     return Space(components=components, center=center, between=np.maximum(spikes - 1, 1e-3))
+
+
+def discriminant_space(means: Floats, clusters: Ints) -> Space | None:
+    r"""Find the directions in which clusters of task classes differ most, in units of what task classes of one do.
+
+    This is Fisher's linear discriminant. W is the covariance of task classes about the means of their clusters, as
+    estimated by Ledoit and Wolf (2004), and B that of the k cluster means. In units of W, an eigenvalue of B exceeds
+    the variance of the classes by k / n, since n / k task classes do not average out.
+
+    W is not that of new task classes: they are less alike in directions in which those known happen to be alike, and
+    shrinking W makes it too large where it is small. By how much new ones scatter is measured by leaving out a fifth of
+    the task classes in turn, and W is multiplied by that.
+
+    Parameters
+    ----------
+    means : float64 (n, m)
+    clusters : int64 (n,)
+        From 0; -1 is left out, and so are clusters of a single task class.
+
+    Returns
+    -------
+    Space or None
+        With k - 1 dimensions, at most m; None with fewer than two clusters, or where those of a cluster do not differ.
+    """
+    found = _discriminants(means, clusters)
+    if found is None:
+        return None
+    fold = np.random.default_rng(0).permutation(len(means)) % FOLDS
+    squares = [_squares_of_new(means, np.where(fold == own, -1, clusters), clusters) for own in range(FOLDS)]
+    wider = float(np.mean(np.concatenate(squares))) if any(map(len, squares)) else 1.0
+    return Space(components=found.components / np.sqrt(wider), center=found.center, between=found.between / wider)
+
+
+def _squares_of_new(means: Floats, known: Ints, clusters: Ints) -> Floats:
+    """Return mean squares of the coordinates of task classes about their clusters, which others of these have made."""
+    space = _discriminants(means, known)
+    counts = np.bincount(known[known >= 0], minlength=clusters.max() + 1)
+    new = (known < 0) & (clusters >= 0) & (counts > 1)[clusters]
+    if space is None:
+        return np.empty(0)
+    centers = weighted_sums(known, means, np.ones(len(means)), len(counts))[1] / np.maximum(counts, 1)[:, None]
+    deviations = space.transform(means[new]) - space.transform(centers[clusters[new]])
+    return (deviations**2).mean(axis=1) / (1 + 1 / counts[clusters[new]])
+
+
+def _discriminants(means: Floats, clusters: Ints) -> Space | None:
+    counts = np.bincount(clusters[clusters >= 0])
+    used = (clusters >= 0) & (counts > 1)[clusters]
+    own, counts = np.unique(clusters[used], return_inverse=True)[1], counts[counts > 1]
+    n, k, m = len(own), len(counts), means.shape[1]
+    if k < 2:
+        return None
+    centers = weighted_sums(own, means[used], np.ones(n))[1] / counts[:, None]
+    # deviations from a mean of few fall short
+    inside = (means[used] - centers[own]) * np.sqrt(counts / (counts - 1))[own, None]
+    scale = float(np.abs(inside).max())
+    if not scale > 0:
+        return None
+    covariance = ledoit_wolf(inside / scale, assume_centered=True)[0] * scale**2
+    covariance += 1e-6 * np.trace(covariance) / m * np.eye(m)
+    center = means[used].mean(axis=0)
+    apart = (centers - center) * np.sqrt(counts / n)[:, None]
+    values, vectors = eigh(apart.T @ apart, covariance, subset_by_index=(max(m - k + 1, 0), m - 1))
+    components = np.ascontiguousarray(vectors[:, ::-1])
+    return Space(components=components, center=center, between=np.maximum(values[::-1] - k / n, 1e-3))
 
 
 def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:

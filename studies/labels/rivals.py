@@ -47,7 +47,7 @@ def kmeans(points: Floats, k: int) -> Ints:
 
 
 def by_silhouette(points: Floats, cluster: Callable[[Floats, int], Ints], metric: str) -> Ints:
-    """Return those of 20 numbers of clusters, from 2 to half of the points, whose silhouette is largest."""
+    """Return those of up to 20 numbers of clusters, from 2 to half of the points, whose silhouette is largest."""
     numbers = np.unique(np.geomspace(2, len(points) / 2, NUMBERS).astype(int))
     found = [cluster(points, int(k)) for k in numbers]
     return max(found, key=lambda labels: silhouette_score(points, labels, metric=metric))

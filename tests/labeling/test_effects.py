@@ -15,7 +15,7 @@ from mela.labeling.diagnostics import merges_table, remark
 from mela.labeling.effects import find_effects
 from mela.labeling.labeler_files import load_labeler, save_labeler
 from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
-from mela.labeling.space import noise_of
+from mela.labeling.space import noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
 from mela.labeling.unseen_tasks import place_labels
 
@@ -167,6 +167,29 @@ def test_new_tasks_are_shifted_as_well(soft: bool, tmp_path: Path) -> None:
     assert (
         adjusted_rand_score(truth[200 * WAYS :].repeat(SAMPLES), labeler.predict(X[~old], y[~old], groups[~old])) < 0.8
     )
+
+
+def test_new_tasks_find_their_clusters_among_many_features() -> None:
+    """A test of significance against so many features would leave few directions, in which clusters coincide."""
+    rng = np.random.default_rng(0)
+    centers = np.pad(rng.normal(size=(30, 12)) * 3, ((0, 0), (0, 188)))
+    truth = np.concatenate([rng.choice(30, WAYS, replace=False) for _ in range(120)])
+    means = centers[truth] + rng.normal(size=(len(truth), 200)) * 8 / np.sqrt(SAMPLES)
+    X = np.repeat(means, SAMPLES, axis=0) + rng.normal(size=(len(truth) * SAMPLES, 200))
+    y, groups = np.tile(np.arange(WAYS).repeat(SAMPLES), 120), np.arange(120).repeat(WAYS * SAMPLES)
+    old = groups < 80
+    labeler = MergeLabeler(collisions="assign").fit(X[old], y[old], groups[old])
+    assert labeler.effects_ is not None
+    fitted = adjusted_rand_score(truth[: 80 * WAYS], labels_of_task_classes(labeler))
+
+    def found() -> float:
+        labels = labeler.predict(X[~old], y[~old], groups[~old])
+        return float(adjusted_rand_score(truth[80 * WAYS :].repeat(SAMPLES), labels))
+
+    assert found() > fitted
+    covariance, means = labeler.effects_.covariance, labeler.effects_.means
+    labeler.merged_ = replace(labeler.merged_, space=space_of(means, covariance, len(means)))
+    assert found() < fitted - 0.1
 
 
 def test_the_covariance_is_that_of_effects_and_noise() -> None:

@@ -98,6 +98,22 @@ def test_it_turns_with_the_features_and_scales_with_them() -> None:
     np.testing.assert_allclose(without_shifts(means + 7, starts), found + 7, atol=1e-8)
 
 
+def test_variances_of_shifts_are_not_exaggerated_by_few_tasks() -> None:
+    """The largest of 80 eigenvalues of 40 tasks is far too large; on average over seeds it is corrected."""
+    m, n_tasks, kin = 80, 40, 1.0
+    found, raw = [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        shifts = np.pad(rng.normal(size=(n_tasks, 1)) * np.sqrt(kin), ((0, 0), (0, m - 1)))
+        means = rng.normal(size=(n_tasks * WAYS, m)) + shifts.repeat(WAYS, axis=0)
+        found.append(find_shifts(means, np.arange(0, len(means) + 1, WAYS)).variances.sum())
+        tasks = means.reshape(n_tasks, WAYS, m).mean(axis=1)
+        raw.append(np.linalg.eigvalsh(np.cov(tasks.T)).max() - 1 / WAYS)
+    # what is seen of the shift is shrunk by the squared cosine of its direction
+    assert 0.5 * kin < np.mean(found) < 1.05 * kin
+    assert np.mean(raw) > 1.3 * kin
+
+
 @pytest.mark.parametrize("unit", [1e-150, 1e150])
 def test_powers_of_features_stay_in_range(unit: float) -> None:
     means, starts, _ = tasks(0, shift=3.0)

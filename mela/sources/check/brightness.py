@@ -10,9 +10,10 @@ LEAST, MOST = 0.5, 0.9
 
 
 def spread_between(brightness: "pd.Series[float]", groups: "pd.Series[int]") -> float:
-    """Return the standard deviation of the mean logarithms of brightness of groups of images.
+    """Return by how much groups of images differ in brightness, as the standard deviation of mean logarithms.
 
-    How much images of one group differ makes means differ, too; this is subtracted. Groups of one image do not count.
+    It is half of the distance between the 16th and the 84th percentile, so that a few black images do not matter. Means
+    also differ because images of one group do, which is subtracted. Groups of one image do not count.
 
     Parameters
     ----------
@@ -25,8 +26,9 @@ def spread_between(brightness: "pd.Series[float]", groups: "pd.Series[int]") -> 
     of_group = of_group[of_group["size"] > 1]
     if len(of_group) < 2:
         return 0.0
-    by_chance = (of_group["var"] / of_group["size"]).mean()
-    return float(np.sqrt(max(of_group["mean"].var() - by_chance, 0.0)))
+    low, high = of_group["mean"].quantile([0.16, 0.84])
+    by_chance = (of_group["var"] / of_group["size"]).median()
+    return float(np.sqrt(max((high - low) ** 2 / 4 - by_chance, 0.0)))
 
 
 def jitter_for(spread: float) -> float:
