@@ -24,7 +24,7 @@ PHOTOGRAPHS = {
     "augment.flip": False,
     "augment.rotation": 20.0,
     "augment.zoom": 0.35,
-    "augment.tint": 0.3,
+    "augment.tint": 0.45,
     "augment.blur": 0.5,
 }
 # comments of keys that presets lack

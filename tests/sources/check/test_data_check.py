@@ -59,7 +59,7 @@ augment:
   jitter: 0.5                # brightness, contrast, saturation: share by which they may change
   rotation: 20.0             # degrees to either side
   zoom: 0.35                 # share by which images grow or shrink
-  tint: 0.3                  # share by which each channel may change
+  tint: 0.45                 # share by which each channel may change
   blur: 0.5                  # share of the images that are blurred
 embed:
   epochs: 25
