@@ -53,7 +53,7 @@ def show(axes: Axes, points: Floats, truth: Ints, title: str) -> None:
 def draw_rounds(axes: Axes, table: pd.DataFrame) -> None:
     """Draw the ARI of the labels that each round learned, and of those after the last: means over the seeds."""
     steps = [*ROUNDS, "merged"]
-    for color, (data, name) in zip(COLORS, DATA.items(), strict=False):
+    for color, (data, name) in zip(COLORS[: len(DATA)], DATA.items(), strict=True):
         own = table[(table["data"] == data) & table["labels"].isin(steps)]
         own = own[own["share"] == own["share"].max()]
         # of some seeds only the last labels are known

@@ -22,7 +22,7 @@ from mela.io.checked_tables import read_manifest, read_truth
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.space import noise_of, space_of
 from mela.labeling.task_classes import TaskSamples, class_means
-from mela.params import PARAMS, RoundsParams
+from mela.params import ROUNDS
 from stages.common import paths
 from stages.common.round_files import BEFORE_ROUNDS, round_files
 from stages.common.samples import read_samples
@@ -91,8 +91,8 @@ def measure(*, data: str, share: float | None, seed: int, features: str, folder:
     run = run_folder(folder, data, share, seed)
     if not (run / paths.TRUTH).exists():
         raise MelaError(f"{run}: there is no such run; `python -m studies labels.people --keep` makes it")
-    rounds = [number for number, on in RoundsParams.read(run / PARAMS).model_dump().items() if on]
-    files = round_files(rounds[-1]) if features == "last" and rounds else BEFORE_ROUNDS
+    # rounds that are off pass on what the one before has made
+    files = BEFORE_ROUNDS if features == "initial" else round_files(ROUNDS[-1])
     looks = None if files.looks is None else run / files.looks
     samples, known = read_samples(read_manifest(run / paths.TRAIN), run / files.features, looks)
     classes = read_truth(run / paths.TRUTH).set_index("image_id")["class"]

@@ -14,11 +14,10 @@ from mela.errors import MelaError
 from mela.io import schemas, store
 from mela.io.feature_tables import write_features
 from mela.io.look_files import write_looks
-from mela.params import DataParams, EmbedParams, PretrainParams, check_document
+from mela.params import ROUNDS, DataParams, EmbedParams, PretrainParams, check_document
 from stages.common import paths
 from stages.common.round_files import round_files
 from studies import grid
-from studies.clones import change
 from studies.labels import people, rivals
 from tests.helpers.project import ROOT
 
@@ -152,7 +151,8 @@ def test_rivals_cluster_the_features_of_a_kept_run(tmp_path: Path) -> None:
         rivals.measure(features="last", **cell)
     run = people.run_folder(tmp_path, "glyphs_people", 1.0, 0)
     write_run(run)
-    change(run / "params.yaml", {"rounds.third": False})
+    # as the rounds that are off pass it on
+    shutil.copytree(run / paths.ROUND_FEATURES / "second", run / paths.ROUND_FEATURES / ROUNDS[-1])
     last = pd.DataFrame(rivals.measure(features="last", **cell))
     assert len(last) == 2 * len(rivals.RIVALS) + 1
     assert (last["true_classes"] == 6).all()
