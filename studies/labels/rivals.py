@@ -1,6 +1,6 @@
 """Find the classes of people who differ by what one would use otherwise, on the features that merging has.
 
-Rivals cluster the means of task classes, and do not know which of them met in a task. Those that are told the true
+Rivals cluster the means of task classes. Most do not know which of them met in a task. Those that are told the true
 number of classes know what merging has to find out.
 """
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from mela.params import ROUNDS
 from stages.common import paths
 from stages.common.round_files import BEFORE_ROUNDS, round_files
 from stages.common.samples import read_samples
+from studies.labels.constrained import best_links, cop_kmeans, vbx
 from studies.labels.people import run_folder
 
 NUMBERS = 20
@@ -61,13 +62,33 @@ def hdbscan(points: Floats) -> Ints:
     return labels
 
 
-RIVALS: dict[str, Callable[[Floats, int], Ints]] = {
-    "Ward, told the number": ward,
-    "average linkage, told the number": average,
-    "spherical k-means, told the number": kmeans,
-    "Ward by silhouette": lambda points, _: by_silhouette(points, ward, "euclidean"),
-    "average linkage by silhouette": lambda points, _: by_silhouette(points, average, "cosine"),
-    "HDBSCAN": lambda points, _: hdbscan(points),
+class Given(NamedTuple):
+    """Hold what a rival may use.
+
+    Attributes
+    ----------
+    points : float64 (n, d)
+        Task classes.
+    starts : int64 (n_tasks + 1,)
+        Bounds of the tasks.
+    k : int
+        The true number of classes.
+    """
+
+    points: Floats
+    starts: Ints
+    k: int
+
+
+RIVALS: dict[str, Callable[[Given], Ints]] = {
+    "Ward, told the number": lambda given: ward(given.points, given.k),
+    "average linkage, told the number": lambda given: average(given.points, given.k),
+    "spherical k-means, told the number": lambda given: kmeans(given.points, given.k),
+    "COP-k-means, told the number": lambda given: cop_kmeans(given.points, given.starts, given.k),
+    "best links between tasks, told the number": lambda given: best_links(given.points, given.starts, given.k),
+    "Ward by silhouette": lambda given: by_silhouette(given.points, ward, "euclidean"),
+    "average linkage by silhouette": lambda given: by_silhouette(given.points, average, "cosine"),
+    "HDBSCAN": lambda given: hdbscan(given.points),
 }
 
 
@@ -106,17 +127,20 @@ def rows(samples: TaskSamples, truth: Ints) -> list[dict[str, Any]]:
     Rivals get the features as they are (plain), and in units of the noise inside task classes (whitened).
     """
     classes, found = class_means(samples), []
-    whitened = space_of(classes.means, *noise_of(samples, classes)).transform(classes.means)
+    space, k = space_of(classes.means, *noise_of(samples, classes)), len(np.unique(truth))
+    points = {"plain": classes.means, "whitened": space.transform(classes.means)}
 
     def add(method: str, space: str, find: Callable[[], Ints]) -> None:
         start = time.perf_counter()
         labels = find()
         row = {"method": method, "space": space, "seconds": round(time.perf_counter() - start, 2)}
-        row |= {"true_classes": len(np.unique(truth)), "clusters": len(np.unique(labels))}
+        row |= {"true_classes": k, "clusters": len(np.unique(labels))}
         found.append(row | {"ari": float(adjusted_rand_score(truth, labels))})
 
-    for space, points in {"plain": classes.means, "whitened": whitened}.items():
+    for name, own in points.items():
         for method, rival in RIVALS.items():
-            add(method, space, partial(rival, points, len(np.unique(truth))))
+            add(method, name, partial(rival, Given(own, classes.starts, k)))
+    # needs the noise
+    add("VBx", "whitened", partial(vbx, points["whitened"], space.between))
     add("merged", "", lambda: MergeLabeler().fit_tasks(samples).class_labels_)
     return found

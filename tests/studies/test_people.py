@@ -154,10 +154,10 @@ def test_rivals_cluster_the_features_of_a_kept_run(tmp_path: Path) -> None:
     # as the rounds that are off pass it on
     shutil.copytree(run / paths.ROUND_FEATURES / "second", run / paths.ROUND_FEATURES / ROUNDS[-1])
     last = pd.DataFrame(rivals.measure(features="last", **cell))
-    assert len(last) == 2 * len(rivals.RIVALS) + 1
+    assert len(last) == 2 * len(rivals.RIVALS) + 2
     assert (last["true_classes"] == 6).all()
     told = last[last["method"].str.contains("told")]
-    assert len(told) == 6
+    assert len(told) == 10
     assert (told["ari"] == 1).all()
     by_silhouette = last[last["method"].str.contains("silhouette")]
     assert (by_silhouette["ari"] > 0.5).all()
