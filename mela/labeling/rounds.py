@@ -3,6 +3,10 @@
 Where people differ, the initial embedding tells their looks apart rather than the classes. An embedding that has
 learned to tell all task classes apart does so less, and one that has learned merged labels less again. So each round
 makes the next labels better.
+
+Pairs of classes inside tasks judge the labels of the next round. An embedding that has learned to tell just these pairs
+apart would make every label look better than it is. So where people differ, rounds learn clusters that may hold several
+classes of a task, as they hold wrong pairs of different tasks.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -34,9 +38,10 @@ def labels_so_far(
     """
     if labeler is None:
         labels = np.arange(len(samples.task_ids))
-        told: dict[str, Any] = {"clusters": len(labels)}
+        told: dict[str, Any] = {}
     else:
-        labels = labeler.fit_tasks(samples).class_labels_
-        told = {"clusters": len(labeler.cluster_centers_), "match": labeler.pair_quality_.match}
-        told |= label_metrics(labeler)
+        effects = labeler.fit_tasks(samples).effects_
+        labels = labeler.class_labels_ if effects is None else effects.cut
+        told = {"match": labeler.pair_quality_.match} | label_metrics(labeler)
+    told["clusters"] = len(np.unique(labels[labels >= 0]))
     return label_images(labels, int(labels.max()) + 1, image_ids[samples.index], samples.classes), told
