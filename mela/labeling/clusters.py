@@ -58,6 +58,15 @@ def weighted_sums(
     return np.bincount(clusters[used], weights[used], k).astype(np.float64), sums
 
 
+def cluster_means(clusters: Ints, points: Floats, k: int | None = None) -> tuple[Floats, Floats]:
+    """Return the number (k,) and the mean (k, d) of each cluster's points (n, d); cluster -1 is left out.
+
+    A cluster without points, as there may be if `k` is given, has a mean of 0.
+    """
+    counts, sums = weighted_sums(clusters, points, np.ones(len(points)), k)
+    return counts, sums / np.maximum(counts, 1)[:, None]
+
+
 def collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Clusters:
     """Return the clusters of points (n, d) with weights (n,) in tasks with the bounds `starts`; -1 is left out."""
     totals, sums = weighted_sums(clusters, points, weights)

@@ -36,30 +36,21 @@ each class by itself, since different shifts of many people would keep its task 
 """
 
 from dataclasses import dataclass
-from functools import reduce
-from typing import NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
 from mela.data.array_types import Floats, Ints
-from mela.labeling.clusters import weighted_sums
-from mela.labeling.neighbours import shared_neighbours
-from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
+from mela.labeling.clusters import cluster_means
+from mela.labeling.expected import same_share
+from mela.labeling.pair_quality import PairQuality
 from mela.labeling.shifts import Shifts, find_shifts, no_shifts
 from mela.labeling.space import Space, discriminant_space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
+from mela.labeling.trees import Found, Noise, TaskClasses
 
 TURNS = 10
 # by how much more neighbours have to join than merging
 LARGER = 1.1
-
-
-class Noise(NamedTuple):
-    """Hold the covariance (m, m) of a task class about its class, and the degrees of freedom by which it is known."""
-
-    covariance: Floats
-    freedom: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +72,8 @@ class Effects:
         The same before classes of one task were told apart.
     quality : PairQuality
         Of the cut.
+    error : float or None
+        a / b of such a cut, by tasks that have not chosen it (`mela.labeling.cuts.Cuts.error`).
     covariance : float64 (m, m)
         S, of a task class about its class.
     """
@@ -91,12 +84,13 @@ class Effects:
     assignments: Ints
     cut: Ints
     quality: PairQuality
+    error: float | None
     covariance: Floats
 
 
 def find_effects(
     samples: TaskSamples, classes: ClassMeans, fragments: Ints, other: PairQuality, *, shifted: bool = True
-) -> Effects | None:
+) -> tuple[Effects | None, float | None]:
     """Find clusters of task classes, and how much task classes of one cluster differ.
 
     Parameters
@@ -115,113 +109,62 @@ def find_effects(
 
     Returns
     -------
-    Effects or None
+    effects : Effects or None
         None where these clusters are not surely better than the other partition, or fewer than a task has ways.
+    same : float or None
+        Estimated share of all pairs of task classes that are of one class (`mela.labeling.expected.same_share`).
     """
     noise = [Noise(*noise_of(samples, classes))]
     if samples.looks is not None:
         noise.append(Noise(noise[0].covariance + samples.looks, noise[0].freedom))
     shifts = find_shifts(classes.means, classes.starts) if shifted else no_shifts(classes.means)
     means = shifts.subtract(classes.means, classes.starts)
-    tasks = _Tasks(means=means, fragments=fragments, starts=classes.starts)
-    clusters, quality = tasks.first(noise)
+    tasks = TaskClasses(means=means, fragments=fragments, starts=classes.starts)
+    views = tasks.views(noise)
+    found = tasks.first(views)
+    same = same_share([tasks.judged(views[own]).clusters for own in (0, 1, -1)], classes.starts)
     certain = other.match > 2 * other.match_error
     # where merging joins as many as neighbours do, no look keeps task classes apart
-    if certain and not quality.beats(other) and quality.shared < LARGER * other.shared:
-        return None
-    clusters, quality = _in_turns(tasks, noise, clusters, quality)
-    if clusters.max() + 1 < classes.ways.max() or not quality.beats(other):
-        return None
+    if certain and not found.quality.beats(other) and found.quality.shared < LARGER * other.shared:
+        return None, same
+    found = _in_turns(tasks, noise, found)
+    clusters = found.clusters
+    if clusters.max() + 1 < classes.ways.max() or not found.quality.beats(other):
+        return None, same
     deviations = means - _centers(means, clusters)
     covariance, freedom = _effects(means, clusters, noise[-1].covariance)
     space = discriminant_space(means, clusters) or space_of(means, covariance, freedom)
-    return Effects(
+    effects = Effects(
         space=space,
         shifts=shifts,
         means=means,
         assignments=_apart(clusters, (deviations @ space.components) ** 2, classes.starts),
         cut=clusters,
-        quality=quality,
+        quality=found.quality,
+        error=found.cuts.error(),
         covariance=covariance,
     )
+    return effects, same
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Tasks:
-    """Hold task classes (n, m), their fragments (n,) and the bounds of their tasks."""
-
-    means: Floats
-    fragments: Ints
-    starts: Ints
-
-    def first(self, noise: list[Noise]) -> tuple[Ints, PairQuality]:
-        """Return the clusters of `partition`, or those by the two angles with looks if these are clearly better."""
-        views = self._views(noise)
-        found = self._judged(views)
-        if len(noise) == 1:
-            return found
-        of_looks = self._judged([views[0], views[-1]])
-        return of_looks if of_looks[1].beats(found[1]) else found
-
-    def partition(self, noise: list[Noise]) -> tuple[Ints, PairQuality]:
-        """Return the clusters (n,) by features as they are, and in units of each noise; -1 as in fragments."""
-        return self._judged(self._views(noise))
-
-    def _views(self, noise: list[Noise]) -> list[Floats]:
-        """Return distances, condensed: by angle; in units of the first noise; and by angle in units of each noise."""
-        scaled = [space_of(self.means, *known).transform(self.means) for known in noise]
-        points = [_unit(self.means - self.means.mean(axis=0)), scaled[0], *map(_unit, scaled)]
-        return [self._distances(own) for own in points]
-
-    def _distances(self, points: Floats) -> Floats:
-        """Return how far apart the fragments are at points of the task classes (n, d), condensed."""
-        sizes, sums = weighted_sums(self.fragments, points, np.ones(len(points)))
-        return shared_neighbours(sums / sizes[:, None])
-
-    def _judged(self, distances: list[Floats]) -> tuple[Ints, PairQuality]:
-        """Return the clusters of that cut of the tree of average distances whose `match` is largest."""
-        tree = linkage(reduce(np.add, distances) / len(distances), "average")
-        kept = int(cut_matches(tree, self.fragments, self.starts).argmax())
-        # the height of a step is then its number
-        tree[:, 2] = np.arange(1, len(tree) + 1)
-        found = fcluster(tree, kept + 0.5, "distance").astype(np.int64) - 1
-        clusters = np.where(self.fragments >= 0, found[self.fragments], -1)
-        return clusters, pair_quality(clusters, self.starts)
-
-    def some(self, tasks: Ints) -> "_Tasks":
-        """Return some of the tasks."""
-        bounds = zip(self.starts[tasks], self.starts[tasks + 1], strict=True)
-        rows = np.concatenate([np.arange(first, last) for first, last in bounds])
-        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[tasks])])
-        used, fragments = np.unique(self.fragments[rows], return_inverse=True)
-        own = fragments - int(used[0] < 0)
-        return _Tasks(means=self.means[rows], fragments=own, starts=starts)
-
-    def halves(self) -> list["_Tasks"]:
-        """Return two halves of the tasks, drawn at random; none where one of them would have no pairs inside tasks."""
-        order = np.random.default_rng(0).permutation(len(self.starts) - 1)
-        halves = [self.some(np.sort(half)) for half in np.array_split(order, 2) if len(half)]
-        return halves if len(halves) == 2 and all((np.diff(half.starts) > 1).any() for half in halves) else []
-
-
-def _in_turns(tasks: _Tasks, noise: list[Noise], clusters: Ints, quality: PairQuality) -> tuple[Ints, PairQuality]:
+def _in_turns(tasks: TaskClasses, noise: list[Noise], found: Found) -> Found:
     """Return clusters in units of the covariance that they show, found in turns, as long as this helps other tasks."""
     halves = tasks.halves()
     if not halves:
-        return clusters, quality
-    known, own = noise[-1].covariance, [half.first(noise) for half in halves]
-    best = sum(found.match for _, found in own)
-    for _ in range(TURNS):
-        shown = [_effects(half.means, found, known) for half, (found, _) in zip(halves, own, strict=True)]
-        own = [half.partition([other]) for half, other in zip(halves, reversed(shown), strict=True)]
-        reached = sum(found.match for _, found in own)
+        return found
+    known, own = noise[-1].covariance, [half.first(half.views(noise)) for half in halves]
+    best = sum(half.quality.match for half in own)
+    for turn in range(1, TURNS + 1):
+        shown = [_effects(half.means, one.clusters, known) for half, one in zip(halves, own, strict=True)]
+        own = [half.again(one, turn, other) for half, one, other in zip(halves, own, reversed(shown), strict=True)]
+        reached = sum(half.quality.match for half in own)
         if reached <= best:
             break
-        again, judged = tasks.partition([_effects(tasks.means, clusters, known)])
-        if judged.match < quality.match:
+        again = tasks.again(found, turn, _effects(tasks.means, found.clusters, known))
+        if again.quality.match < found.quality.match:
             break
-        best, clusters, quality = reached, again, judged
-    return clusters, quality
+        best, found = reached, again
+    return found
 
 
 def _effects(means: Floats, clusters: Ints, noise: Floats) -> Noise:
@@ -229,11 +172,6 @@ def _effects(means: Floats, clusters: Ints, noise: Floats) -> Noise:
     rest = (means - _centers(means, clusters))[clusters >= 0]
     freedom = len(rest) - int(clusters.max()) - 1 + len(noise)
     return Noise((rest.T @ rest + len(noise) * noise) / freedom, freedom)
-
-
-def _unit(points: Floats) -> Floats:
-    """Return points (n, d) of length 1."""
-    return points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), np.finfo(np.float64).tiny)
 
 
 def _apart(clusters: Ints, squared: Floats, starts: Ints) -> Ints:
@@ -257,5 +195,4 @@ def _apart(clusters: Ints, squared: Floats, starts: Ints) -> Ints:
 
 def _centers(means: Floats, clusters: Ints) -> Floats:
     """Return the mean (n, m) of each task class's cluster; of one without a cluster, itself."""
-    sizes, sums = weighted_sums(clusters, means, np.ones(len(means)))
-    return np.where(clusters[:, None] >= 0, (sums / sizes[:, None])[clusters], means)
+    return np.where(clusters[:, None] >= 0, cluster_means(clusters, means)[1][clusters], means)

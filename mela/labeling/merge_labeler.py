@@ -11,6 +11,7 @@ from mela.errors import MelaError
 from mela.labeling.assignment import Collisions
 from mela.labeling.clusters import weighted_sums
 from mela.labeling.effects import Effects, find_effects
+from mela.labeling.expected import expected_ari
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
 from mela.labeling.pair_quality import pair_quality
 from mela.labeling.shifts import Shifts
@@ -60,6 +61,8 @@ class MergeLabeler(TaskLabeler):
         The partition that allows for people who differ; None where merging is as good.
     shifts_ : mela.labeling.shifts.Shifts or None
         What that partition takes for shifts that the classes of a task share. They are subtracted from new tasks, too.
+    expected_ari_ : float or None
+        Estimated adjusted Rand index of the clusters of task classes (`mela.labeling.expected`); None if nothing tells.
     consistency_ : float
         Share of the labelled task classes that would reach their own cluster had they not been part of it. A value far
         below 1 says that the labels rest on thin evidence.
@@ -87,6 +90,7 @@ class MergeLabeler(TaskLabeler):
     merged_: Merged
     effects_: Effects | None
     shifts_: Shifts | None
+    expected_ari_: float | None
     consistency_: float
     _block = "merging"
 
@@ -109,7 +113,9 @@ class MergeLabeler(TaskLabeler):
         plain = placed if placed.match == bounded else replace(placed, match=bounded, match_error=0.0, shared=joined)
         # where noise alone explains the task classes, those of a task may be akin, and are not taken for shifted
         firm = (alone == merged.assignments)[merged.assignments >= 0].mean() >= FIRM
-        effects = find_effects(samples, classes, merged.fragments, plain, shifted=not firm)
+        effects, same = find_effects(samples, classes, merged.fragments, plain, shifted=not firm)
+        shared, error = (joined, 1 - placed.precision) if effects is None else (effects.quality.shared, effects.error)
+        self.expected_ari_ = None if same is None or error is None else expected_ari(shared, error, same)
         means = classes.means
         if effects is not None:
             means, space, found = effects.means, effects.space, effects.assignments

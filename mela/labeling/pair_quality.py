@@ -21,12 +21,11 @@ Both hold for clusters that ignore which classes met in tasks; clusters chosen t
 are too low if the classes of a task are more alike than those of different tasks.
 """
 
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
-from mela.data.array_types import Floats, Ints
+from mela.data.array_types import Ints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,40 +55,6 @@ class PairQuality:
     def beats(self, other: "PairQuality") -> bool:
         """Return whether `match` is larger by more than two standard errors of the difference."""
         return self.match - other.match > 2 * float(np.hypot(self.match_error, other.match_error))
-
-
-def cut_matches(tree: Floats, items: Ints, starts: Ints) -> Floats:
-    """Return `match` of each cut (n_steps + 1,) through a tree; the first joins nothing and the last joins all.
-
-    Parameters
-    ----------
-    tree : float64 (n_items - 1, 4)
-        Steps in their order, as ``scipy.cluster.hierarchy.linkage`` returns them.
-    items : int64 (n,)
-        Leaf of each task class; -1 is left out.
-    starts : int64 (n_tasks + 1,)
-        Bounds of the tasks.
-    """
-    ways, n = np.diff(starts), len(items)
-    tasks = np.repeat(np.arange(len(ways)), ways)
-    used = items >= 0
-    # how often each cluster has each task
-    members = [Counter[int]() for _ in range(len(tree) + 1)]
-    for item, task in zip(items[used].tolist(), tasks[used].tolist(), strict=True):
-        members[item][task] += 1
-    sizes = np.bincount(items[used]).tolist()
-    shared = [sum(size * (size - 1) // 2 for size in sizes)]
-    wrong = [sum(count * (count - 1) // 2 for own in members for count in own.values())]
-    for one, other in tree[:, :2].astype(np.int64).tolist():
-        large, small = sorted((members[one], members[other]), key=len, reverse=True)
-        shared.append(sizes[one] * sizes[other])
-        wrong.append(sum(count * large[task] for task, count in small.items() if task in large))
-        large.update(small)
-        members.append(large)
-        sizes.append(sizes[one] + sizes[other])
-    everywhere = np.cumsum(shared) / (n * (n - 1) / 2)
-    within = np.cumsum(wrong) / (int((ways * (ways - 1)).sum()) // 2)
-    return np.where(everywhere > 0, (everywhere - within) / np.sqrt(np.maximum(everywhere, 1e-300)), 0.0)
 
 
 def collisions(clusters: Ints, starts: Ints) -> int:

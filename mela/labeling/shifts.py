@@ -127,10 +127,12 @@ class _Tasks:
 
     @classmethod
     def of(cls, means: Floats, ways: Ints) -> "_Tasks | None":
-        """Return those of task classes (n, m) in their order, of values up to 1; None if those of a task are equal."""
-        centered = means - means.mean(axis=0)
-        tasks = np.add.reduceat(centered, np.cumsum(ways) - ways, axis=0) / ways[:, None]
-        inside = centered - np.repeat(tasks, ways, axis=0)
+        """Return those of task classes (n, m) in their order, about their mean; None if those of a task are equal.
+
+        Values are up to 1.
+        """
+        tasks = np.add.reduceat(means, np.cumsum(ways) - ways, axis=0) / ways[:, None]
+        inside = means - np.repeat(tasks, ways, axis=0)
         # what is left of equal means is their rounding
         if np.abs(inside).max() <= 1e-9:
             return None

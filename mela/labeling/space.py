@@ -9,7 +9,7 @@ from sklearn.covariance import ledoit_wolf
 
 from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
-from mela.labeling.clusters import weighted_sums
+from mela.labeling.clusters import cluster_means
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 
 BLOCK = 16_384
@@ -144,11 +144,10 @@ def discriminant_space(means: Floats, clusters: Ints) -> Space | None:
 def _squares_of_new(means: Floats, known: Ints, clusters: Ints) -> Floats:
     """Return mean squares of the coordinates of task classes about their clusters, which others of these have made."""
     space = _discriminants(means, known)
-    counts = np.bincount(known[known >= 0], minlength=clusters.max() + 1)
-    new = (known < 0) & (clusters >= 0) & (counts > 1)[clusters]
     if space is None:
         return np.empty(0)
-    centers = weighted_sums(known, means, np.ones(len(means)), len(counts))[1] / np.maximum(counts, 1)[:, None]
+    counts, centers = cluster_means(known, means, int(clusters.max()) + 1)
+    new = (known < 0) & (clusters >= 0) & (counts > 1)[clusters]
     deviations = space.transform(means[new]) - space.transform(centers[clusters[new]])
     return (deviations**2).mean(axis=1) / (1 + 1 / counts[clusters[new]])
 
@@ -160,7 +159,7 @@ def _discriminants(means: Floats, clusters: Ints) -> Space | None:
     n, k, m = len(own), len(counts), means.shape[1]
     if k < 2:
         return None
-    centers = weighted_sums(own, means[used], np.ones(n))[1] / counts[:, None]
+    centers = cluster_means(own, means[used])[1]
     # deviations from a mean of few fall short
     inside = (means[used] - centers[own]) * np.sqrt(counts / (counts - 1))[own, None]
     scale = float(np.abs(inside).max())

@@ -11,12 +11,14 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.metrics import adjusted_rand_score
 
 from mela import MergeLabeler
+from mela.labeling.cuts import Cuts
 from mela.labeling.diagnostics import merges_table, remark
 from mela.labeling.effects import find_effects
 from mela.labeling.labeler_files import load_labeler, save_labeler
-from mela.labeling.pair_quality import PairQuality, cut_matches, pair_quality
+from mela.labeling.pair_quality import PairQuality, pair_quality
 from mela.labeling.space import noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
+from mela.labeling.trees import Found, Noise, TaskClasses
 from mela.labeling.unseen_tasks import place_labels
 
 WAYS, SAMPLES = 5, 20
@@ -102,9 +104,9 @@ def colourful(seed: int, *, effect: float) -> tuple[TaskSamples, ClassMeans, np.
 def test_looks_that_were_tried_out_count_less(seed: int) -> None:
     samples, classes, truth, looks = colourful(seed, effect=6.0)
     everything = np.arange(len(truth))
-    blind = find_effects(samples, classes, everything, NOTHING)
+    blind, _ = find_effects(samples, classes, everything, NOTHING)
     assert blind is None or adjusted_rand_score(truth, blind.cut) < 0.2
-    found = find_effects(replace(samples, looks=looks), classes, everything, NOTHING)
+    found, _ = find_effects(replace(samples, looks=looks), classes, everything, NOTHING)
     assert found is not None
     assert adjusted_rand_score(truth, found.cut) > 0.8
 
@@ -114,8 +116,8 @@ def test_looks_turn_with_the_features() -> None:
     samples, classes, truth, looks = colourful(0, effect=6.0)
     turn, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(18, 18)))
     turned = replace(samples, features=samples.features @ turn, looks=turn.T @ looks @ turn)
-    first = find_effects(replace(samples, looks=looks), classes, np.arange(len(truth)), NOTHING)
-    again = find_effects(turned, class_means(turned), np.arange(len(truth)), NOTHING)
+    first, _ = find_effects(replace(samples, looks=looks), classes, np.arange(len(truth)), NOTHING)
+    again, _ = find_effects(turned, class_means(turned), np.arange(len(truth)), NOTHING)
     assert first is not None
     assert again is not None
     assert adjusted_rand_score(first.cut, again.cut) > 0.99
@@ -140,7 +142,7 @@ def test_classes_that_are_akin_are_not_taken_for_shifted_ones(kin: float, seed: 
     labeler = MergeLabeler().fit_tasks(samples)
     assert adjusted_rand_score(truth, labeler.class_labels_) == 1
     # which is not so by itself
-    found = find_effects(samples, classes, np.arange(400), NOTHING)
+    found, _ = find_effects(samples, classes, np.arange(400), NOTHING)
     assert found is not None
     assert adjusted_rand_score(truth, found.cut) < 0.7
 
@@ -197,7 +199,7 @@ def test_the_covariance_is_that_of_effects_and_noise() -> None:
     samples, classes = grouped(X, y, groups)
     noise, _ = noise_of(samples, classes)
     np.testing.assert_allclose(np.diag(noise), 1 / SAMPLES, rtol=0.1)
-    found = find_effects(samples, classes, np.arange(len(classes.sizes)), NOTHING)
+    found, _ = find_effects(samples, classes, np.arange(len(classes.sizes)), NOTHING)
     assert found is not None
     np.testing.assert_allclose(np.diag(found.covariance), (4**2 + 1) / SAMPLES, rtol=0.25)
 
@@ -214,23 +216,22 @@ def test_merging_that_joins_nothing_does_not_win_by_where_its_classes_would_go(m
 
 
 def test_turns_that_help_halves_and_not_the_whole_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mela.labeling import effects
-
     X, y, groups, truth = people(0, effect=5.0)
     samples, classes = grouped(X, y, groups)
     everything = np.arange(len(truth))
-    noise = effects.Noise(*noise_of(samples, classes))
-    first = effects._Tasks(means=classes.means, fragments=everything, starts=classes.starts)
-    clusters, _ = first.first([noise])
+    noise = Noise(*noise_of(samples, classes))
+    first = TaskClasses(means=classes.means, fragments=everything, starts=classes.starts)
+    clusters = first.first(first.views([noise])).clusters
     asked = []
 
-    def partition(tasks: Any, given: Any) -> tuple[np.ndarray, PairQuality]:
-        del given
+    def again(tasks: TaskClasses, found: Found, turn: int, other: Noise) -> Found:
+        assert (turn, type(other)) == (1, Noise)
         asked.append(whole := len(tasks.means) == len(truth))
-        return np.arange(len(tasks.means)) % 40, replace(NOTHING, match=-1.0 if whole else len(asked))
+        quality = replace(NOTHING, match=-1.0 if whole else len(asked))
+        return found._replace(clusters=np.arange(len(tasks.means)) % 40, quality=quality)
 
-    monkeypatch.setattr(effects._Tasks, "partition", partition)
-    found = find_effects(samples, classes, everything, NOTHING)
+    monkeypatch.setattr(TaskClasses, "again", again)
+    found, _ = find_effects(samples, classes, everything, NOTHING)
     assert asked == [False, False, True]
     assert found is not None
     np.testing.assert_array_equal(found.cut, clusters)
@@ -248,29 +249,29 @@ def test_order_and_names_make_no_difference() -> None:
 
 def test_without_the_truth_only_through_pairs_inside_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tree does not know which task classes met, so that these pairs can judge it."""
-    from mela.labeling import effects
+    from mela.labeling import effects, trees
 
     X, y, groups, _ = people(0, effect=5.0, n_tasks=60)
     samples, classes = grouped(X, y, groups)
-    trees = []
-    monkeypatch.setattr(effects, "linkage", lambda points, how: trees.append(linkage(points, how)) or trees[-1])
+    made = []
+    monkeypatch.setattr(trees, "linkage", lambda points, how: made.append(linkage(points, how)) or made[-1])
     find_effects(samples, classes, np.arange(len(classes.sizes)), NOTHING)
-    first = trees[0]
+    first = made[0]
     rng = np.random.default_rng(0)
     mixed = rng.permutation(len(classes.sizes))
     other = ClassMeans(
         task_ids=classes.task_ids, starts=classes.starts, means=classes.means[mixed], sizes=classes.sizes[mixed]
     )
-    trees.clear()
+    made.clear()
     monkeypatch.setattr(effects, "noise_of", lambda *_: noise_of(samples, classes))
     find_effects(samples, other, np.arange(len(classes.sizes)), NOTHING)
-    np.testing.assert_allclose(trees[0][:, 2], first[:, 2])
+    np.testing.assert_allclose(made[0][:, 2], first[:, 2])
 
 
 def test_fewer_clusters_than_ways_are_refused() -> None:
     X, y, groups, _ = people(0, effect=200.0, n_tasks=12, n_classes=5)
     samples, classes = grouped(X, y, groups)
-    found = find_effects(samples, classes, np.arange(len(classes.sizes)), NOTHING)
+    found, _ = find_effects(samples, classes, np.arange(len(classes.sizes)), NOTHING)
     assert found is None or found.assignments.max() + 1 >= WAYS
 
 
@@ -307,7 +308,9 @@ def test_all_cuts_at_once_are_judged_as_one_by_one(fragments: bool) -> None:
         items[used] = np.unique(items[used], return_inverse=True)[1]
     leaves = items.max() + 1
     tree = linkage(rng.normal(size=(leaves, 3)), "average")
-    np.testing.assert_allclose(cut_matches(tree, items, starts), plain_matches(tree, items, starts), atol=1e-12)
+    cuts = Cuts.of(tree, items, starts)
+    every = np.ones(len(starts) - 1, dtype=bool)
+    np.testing.assert_allclose(cuts.matches(every), plain_matches(tree, items, starts), atol=1e-12)
 
 
 def test_a_quality_beats_another_for_sure_or_not_at_all() -> None:

@@ -558,7 +558,7 @@ def test_no_task_merged_into_different_classes(monkeypatch: pytest.MonkeyPatch) 
 
     These could be two classes that a task shifts, so merging alone has to be asked.
     """
-    monkeypatch.setattr("mela.labeling.merge_labeler.find_effects", lambda *_, **__: None)
+    monkeypatch.setattr("mela.labeling.merge_labeler.find_effects", lambda *_, **__: (None, None))
     rng = np.random.default_rng(0)
     around = rng.normal(size=(20, 8))
     around *= 30 / np.linalg.norm(around, axis=1, keepdims=True)

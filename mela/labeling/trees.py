@@ -1,0 +1,126 @@
+"""Find clusters of task classes by trees of the neighbours that they share, cut by the pairs inside tasks."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+
+from mela.data.array_types import Floats, Ints
+from mela.labeling.clusters import cluster_means
+from mela.labeling.cuts import Cuts
+from mela.labeling.neighbours import shared_neighbours
+from mela.labeling.pair_quality import PairQuality, pair_quality
+from mela.labeling.space import space_of
+
+# views without looks
+PLAIN = 3
+
+
+class Noise(NamedTuple):
+    """Hold the covariance (m, m) of a task class about its class, and the degrees of freedom by which it is known."""
+
+    covariance: Floats
+    freedom: int
+
+
+class Found(NamedTuple):
+    """Hold distances between fragments, condensed, and what the cut of their tree with the largest `match` joins.
+
+    Attributes
+    ----------
+    distances : float64 (n_fragments * (n_fragments - 1) / 2,)
+    cuts : Cuts
+        Of the tree.
+    clusters : int64 (n,)
+        Of task classes, from 0; -1 as in fragments.
+    quality : PairQuality
+        Of the clusters.
+    """
+
+    distances: Floats
+    cuts: Cuts
+    clusters: Ints
+    quality: PairQuality
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskClasses:
+    """Hold task classes whose clusters are to be found.
+
+    Attributes
+    ----------
+    means : float64 (n, m)
+    fragments : int64 (n,)
+        Task classes that share a number stay together; -1 is left out.
+    starts : int64 (n_tasks + 1,)
+        Bounds of the tasks.
+    """
+
+    means: Floats
+    fragments: Ints
+    starts: Ints
+
+    def first(self, views: list[Floats]) -> Found:
+        """Return what all views lead to together; or the two by angles as they are and with looks, if clearly better.
+
+        Parameters
+        ----------
+        views : list of float64
+            As `views` returns them.
+        """
+        found = self.judged(_mean(views))
+        if len(views) <= PLAIN:
+            return found
+        of_looks = self.judged(_mean([views[0], views[-1]]))
+        return of_looks if of_looks.quality.beats(found.quality) else found
+
+    def again(self, found: Found, turn: int, noise: Noise) -> Found:
+        """Return the clusters by distances in units of this noise as well, averaged with those of the turns before."""
+        more = _mean(self.views([noise]))
+        return self.judged(found.distances + (more - found.distances) / (turn + 1))
+
+    def views(self, noise: list[Noise]) -> list[Floats]:
+        """Return distances, condensed: by angle; in units of the first noise; and by angle in units of each noise."""
+        scaled = [space_of(self.means, *known).transform(self.means) for known in noise]
+        points = [_unit(self.means - self.means.mean(axis=0)), scaled[0], *map(_unit, scaled)]
+        return [self._distances(own) for own in points]
+
+    def _distances(self, points: Floats) -> Floats:
+        """Return how far apart the fragments are at points of the task classes (n, d), condensed."""
+        return shared_neighbours(cluster_means(self.fragments, points)[1])
+
+    def judged(self, distances: Floats) -> Found:
+        """Return the clusters of that cut of the tree of these distances whose `match` is largest."""
+        tree = linkage(distances, "average")
+        cuts = Cuts.of(tree, self.fragments, self.starts)
+        # the height of a step is then its number
+        tree[:, 2] = np.arange(1, len(tree) + 1)
+        found = fcluster(tree, cuts.best() + 0.5, "distance").astype(np.int64) - 1
+        clusters = np.where(self.fragments >= 0, found[self.fragments], -1)
+        return Found(distances, cuts, clusters, pair_quality(clusters, self.starts))
+
+    def some(self, tasks: Ints) -> "TaskClasses":
+        """Return some of the tasks."""
+        bounds = zip(self.starts[tasks], self.starts[tasks + 1], strict=True)
+        rows = np.concatenate([np.arange(first, last) for first, last in bounds])
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[tasks])])
+        used, fragments = np.unique(self.fragments[rows], return_inverse=True)
+        own = fragments - int(used[0] < 0)
+        return TaskClasses(means=self.means[rows], fragments=own, starts=starts)
+
+    def halves(self) -> list["TaskClasses"]:
+        """Return two halves of the tasks, drawn at random; none where one of them would have no pairs inside tasks."""
+        order = np.random.default_rng(0).permutation(len(self.starts) - 1)
+        halves = [self.some(np.sort(half)) for half in np.array_split(order, 2) if len(half)]
+        return halves if len(halves) == 2 and all((np.diff(half.starts) > 1).any() for half in halves) else []
+
+
+def _mean(views: list[Floats]) -> Floats:
+    found: Floats = np.mean(views, axis=0)
+    return found
+
+
+def _unit(points: Floats) -> Floats:
+    """Return points (n, d) of length 1."""
+    return points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), np.finfo(np.float64).tiny)
