@@ -100,6 +100,8 @@ def label(
     log.info(f"{tasks_out}: {len(samples.task_ids)} local labels, {metrics['tasks_clustered']:.1f}% of tasks clustered")
     precision = share(metrics["pair_precision"], metrics["pair_precision_error"])
     log.info(f"pair precision: {precision or 'too few pairs to tell'}, judged by the tasks alone")
+    if "expected_ari" in metrics:
+        log.info(f"expected adjusted Rand index: {metrics['expected_ari']:.2f}, judged by the tasks and the features")
     if line := single_tasks(labeler):
         log.info(line)
     if line := remark(labeler):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mela.labeling.task_labeler import TaskLabeler
 
 THIN = 0.9
+POOR = 0.5
 
 
 def label_metrics(labeler: "TaskLabeler") -> dict[str, Any]:
@@ -32,6 +33,8 @@ def label_metrics(labeler: "TaskLabeler") -> dict[str, Any]:
         metrics["certainty"] = 100 * float(labeler.class_weights_[own, labeler.class_labels_[own]].mean())
     if hasattr(labeler, "consistency_"):
         metrics["consistency"] = 100 * labeler.consistency_
+        if labeler.expected_ari_ is not None:
+            metrics["expected_ari"] = labeler.expected_ari_
     return metrics
 
 
@@ -151,7 +154,9 @@ def remark(labeler: "TaskLabeler") -> str | None:
 def _doubts(labeler: "TaskLabeler", consistency: float) -> str | None:
     metrics = label_metrics(labeler)
     quality = labeler.pair_quality_
-    if consistency < THIN:
+    if metrics.get("expected_ari", 1) < POOR:
+        found = f"the adjusted Rand index between labels and true classes is expected to be {metrics['expected_ari']:.2f}"
+    elif consistency < THIN:
         found = (
             f"only {metrics['consistency']:.0f}% of the task classes would find their cluster without being part of it"
         )
@@ -164,5 +169,8 @@ def _doubts(labeler: "TaskLabeler", consistency: float) -> str | None:
         )
     else:
         return None
-    advice = "so expect many wrong labels; more tasks or samples per class, or a better embedding help"
+    advice = (
+        "so expect many wrong labels; more tasks, several objects of a class from each person, or a network trained on "
+        "other data help"
+    )
     return f"thin evidence: {found}, {advice}"

@@ -79,6 +79,7 @@ class RoundMetrics(Metrics):
     match: float | None = None
     pair_precision: float | None = None
     pair_precision_error: float | None = None
+    expected_ari: float | None = None
 
 
 class PretrainMetrics(Metrics):

@@ -67,6 +67,8 @@ def remarks(outcome: Outcome) -> list[str]:
             counts = f"{known['task_classes_merged']:,} of {sum(known[key] for key in TASK_CLASSES):,} task classes"
             alone, left_out = known["task_classes_not_merged"], known["task_classes_left_out"]
             found.append(f"{NAMES[name]}: {counts} share their class; {alone:,} are alone, {left_out:,} have none")
+        if known.get("expected_ari") is not None:
+            found.append(f"{NAMES[name]}: the ARI is estimated to be {known['expected_ari']:.2f}, without the truth")
         found += [f"{NAMES[name]}: {known['remark']}"] if "remark" in known else []
     return found
 
@@ -137,8 +139,9 @@ def rounds_table(rounds: Mapping[str, Content]) -> Table:
         known = "pair_precision" in found
         precise = (known and share(found["pair_precision"], found.get("pair_precision_error"))) or ""
         match = f"{found['match']:.3f}" if "match" in found else ""
-        rows.append((name, f"{found['clusters']:,}", precise, match, f"{found['loss']:.4f}"))
-    columns = ("round", "classes it learned", "estimated precision", "match", "loss at the end")
+        agreement = f"{found['expected_ari']:.2f}" if "expected_ari" in found else ""
+        rows.append((name, f"{found['clusters']:,}", precise, match, agreement, f"{found['loss']:.4f}"))
+    columns = ("round", "classes it learned", "estimated precision", "match", "expected ARI", "loss at the end")
     return Table(title="Rounds of training before merging", columns=columns, rows=rows, empty="no round is on")
 
 

@@ -11,23 +11,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.preprocessing import normalize
 
 from mela.data.array_types import Floats, Ints
-from mela.errors import MelaError
-from mela.io.checked_tables import read_manifest, read_truth
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.space import noise_of, space_of
 from mela.labeling.task_classes import TaskSamples, class_means
 from mela.params import ROUNDS
-from stages.common import paths
-from stages.common.round_files import BEFORE_ROUNDS, round_files
-from stages.common.samples import read_samples
 from studies.labels.constrained import best_links, cop_kmeans, vbx
-from studies.labels.people import run_folder
+from studies.labels.expected import kept_samples
 
 NUMBERS = 20
 
@@ -103,22 +97,9 @@ def measure(*, data: str, share: float | None, seed: int, features: str, folder:
         initial, or last: those of the last round.
     folder : Path
         Where ``labels.people --keep`` has left its runs.
-
-    Raises
-    ------
-    MelaError
-        No such run was left there.
     """
-    run = run_folder(folder, data, share, seed)
-    if not (run / paths.TRUTH).exists():
-        raise MelaError(f"{run}: there is no such run; `python -m studies labels.people --keep` makes it")
     # rounds that are off pass on what the one before has made
-    files = BEFORE_ROUNDS if features == "initial" else round_files(ROUNDS[-1])
-    looks = None if files.looks is None else run / files.looks
-    samples, known = read_samples(read_manifest(run / paths.TRAIN), run / files.features, looks)
-    classes = read_truth(run / paths.TRUTH).set_index("image_id")["class"]
-    images = pd.Series(known[samples.index[samples.first]])
-    return rows(samples, pd.factorize(images.map(classes))[0])
+    return rows(*kept_samples(folder, data, share, seed, None if features == "initial" else ROUNDS[-1]))
 
 
 def rows(samples: TaskSamples, truth: Ints) -> list[dict[str, Any]]:

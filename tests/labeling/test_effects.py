@@ -15,7 +15,8 @@ from mela.labeling.cuts import Cuts
 from mela.labeling.diagnostics import merges_table, remark
 from mela.labeling.effects import find_effects
 from mela.labeling.labeler_files import load_labeler, save_labeler
-from mela.labeling.pair_quality import PairQuality, pair_quality
+from mela.labeling.pair_quality import PairQuality, collisions, pair_quality
+from mela.labeling.rounds import labels_so_far
 from mela.labeling.space import noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
 from mela.labeling.trees import Found, Noise, TaskClasses
@@ -235,6 +236,21 @@ def test_turns_that_help_halves_and_not_the_whole_are_not_made(monkeypatch: pyte
     assert asked == [False, False, True]
     assert found is not None
     np.testing.assert_array_equal(found.cut, clusters)
+
+
+def test_rounds_learn_clusters_that_may_join_classes_of_a_task() -> None:
+    """These pairs judge the labels of the next round, which an embedding that had learned them could not tell."""
+    X, y, groups, truth = people(0, effect=7.0)
+    samples, _ = grouped(X, y, groups)
+    labeler = MergeLabeler()
+    flat, told = labels_so_far(samples, np.arange(len(X)), labeler)
+    effects = labeler.effects_
+    assert effects is not None
+    assert collisions(effects.cut, samples.starts) > 0
+    assert collisions(labeler.class_labels_, samples.starts) == 0
+    assert told["clusters"] == effects.cut.max() + 1 < len(labeler.cluster_centers_)
+    assert adjusted_rand_score(effects.cut[samples.classes], flat.labels[samples.index]) == 1
+    assert adjusted_rand_score(truth, effects.cut) > 0.5
 
 
 def test_order_and_names_make_no_difference() -> None:

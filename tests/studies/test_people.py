@@ -18,7 +18,7 @@ from mela.params import ROUNDS, DataParams, EmbedParams, PretrainParams, check_d
 from stages.common import paths
 from stages.common.round_files import round_files
 from studies import grid
-from studies.labels import people, rivals
+from studies.labels import expected, people, rivals
 from tests.helpers.project import ROOT
 
 RUN = ROOT / "results/metrics.json"
@@ -166,6 +166,16 @@ def test_rivals_cluster_the_features_of_a_kept_run(tmp_path: Path) -> None:
     shutil.copy(run / round_files("first").features, run / paths.FEATURES)
     initial = pd.DataFrame(rivals.measure(features="initial", **cell))
     assert (initial["ari"] < last["ari"]).all()
+
+
+def test_what_merging_expects_is_compared_with_the_truth(tmp_path: Path) -> None:
+    write_run(people.run_folder(tmp_path, "glyphs_people", 1.0, 0))
+    found = expected.measure(data="glyphs_people", share=1.0, seed=0, features="second", folder=tmp_path)
+    assert (found["true_classes"], found["clusters"], found["people_differ"], found["ari"]) == (6, 6, False, 1.0)
+    assert found["expected_ari"] > 0.9
+    vague = expected.measure(data="glyphs_people", share=1.0, seed=0, features="first", folder=tmp_path)
+    assert vague["ari"] < 0.2
+    assert vague["expected_ari"] is None or vague["expected_ari"] < 0.6
 
 
 def test_what_hdbscan_takes_for_noise_is_alone() -> None:
