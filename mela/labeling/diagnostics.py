@@ -154,9 +154,7 @@ def remark(labeler: "TaskLabeler") -> str | None:
 def _doubts(labeler: "TaskLabeler", consistency: float) -> str | None:
     metrics = label_metrics(labeler)
     quality = labeler.pair_quality_
-    if metrics.get("expected_ari", 1) < POOR:
-        found = f"the adjusted Rand index between labels and true classes is expected to be {metrics['expected_ari']:.2f}"
-    elif consistency < THIN:
+    if consistency < THIN:
         found = (
             f"only {metrics['consistency']:.0f}% of the task classes would find their cluster without being part of it"
         )
@@ -166,6 +164,10 @@ def _doubts(labeler: "TaskLabeler", consistency: float) -> str | None:
         found = (
             f"by what shares a cluster within tasks, only {metrics['pair_precision']:.0f}% ± "
             f"{metrics['pair_precision_error']:.0f}% of the pairs in one cluster are of one class"
+        )
+    elif metrics.get("expected_ari", 1) < POOR:
+        found = (
+            f"the adjusted Rand index between labels and true classes is expected to be {metrics['expected_ari']:.2f}"
         )
     else:
         return None

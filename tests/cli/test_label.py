@@ -55,7 +55,8 @@ def test_it_gives_the_estimators_labels(folder: Path) -> None:
     assert re.fullmatch(
         r"found\.csv: 600 images, 6 clusters\n"
         r"found_tasks\.csv: 120 local labels, 100\.0% of tasks clustered\n"
-        r"pair precision: (100\.0|9\d\.\d)% ± \d\.\d \(standard error\), judged by the tasks alone\n",
+        r"pair precision: (100\.0|9\d\.\d)% ± \d\.\d \(standard error\), judged by the tasks alone\n"
+        r"expected adjusted Rand index: (1\.00|0\.9\d), judged by the tasks and the features\n",
         done.stdout,
     ), done.stdout
     labels, clusters = pd.read_csv("found.csv"), pd.read_csv("found_tasks.csv")

@@ -1,5 +1,6 @@
 """What is told about labels, from estimators fitted to small tasks."""
 
+import copy
 from functools import partial
 
 import numpy as np
@@ -27,9 +28,10 @@ def pruned() -> LearnLabeler:
 
 def test_metrics(merged: MergeLabeler, pruned: LearnLabeler) -> None:
     names = {"tasks_clustered", "tasks_of_one_class", "pair_precision", "pair_precision_error"}
-    assert set(diagnostics.label_metrics(merged)) == {*names, "consistency"}
+    assert set(diagnostics.label_metrics(merged)) == {*names, "consistency", "expected_ari"}
     assert set(diagnostics.label_metrics(pruned)) == names
     assert diagnostics.label_metrics(merged)["consistency"] == 100 * merged.consistency_
+    assert diagnostics.label_metrics(merged)["expected_ari"] == merged.expected_ari_
     X, y, groups = tasks(0, distance=1.0)
     found = MergeLabeler().fit(X, y, groups)
     dropped = {group for group, label in zip(groups, found.labels_, strict=True) if label < 0}
@@ -115,6 +117,18 @@ def test_remark_on_pairs_within_tasks_that_share_clusters() -> None:
     quality = found.pair_quality_
     wanted = f"only {100 * quality.precision:.0f}% ± {100 * quality.precision_error:.0f}% of the pairs in one cluster"
     assert wanted in (diagnostics.remark(found) or "")
+
+
+def test_remark_on_labels_of_which_little_is_expected(merged: MergeLabeler) -> None:
+    found = copy.copy(merged)
+    assert diagnostics.remark(found) is None
+    found.expected_ari_ = 0.3
+    assert "expected to be 0.30, so expect many wrong labels; more tasks, several objects" in (
+        diagnostics.remark(found) or ""
+    )
+    found.expected_ari_ = None
+    assert diagnostics.remark(found) is None
+    assert "expected_ari" not in diagnostics.label_metrics(found)
 
 
 def test_remark_on_pruning_that_ran_away() -> None:

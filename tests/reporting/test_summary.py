@@ -272,7 +272,14 @@ def test_curves_figure(epochs: int) -> None:
 def test_rounds_are_listed_with_what_is_known_of_them() -> None:
     first = {"clusters": 1600, "loss": 0.25}
     doubtful = {"clusters": 510, "loss": 0.5, "pair_precision": 40.0, "pair_precision_error": 30.0, "match": 0.0161}
-    last = {"clusters": 66, "loss": 0.1, "pair_precision": 81.24, "pair_precision_error": 2.06, "match": 0.1348}
+    last = {
+        "clusters": 66,
+        "loss": 0.1,
+        "pair_precision": 81.24,
+        "pair_precision_error": 2.06,
+        "match": 0.1348,
+        "expected_ari": 0.526,
+    }
     table = rounds_table({"first": first, "second": doubtful, "sixth": last, "seventh": last | {"match": 0.2}})
     assert [row[:4] for row in table.rows] == [
         ("first", "1,600", "", ""),
@@ -280,7 +287,7 @@ def test_rounds_are_listed_with_what_is_known_of_them() -> None:
         ("sixth", "66", "81.2% ± 2.1 (standard error)", "0.135"),
         ("seventh", "66", "81.2% ± 2.1 (standard error)", "0.200"),
     ]
-    assert [row[4] for row in table.rows[:2]] == ["0.2500", "0.5000"]
+    assert [row[4:] for row in table.rows[:3]] == [("", "0.2500"), ("", "0.5000"), ("0.53", "0.1000")]
     only = rounds_table({"first": {**first, "match": 0.1}, "second": {**first, "pair_precision": 7.0}})
     assert [row[2:4] for row in only.rows] == [("", "0.100"), ("7.0%", "")]
     assert not rounds_table({}).rows
