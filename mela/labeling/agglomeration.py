@@ -139,6 +139,12 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
     apart = np.diag(2 * between)
 
     def odds(u: int, others: Ints) -> Floats:
+        value = np.full(len(others), -np.inf)
+        # so few samples leave directions in which nothing was seen: the first round's verdict stands
+        seen = degrees[u] + degrees[others] > d
+        if not seen.any():
+            return value
+        others = others[seen]
         common = scatter[u] + scatter[others] + d * np.eye(d)
         common /= (degrees[u] + degrees[others] + d)[:, None, None]
         together = common * (1 / clusters.weights[u] + 1 / clusters.weights[others])[:, None, None]
@@ -146,11 +152,10 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
             others, None
         ]
         counts = clusters.counts
-        value = _log_normal(difference, together) - _log_normal(difference, together + apart)
-        value += log_sizes(counts[u] + counts[others], gamma) - sizes[u] - sizes[others]
-        # so few samples leave directions in which nothing was seen: the first round's verdict stands
-        value[degrees[u] + degrees[others] <= d] = -np.inf
-        return value + meeting_odds(clusters.meetings[u, others], counts[u], counts[others], rate)
+        found = _log_normal(difference, together) - _log_normal(difference, together + apart)
+        found += log_sizes(counts[u] + counts[others], gamma) - sizes[u] - sizes[others]
+        value[seen] = found + meeting_odds(clusters.meetings[u, others], counts[u], counts[others], rate)
+        return value
 
     best, partner = np.full(k, -np.inf), np.zeros(k, dtype=np.int64)
 

@@ -20,8 +20,8 @@ without such a model:
 
    where D (n, m) are the deviations from the centers of k clusters and N is the covariance of the noise, which counts
    as much as m task classes. Measure distances again in units of S, so that directions in which people differ count
-   less, and average them with those of the turns before. Speaker diarization re-estimates such covariances in turns (Landini et al., "Bayesian HMM clustering of x-vector sequences
-   (VBx) in speaker diarization", 2022).
+   less, and average them with those of the turns before. Speaker diarization re-estimates such covariances in turns
+   (Landini et al., "Bayesian HMM clustering of x-vector sequences (VBx) in speaker diarization", 2022).
 5. S fits the clusters that it comes from, right or wrong. So it has to help other tasks: half of the tasks give S, the
    other half is clustered in its units and judged, and the other way round. The turns end where the sum of both
    `match` rises no more, or where that of all tasks falls, and the clusters are those before that.

@@ -69,6 +69,29 @@ def test_the_second_round_joins_what_the_first_left_apart() -> None:
     assert found.assignments.max() + 1 == 6
 
 
+def test_covariances_of_too_few_samples_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first round's verdict stands where two clusters together have at most as many degrees of freedom as d."""
+    looked = []
+    normal = agglomeration._log_normal
+
+    def log_normal(differences: np.ndarray, covariances: np.ndarray) -> np.ndarray:
+        looked.append(len(differences))
+        return normal(differences, covariances)
+
+    monkeypatch.setattr(agglomeration, "_log_normal", log_normal)
+    rng, d = np.random.default_rng(0), 6
+    degrees = np.array([2.0, 3.0, 4.0, 2.0])
+    clusters = Clusters(
+        weights=np.ones(4), sums=np.zeros((4, d)), counts=np.ones(4), meetings=np.zeros((4, 4), dtype=np.float32)
+    )
+    deviations = rng.normal(size=(4, 20, d))
+    merges = agglomeration.join(clusters, deviations.mT @ deviations, degrees, np.full(d, 9.0), 0.0, 1.0)
+    # one pair has seven; its sum joins the others
+    assert merges[0][:2] in ((1, 2), (2, 1))
+    assert len(merges) == 3
+    assert looked[:4] == [1, 1, 1, 1]
+
+
 def test_marginal_is_that_of_normal_classes() -> None:
     # x_i ~ N(mu, 1), mu ~ N(0, b): the odds of one class against two from the joint densities themselves
     b, left, right = 2.5, np.array([0.3, -0.2, 0.9]), np.array([1.4, 1.1])
