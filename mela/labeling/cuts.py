@@ -1,10 +1,12 @@
 """Judge all cuts through a tree of task classes by the pairs inside tasks, which are known to be different classes."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.cluster.hierarchy import fcluster
 
 from mela.data.array_types import Floats, Ints
 
@@ -17,14 +19,20 @@ class Cuts:
 
     Attributes
     ----------
+    tree : float64 (n_items - 1, 4)
+        Steps in their order, as ``scipy.cluster.hierarchy.linkage`` returns them.
+    items : int64 (n,)
+        Leaf of each task class; -1 is left out.
     shared : float64 (n_cuts,)
         Share of all pairs of task classes that are in one cluster.
-    steps, tasks, pairs : int64 (n_joins,)
-        Cut from which on a number of pairs of one task share a cluster.
+    steps, tasks, pairs : int64 (n_entries,)
+        From which cut on how many pairs of a task share a cluster; one entry for each task that a step joins.
     known : int64 (n_tasks,)
         Pairs inside each task.
     """
 
+    tree: Floats
+    items: Ints
     shared: Floats
     steps: Ints
     tasks: Ints
@@ -63,7 +71,8 @@ class Cuts:
             sizes.append(sizes[one] + sizes[other])
         steps, of_tasks, pairs = np.array(joins, dtype=np.int64).reshape(-1, 3).T
         everywhere = np.cumsum(shared) / (n * (n - 1) / 2)
-        return cls(shared=everywhere, steps=steps, tasks=of_tasks, pairs=pairs, known=ways * (ways - 1) // 2)
+        known = ways * (ways - 1) // 2
+        return cls(tree=tree, items=items, shared=everywhere, steps=steps, tasks=of_tasks, pairs=pairs, known=known)
 
     def inside(self, asked: npt.NDArray[np.bool_]) -> Floats:
         """Return which share of the pairs inside some of the tasks (n_tasks,) each cut (n_cuts,) joins."""
@@ -76,27 +85,48 @@ class Cuts:
         gained = self.shared - self.inside(asked)
         return np.where(self.shared > 0, gained / np.sqrt(np.maximum(self.shared, 1e-300)), 0.0)
 
-    def best(self) -> int:
-        """Return the cut whose `match` is largest."""
-        return int(self.matches(np.ones(len(self.known), dtype=np.bool_)).argmax())
+    def best(self, asked: npt.NDArray[np.bool_] | None = None) -> int:
+        """Return the cut whose `match` is largest, as some of the tasks (n_tasks,) or all judge it."""
+        return int(self.matches(np.ones(len(self.known), dtype=np.bool_) if asked is None else asked).argmax())
+
+    def clusters(self, cut: int) -> Ints:
+        """Return the cluster of each task class (n,) after a cut, from 0; -1 as in items."""
+        steps = self.tree.copy()
+        # the height of a step is then its number
+        steps[:, 2] = np.arange(1, len(steps) + 1)
+        found = fcluster(steps, cut + 0.5, "distance").astype(np.int64) - 1
+        return np.where(self.items >= 0, found[self.items], -1)
 
     def error(self) -> float | None:
         """Return a / b of such a cut, as tasks judge it that have not chosen it.
 
         a is the share of pairs inside tasks that the cut joins, and b that of all pairs. Those tasks that choose a cut
-        judge it too well. So half of them choose, and the others judge, in turns, for five divisions at random.
+        judge it too well. So half of them choose, and the others judge, in turns. All tasks may have chosen the tree.
 
         Returns
         -------
         float or None
             None where a half has no pairs inside tasks.
         """
-        generator, found = np.random.default_rng(0), []
-        for _ in range(SPLITS):
-            chooses = generator.permutation(len(self.known)) % 2 == 0
-            for half in (chooses, ~chooses):
-                if not self.known[half].any() or not self.known[~half].any():
-                    return None
-                cut = int(self.matches(half).argmax())
-                found.append(self.inside(~half)[cut] / self.shared[cut] if self.shared[cut] else 0.0)
-        return float(np.mean(found))
+        found = []
+        for half in halves(self.known):
+            cut = self.best(half)
+            found.append(self.inside(~half)[cut] / self.shared[cut] if self.shared[cut] else 0.0)
+        return float(np.mean(found)) if found else None
+
+
+def halves(known: Ints) -> Iterator[npt.NDArray[np.bool_]]:
+    """Yield halves of the tasks, and the other halves, of five divisions at random.
+
+    Parameters
+    ----------
+    known : int64 (n_tasks,)
+        Pairs inside each task. Where a half has none, no more halves are drawn.
+    """
+    generator = np.random.default_rng(0)
+    for _ in range(SPLITS):
+        half = generator.permutation(len(known)) % 2 == 0
+        if not known[half].any() or not known[~half].any():
+            return
+        yield half
+        yield ~half

@@ -171,8 +171,6 @@ def _doubts(labeler: "TaskLabeler", consistency: float) -> str | None:
         )
     else:
         return None
-    advice = (
-        "so expect many wrong labels; more tasks, several objects of a class from each person, or a network trained on "
-        "other data help"
-    )
+    objects = ", several objects of a class from each person" if labeler.effects_ is not None else ""
+    advice = f"so expect many wrong labels; more tasks, more samples per class{objects} or a better embedding help"
     return f"thin evidence: {found}, {advice}"

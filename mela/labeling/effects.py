@@ -122,14 +122,17 @@ def find_effects(
     tasks = TaskClasses(means=means, fragments=fragments, starts=classes.starts)
     views = tasks.views(noise)
     found = tasks.first(views)
-    same = same_share([tasks.judged(views[own]).clusters for own in (0, 1, -1)], classes.starts)
+    same = same_share([tasks.judged(views[own]).cuts for own in (0, 1, -1)], classes.starts)
     certain = other.match > 2 * other.match_error
     # where merging joins as many as neighbours do, no look keeps task classes apart
     if certain and not found.quality.beats(other) and found.quality.shared < LARGER * other.shared:
         return None, same
     found = _in_turns(tasks, noise, found)
-    clusters = found.clusters
+    clusters, error = found.clusters, found.cuts.error()
     if clusters.max() + 1 < classes.ways.max() or not found.quality.beats(other):
+        return None, same
+    # of many cuts the best one looks good by chance, too, but not to tasks that have not chosen it
+    if error is not None and found.quality.shared**0.5 * (1 - error) <= other.match:
         return None, same
     deviations = means - _centers(means, clusters)
     covariance, freedom = _effects(means, clusters, noise[-1].covariance)
@@ -141,7 +144,7 @@ def find_effects(
         assignments=_apart(clusters, (deviations @ space.components) ** 2, classes.starts),
         cut=clusters,
         quality=found.quality,
-        error=found.cuts.error(),
+        error=error,
         covariance=covariance,
     )
     return effects, same

@@ -11,23 +11,26 @@ to judge it (`mela.labeling.cuts.Cuts.error`).
 
 s belongs to the tasks, and not to any clusters. It is estimated as the size of an animal population is from two
 catches (Lincoln and Petersen): two partitions find :math:`c_1` and :math:`c_2` pairs that are right, and :math:`c_{12}`
-of them are the same. If they miss pairs independently of each other, :math:`s = c_1 c_2 / c_{12}`. Two partitions of
-the same features miss much the same pairs, so that s comes out too small where many are missed. No estimate from
-features sees that two clusters which look nothing alike are one class.
+of them are the same. If they miss pairs independently of each other, :math:`s = c_1 c_2 / c_{12}`. Here
+:math:`c = b - (1 - s) a`, where a is the share of pairs inside tasks that a partition joins, by tasks that have not
+chosen its cut. Two partitions of the same features miss much the same pairs, so that s comes out too small where many
+are missed. No estimate from features sees that two clusters which look nothing alike are one class.
 """
 
 from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 
-from mela.data.array_types import Ints
-from mela.labeling.pair_quality import pair_quality
+from mela.data.array_types import Floats, Ints
+from mela.labeling.cuts import Cuts, halves
+from mela.labeling.pair_quality import collisions
 
 STEPS = 50
 
 
-def expected_ari(shared: float, error: float, same: float) -> float:
+def expected_ari(shared: float, error: float, same: float | None) -> float:
     """Return the adjusted Rand index, in [0, 1], of clusters.
 
     Parameters
@@ -36,46 +39,69 @@ def expected_ari(shared: float, error: float, same: float) -> float:
         b.
     error : float
         a / b, where a is the share of pairs inside tasks that are in one cluster.
-    same : float
-        s.
+    same : float or None
+        s; None if it is unknown. Then it is taken that no pair is missed, so that the index is at most this.
     """
+    same = shared * _precision(error, 0.0) if same is None else same
     rest = same + shared - 2 * same * shared
     gained = 2 * shared * (_precision(error, same) - same)
     return min(max(gained / rest, 0.0), 1.0) if rest > 0 else 0.0
 
 
-def same_share(partitions: Sequence[Ints], starts: Ints) -> float | None:
-    """Return the median over pairs of partitions of the estimated share s of pairs that are of one class.
+def same_share(cuts: Sequence[Cuts], starts: Ints) -> float | None:
+    """Return the median over pairs of trees of the estimated share s of pairs that are of one class.
 
     Parameters
     ----------
-    partitions : sequence of int64 (n,)
-        Clusters of task classes from 0, -1 for none, found without regard to which of them met in tasks.
+    cuts : sequence of Cuts
+        Of trees that do not know which task classes met in tasks.
     starts : int64 (n_tasks + 1,)
         Bounds of the tasks.
 
     Returns
     -------
     float or None
-        None where no two partitions agree about any pair that is probably right.
+        None where pairs inside tasks are too few to tell.
     """
-    found = [_recaptured(one, other, starts) for one, other in combinations(partitions, 2)]
-    known = [share for share in found if share is not None]
-    return float(np.median(known)) if known else None
+    known, alone, together = cuts[0].known, [], []
+    for half in halves(known):
+        found = [own.clusters(own.best(half)) for own in cuts]
+        alone.append([_joined(clusters, starts, ~half, known) for clusters in found])
+        together.append([_joined(_both(*pair), starts, ~half, known) for pair in combinations(found, 2)])
+    if not alone:
+        return None
+    single, twice = np.mean(alone, axis=0), np.mean(together, axis=0)
+    pairs = zip(combinations(single, 2), twice, strict=True)
+    shares = [_recaptured(one, other, both, int(known.sum())) for (one, other), both in pairs]
+    told = [share for share in shares if share is not None]
+    return float(np.median(told)) if told else None
 
 
-def _recaptured(one: Ints, other: Ints, starts: Ints) -> float | None:
+def _joined(clusters: Ints, starts: Ints, asked: npt.NDArray[np.bool_], known: Ints) -> tuple[float, float]:
+    """Return b of clusters, and their a by some of the tasks."""
+    sizes, n = np.bincount(clusters[clusters >= 0]), len(clusters)
+    own = np.where(np.repeat(asked, np.diff(starts)), clusters, -1)
+    inside = collisions(own, starts) if (own >= 0).any() else 0
+    return float((sizes * (sizes - 1)).sum()) / (n * (n - 1)), inside / float(known[asked].sum())
+
+
+def _both(one: Ints, other: Ints) -> Ints:
+    """Return the clusters of task classes that share those of both partitions."""
     together = np.where((one >= 0) & (other >= 0), one * (int(other.max()) + 1) + other, -1)
     used = together >= 0
     together[used] = np.unique(together[used], return_inverse=True)[1]
-    caught = [pair_quality(clusters, starts) for clusters in (one, other, together)]
+    return together
+
+
+def _recaptured(one: Floats, other: Floats, both: Floats, known: int) -> float | None:
+    """Return s by the b and a (2,) of two partitions and of both; None if `known` pairs inside tasks do not tell."""
     share = 0.0
-    # pairs inside tasks are known to be different, which a share s of all pairs are not
+    # pairs inside tasks are different classes, which a share s of all pairs are not
     for _ in range(STEPS):
-        first, second, both = (quality.shared * _precision(1 - quality.precision, share) for quality in caught)
-        if not both > 0:
+        first, second, twice = (max(float(b - (1 - share) * a), 0.0) for b, a in (one, other, both))
+        if twice <= 2 * np.sqrt(both[1] * known + 1) / known:
             return None
-        share = min(first * second / both, 0.5)
+        share = min(first * second / twice, 1.0)
     return share
 
 

@@ -21,6 +21,8 @@ from mela.labeling.task_labeler import TaskLabeler
 
 # share of the task classes that would reach their own cluster by themselves
 FIRM = 0.9
+# standard error of a precision that tells nothing
+UNKNOWN = 0.25
 
 
 class MergeLabeler(TaskLabeler):
@@ -62,7 +64,8 @@ class MergeLabeler(TaskLabeler):
     shifts_ : mela.labeling.shifts.Shifts or None
         What that partition takes for shifts that the classes of a task share. They are subtracted from new tasks, too.
     expected_ari_ : float or None
-        Estimated adjusted Rand index of the clusters of task classes (`mela.labeling.expected`); None if nothing tells.
+        Estimated adjusted Rand index of the clusters of task classes (`mela.labeling.expected`), before classes of one
+        task are told apart and rare clusters are dropped. None where pairs inside tasks are too few to tell.
     consistency_ : float
         Share of the labelled task classes that would reach their own cluster had they not been part of it. A value far
         below 1 says that the labels rest on thin evidence.
@@ -114,8 +117,15 @@ class MergeLabeler(TaskLabeler):
         # where noise alone explains the task classes, those of a task may be akin, and are not taken for shifted
         firm = (alone == merged.assignments)[merged.assignments >= 0].mean() >= FIRM
         effects, same = find_effects(samples, classes, merged.fragments, plain, shifted=not firm)
-        shared, error = (joined, 1 - placed.precision) if effects is None else (effects.quality.shared, effects.error)
-        self.expected_ari_ = None if same is None or error is None else expected_ari(shared, error, same)
+        shared, error, quality = (
+            (joined, 1 - placed.precision, placed)
+            if effects is None
+            else (effects.quality.shared, effects.error, effects.quality)
+        )
+        self.expected_ari_ = None
+        # if nothing is joined, nothing needs to be judged
+        if error is not None and (not shared or quality.precision_error < UNKNOWN):
+            self.expected_ari_ = expected_ari(shared, error, same)
         means = classes.means
         if effects is not None:
             means, space, found = effects.means, effects.space, effects.assignments

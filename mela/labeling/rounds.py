@@ -5,8 +5,8 @@ learned to tell all task classes apart does so less, and one that has learned me
 makes the next labels better.
 
 Pairs of classes inside tasks judge the labels of the next round. An embedding that has learned to tell just these pairs
-apart would make every label look better than it is. So where people differ, rounds learn clusters that may hold several
-classes of a task, as they hold wrong pairs of different tasks.
+apart would make every label look better than it is. So where people differ, rounds learn clusters that may hold wrong
+pairs inside tasks, as they may between tasks.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,8 @@ def labels_so_far(
         told: dict[str, Any] = {}
     else:
         effects = labeler.fit_tasks(samples).effects_
-        labels = labeler.class_labels_ if effects is None else effects.cut
+        # rare clusters are among those of the cut
+        labels = labeler.class_labels_ if effects is None or labeler.min_count > 1 else effects.cut
         told = {"match": labeler.pair_quality_.match} | label_metrics(labeler)
     told["clusters"] = len(np.unique(labels[labels >= 0]))
     return label_images(labels, int(labels.max()) + 1, image_ids[samples.index], samples.classes), told

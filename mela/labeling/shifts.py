@@ -127,10 +127,7 @@ class _Tasks:
 
     @classmethod
     def of(cls, means: Floats, ways: Ints) -> "_Tasks | None":
-        """Return those of task classes (n, m) in their order, about their mean; None if those of a task are equal.
-
-        Values are up to 1.
-        """
+        """Return those of task classes (n, m) about their mean, of values up to 1; None where no task varies."""
         tasks = np.add.reduceat(means, np.cumsum(ways) - ways, axis=0) / ways[:, None]
         inside = means - np.repeat(tasks, ways, axis=0)
         # what is left of equal means is their rounding

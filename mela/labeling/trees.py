@@ -1,10 +1,11 @@
 """Find clusters of task classes by trees of the neighbours that they share, cut by the pairs inside tasks."""
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import linkage
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import cluster_means
@@ -94,10 +95,7 @@ class TaskClasses:
         """Return the clusters of that cut of the tree of these distances whose `match` is largest."""
         tree = linkage(distances, "average")
         cuts = Cuts.of(tree, self.fragments, self.starts)
-        # the height of a step is then its number
-        tree[:, 2] = np.arange(1, len(tree) + 1)
-        found = fcluster(tree, cuts.best() + 0.5, "distance").astype(np.int64) - 1
-        clusters = np.where(self.fragments >= 0, found[self.fragments], -1)
+        clusters = cuts.clusters(cuts.best())
         return Found(distances, cuts, clusters, pair_quality(clusters, self.starts))
 
     def some(self, tasks: Ints) -> "TaskClasses":
@@ -117,8 +115,8 @@ class TaskClasses:
 
 
 def _mean(views: list[Floats]) -> Floats:
-    found: Floats = np.mean(views, axis=0)
-    return found
+    # a stack of all views would take as much memory again
+    return reduce(np.add, views) / len(views)
 
 
 def _unit(points: Floats) -> Floats:

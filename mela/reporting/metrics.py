@@ -20,6 +20,7 @@ class LabelMetrics(Metrics):
 
     clusters: int
     tasks_clustered: float
+    expected_ari: float | None = None
     task_classes_merged: int | None = None
     task_classes_not_merged: int | None = None
     task_classes_left_out: int | None = None

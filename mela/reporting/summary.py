@@ -138,8 +138,8 @@ def rounds_table(rounds: Mapping[str, Content]) -> Table:
     for name, found in rounds.items():
         known = "pair_precision" in found
         precise = (known and share(found["pair_precision"], found.get("pair_precision_error"))) or ""
-        match = f"{found['match']:.3f}" if "match" in found else ""
-        agreement = f"{found['expected_ari']:.2f}" if "expected_ari" in found else ""
+        match = f"{found['match']:.3f}" if found.get("match") is not None else ""
+        agreement = f"{found['expected_ari']:.2f}" if found.get("expected_ari") is not None else ""
         rows.append((name, f"{found['clusters']:,}", precise, match, agreement, f"{found['loss']:.4f}"))
     columns = ("round", "classes it learned", "estimated precision", "match", "expected ARI", "loss at the end")
     return Table(title="Rounds of training before merging", columns=columns, rows=rows, empty="no round is on")

@@ -16,7 +16,7 @@ def cop_kmeans(points: Floats, starts: Ints, k: int) -> Ints:
     """Return k clusters (n,) of directions such that the classes of a task differ.
 
     Each task class in turn goes to the nearest center that none of its task has taken (Wagstaff et al., "Constrained
-    k-means clustering with background knowledge", 2001). The turns are drawn anew in each step. Of ten starts, that
+    k-means clustering with background knowledge", 2001). The order is drawn again in each step. Of ten starts, that
     with the smallest squared distances is kept.
 
     Parameters
@@ -56,8 +56,8 @@ def _cop_kmeans(points: Floats, starts: Ints, k: int, rng: np.random.Generator) 
 def best_links(points: Floats, starts: Ints, k: int) -> Ints:
     """Return k clusters (n,) by the closest links between tasks, none of which joins two classes of a task.
 
-    Splink, a library for records of several sources, links those free of duplicates by this rule. Links count from the
-    smallest angle on, until k clusters are left or none can be joined.
+    Splink, a library for records of several sources, links those free of duplicates by this rule, down to a
+    probability. Here links count from the smallest angle on, until k clusters are left or none can be joined.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def vbx(points: Floats, between: Floats) -> Ints:
     r"""Return the clusters (n,) of a mixture whose centers are random, as speaker diarization finds its speakers.
 
     A task class is :math:`x = y_s + e`, with a center :math:`y_s \sim N(0, \Phi)` and noise :math:`e \sim N(0, I)`.
-    Centers and responsibilities :math:`\gamma` are found in turns by variational Bayes, from more clusters than are
-    left in the end (Landini et al., "Bayesian HMM clustering of x-vector sequences (VBx) in speaker diarization",
-    2022, of which this leaves out that speech goes on with the same speaker):
+    Centers and responsibilities :math:`\gamma` are found in turns by variational Bayes. The first clusters are one for
+    every five task classes, by average linkage (Landini et al., "Bayesian HMM clustering of x-vector sequences (VBx) in
+    speaker diarization", 2022, of which this leaves out that speech goes on with the same speaker):
 
     .. math:: L_s = I + \frac{F_A}{F_B} \sum_t \gamma_{ts} \Phi, \qquad
         \alpha_s = \frac{F_A}{F_B} L_s^{-1} \sum_t \gamma_{ts} \Phi^{1/2} x_t .

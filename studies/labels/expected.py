@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
@@ -46,6 +47,13 @@ def kept_samples(
     return samples, pd.factorize(images.map(classes))[0]
 
 
+def scored(truth: Ints, labels: Ints) -> dict[str, Any]:
+    """Return the number of clusters and the adjusted Rand index; a task class without a cluster (-1) is alone."""
+    alone = labels < 0
+    clusters = np.where(alone, labels.max() + np.cumsum(alone), labels)
+    return {"clusters": len(np.unique(clusters)), "ari": float(adjusted_rand_score(truth, clusters))}
+
+
 def measure(*, data: str, share: float | None, seed: int, features: str, folder: Path) -> dict[str, Any]:
     """Return what merging expects, and how its clusters are.
 
@@ -61,8 +69,6 @@ def measure(*, data: str, share: float | None, seed: int, features: str, folder:
     labeler = MergeLabeler().fit_tasks(samples)
     return {
         "true_classes": int(truth.max()) + 1,
-        "clusters": len(labeler.cluster_centers_),
         "people_differ": labeler.effects_ is not None,
         "expected_ari": labeler.expected_ari_,
-        "ari": float(adjusted_rand_score(truth, labeler.class_labels_)),
-    }
+    } | scored(truth, labeler.class_labels_)

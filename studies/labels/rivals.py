@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
-from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.metrics import silhouette_score
 from sklearn.preprocessing import normalize
 
 from mela.data.array_types import Floats, Ints
@@ -21,7 +21,7 @@ from mela.labeling.space import noise_of, space_of
 from mela.labeling.task_classes import TaskSamples, class_means
 from mela.params import ROUNDS
 from studies.labels.constrained import best_links, cop_kmeans, vbx
-from studies.labels.expected import kept_samples
+from studies.labels.expected import kept_samples, scored
 
 NUMBERS = 20
 
@@ -49,11 +49,8 @@ def by_silhouette(points: Floats, cluster: Callable[[Floats, int], Ints], metric
 
 
 def hdbscan(points: Floats) -> Ints:
-    """Return the clusters (n,) that HDBSCAN finds by its defaults; what it calls noise is alone."""
-    labels = np.asarray(HDBSCAN(copy=True).fit_predict(points))
-    noise = labels < 0
-    labels[noise] = labels.max() + 1 + np.arange(noise.sum())
-    return labels
+    """Return the clusters (n,) that HDBSCAN finds by its defaults; what it calls noise has -1."""
+    return np.asarray(HDBSCAN(copy=True).fit_predict(points))
 
 
 class Given(NamedTuple):
@@ -111,12 +108,11 @@ def rows(samples: TaskSamples, truth: Ints) -> list[dict[str, Any]]:
     space, k = space_of(classes.means, *noise_of(samples, classes)), len(np.unique(truth))
     points = {"plain": classes.means, "whitened": space.transform(classes.means)}
 
-    def add(method: str, space: str, find: Callable[[], Ints]) -> None:
+    def add(method: str, name: str, find: Callable[[], Ints]) -> None:
         start = time.perf_counter()
         labels = find()
-        row = {"method": method, "space": space, "seconds": round(time.perf_counter() - start, 2)}
-        row |= {"true_classes": k, "clusters": len(np.unique(labels))}
-        found.append(row | {"ari": float(adjusted_rand_score(truth, labels))})
+        row = {"method": method, "space": name, "seconds": round(time.perf_counter() - start, 2), "true_classes": k}
+        found.append(row | scored(truth, labels))
 
     for name, own in points.items():
         for method, rival in RIVALS.items():

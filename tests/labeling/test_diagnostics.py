@@ -123,9 +123,8 @@ def test_remark_on_labels_of_which_little_is_expected(merged: MergeLabeler) -> N
     found = copy.copy(merged)
     assert diagnostics.remark(found) is None
     found.expected_ari_ = 0.3
-    assert "expected to be 0.30, so expect many wrong labels; more tasks, several objects" in (
-        diagnostics.remark(found) or ""
-    )
+    wanted = "expected to be 0.30, so expect many wrong labels; more tasks, more samples per class or"
+    assert wanted in (diagnostics.remark(found) or "")
     found.expected_ari_ = None
     assert diagnostics.remark(found) is None
     assert "expected_ari" not in diagnostics.label_metrics(found)
