@@ -40,9 +40,11 @@ def expected_ari(shared: float, error: float, same: float | None) -> float:
     error : float
         a / b, where a is the share of pairs inside tasks that are in one cluster.
     same : float or None
-        s; None if it is unknown. Then it is taken that no pair is missed, so that the index is at most this.
+        s; None if it is unknown. It is at least as large as the share of pairs that are right. If it is unknown, it is
+        taken for that, as if no pair were missed.
     """
-    same = shared * _precision(error, 0.0) if same is None else same
+    right = shared * _precision(error, same or 0.0)
+    same = right if same is None else max(same, right)
     rest = same + shared - 2 * same * shared
     gained = 2 * shared * (_precision(error, same) - same)
     return min(max(gained / rest, 0.0), 1.0) if rest > 0 else 0.0
