@@ -29,7 +29,7 @@ def main() -> None:
         name, color = NAMES[str(data)]
         axes.scatter(own["ari"], own["expected_ari"], s=28, color=color, alpha=0.85, linewidth=0, label=name)
     axes.set(xlim=(0, 1.03), ylim=(0, 1.03), aspect="equal", xlabel="ARI", ylabel="expected ARI")
-    axes.legend(fontsize=8, frameon=False, loc="upper left")
+    axes.legend(fontsize=8, frameon=False, loc="lower right")
     figure.savefig(ROOT / "docs/images/expected.png")
 
 

