@@ -123,8 +123,8 @@ class MergeLabeler(TaskLabeler):
             else (effects.quality.shared, effects.error, effects.quality)
         )
         self.expected_ari_ = None
-        # if nothing is joined, nothing needs to be judged
-        if error is not None and (not shared or quality.precision_error < UNKNOWN):
+        # if nothing is joined, nothing needs to be judged, but a single task has nothing to join
+        if error is not None and (quality.precision_error < UNKNOWN if shared else len(classes.starts) > 2):
             self.expected_ari_ = expected_ari(shared, error, same)
         means = classes.means
         if effects is not None:

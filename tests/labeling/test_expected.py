@@ -140,3 +140,13 @@ def test_rare_classes_are_not_called_wrong(n_tasks: int, ways: int, n_classes: i
         labeler = MergeLabeler().fit(X, y, groups)
         assert adjusted_rand_score(truth, labeler.class_labels_) > 0.98
         assert labeler.expected_ari_ is None or labeler.expected_ari_ > 0.75
+
+
+def test_nothing_is_expected_of_a_single_task_and_0_where_many_were_not_joined() -> None:
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(60, 4)) * 6, 8, axis=0) + rng.normal(size=(480, 4))
+    y, groups = np.tile(np.arange(3), 20).repeat(8), np.arange(20).repeat(24)
+    single = MergeLabeler().fit(X[:24], y[:24], groups[:24])
+    assert (len(single.cluster_centers_), single.expected_ari_) == (3, None)
+    alone = MergeLabeler().fit(X, y, groups)
+    assert (len(alone.cluster_centers_), alone.expected_ari_) == (60, 0.0)
