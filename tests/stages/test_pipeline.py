@@ -61,7 +61,7 @@ def test_metrics_have_the_promised_keys(copied: Path) -> None:
     label = {"clusters", "tasks_clustered", "pair_precision", "pair_precision_error"}
     counts = {"task_classes_merged", "task_classes_not_merged", "task_classes_left_out"}
     further = {"largest_weight", "certainty", "tasks_of_one_class"}
-    for name, of_merging in {"merged": {"consistency"}, "pruned": set()}.items():
+    for name, of_merging in {"merged": {"consistency", "expected_ari"}, "pruned": set()}.items():
         found = metrics("label", name)
         assert set(found) - {"remark"} == label | counts | further | of_merging
         assert sum(found[count] for count in counts) == 400
