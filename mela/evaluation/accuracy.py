@@ -281,7 +281,7 @@ def feature_lookups(
     watch: Watch = SILENT,
 ) -> tuple[Lookup, Lookup | None]:
     """Return features of length 1 of all images of tasks, and of augmented copies of support images (if > 1)."""
-    plain = _lookup(tasks.image_ids(), extract_features(backbone, images, tasks.image_ids(), watch=watch)[:, None])
+    plain = unit_lookup(tasks.image_ids(), extract_features(backbone, images, tasks.image_ids(), watch=watch)[:, None])
     if copies == 1:
         return plain, None
     generator, support = torch.Generator().manual_seed(seed), tasks.support_ids()
@@ -292,10 +292,11 @@ def feature_lookups(
         augmented[:, copy] = extract_features(
             backbone, images, support, lambda batch: augmentation(batch, generator), watch=watch
         )
-    return plain, _lookup(support, augmented)
+    return plain, unit_lookup(support, augmented)
 
 
-def _lookup(image_ids: npt.NDArray[np.int64], features: npt.NDArray[np.float32]) -> Lookup:
+def unit_lookup(image_ids: npt.NDArray[np.int64], features: npt.NDArray[np.float32]) -> Lookup:
+    """Return a lookup of features (n, r, m), scaled to length 1, of images (n,) in rising order."""
     n, r, m = features.shape
     normalised = l2_normalize(features.reshape(n * r, m)).reshape(n, r, m)
     return lambda ids: normalised[np.searchsorted(image_ids, ids)]

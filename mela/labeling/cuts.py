@@ -41,17 +41,7 @@ class Cuts:
 
     @classmethod
     def of(cls, tree: Floats, items: Ints, starts: Ints) -> "Cuts":
-        """Return those of a tree.
-
-        Parameters
-        ----------
-        tree : float64 (n_items - 1, 4)
-            Steps in their order, as ``scipy.cluster.hierarchy.linkage`` returns them.
-        items : int64 (n,)
-            Leaf of each task class; -1 is left out.
-        starts : int64 (n_tasks + 1,)
-            Bounds of the tasks.
-        """
+        """Return those of a tree and items, as above, for tasks with the bounds ``starts``, int64 (n_tasks + 1,)."""
         ways, n = np.diff(starts), len(items)
         tasks = np.repeat(np.arange(len(ways)), ways)
         used = items >= 0

@@ -128,9 +128,10 @@ def find_effects(
     if certain and not found.quality.beats(other) and found.quality.shared < LARGER * other.shared:
         return None, same
     found = _in_turns(tasks, noise, found)
-    clusters, error = found.clusters, found.cuts.error()
+    clusters = found.clusters
     if clusters.max() + 1 < classes.ways.max() or not found.quality.beats(other):
         return None, same
+    error = found.cuts.error()
     # of many cuts the best one looks good by chance, too, but not to tasks that have not chosen it
     if error is not None and found.quality.shared**0.5 * (1 - error) <= other.match:
         return None, same

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.cuts import Cuts, halves
-from mela.labeling.pair_quality import collisions
+from mela.labeling.pair_quality import collisions, joined_share
 
 STEPS = 50
 
@@ -81,10 +81,9 @@ def same_share(cuts: Sequence[Cuts], starts: Ints) -> float | None:
 
 def _joined(clusters: Ints, starts: Ints, asked: npt.NDArray[np.bool_], known: Ints) -> tuple[float, float]:
     """Return b of clusters, and their a by some of the tasks."""
-    sizes, n = np.bincount(clusters[clusters >= 0]), len(clusters)
     own = np.where(np.repeat(asked, np.diff(starts)), clusters, -1)
     inside = collisions(own, starts) if (own >= 0).any() else 0
-    return float((sizes * (sizes - 1)).sum()) / (n * (n - 1)), inside / float(known[asked].sum())
+    return joined_share(clusters), inside / float(known[asked].sum())
 
 
 def _both(one: Ints, other: Ints) -> Ints:

@@ -13,7 +13,7 @@ from mela.labeling.clusters import weighted_sums
 from mela.labeling.effects import Effects, find_effects
 from mela.labeling.expected import expected_ari
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
-from mela.labeling.pair_quality import pair_quality
+from mela.labeling.pair_quality import joined_share, pair_quality
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
@@ -111,7 +111,7 @@ class MergeLabeler(TaskLabeler):
         alone = left_out(merged.points, classes.sizes, merged.assignments)
         placed = pair_quality(alone, classes.starts)
         # but it is no worse than to join nothing, and no better than if all that it joined were right
-        joined = pair_quality(merged.assignments, classes.starts).shared
+        joined = joined_share(merged.assignments)
         bounded = min(max(placed.match, 0.0), joined**0.5)
         plain = placed if placed.match == bounded else replace(placed, match=bounded, match_error=0.0, shared=joined)
         # where noise alone explains the task classes, those of a task may be akin, and are not taken for shifted

@@ -65,20 +65,26 @@ def collisions(clusters: Ints, starts: Ints) -> int:
     return int((together * (together - 1)).sum()) // 2
 
 
+def joined_share(clusters: Ints) -> float:
+    """Return the share b of all pairs of task classes (n,) that are in one cluster; -1 is none."""
+    n, sizes = len(clusters), np.bincount(clusters[clusters >= 0])
+    joined = int((sizes * (sizes - 1)).sum()) // 2
+    return joined / (n * (n - 1) / 2) if joined else 0.0
+
+
 def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
     """Estimate precision and `match` of clusters (n,) of task classes, numbered from 0; what is left out has -1.
 
     Task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``. Standard errors treat the number of pairs within tasks
     that share a cluster as Poisson. One is added to it, so that the error is not zero where no pair does.
     """
-    ways, n = np.diff(starts), len(clusters)
+    ways = np.diff(starts)
     known = int((ways * (ways - 1)).sum()) // 2
     wrong = collisions(clusters, starts)
-    sizes = np.bincount(clusters[clusters >= 0])
-    shared = int((sizes * (sizes - 1)).sum()) // 2
-    if not shared:
+    everywhere = joined_share(clusters)
+    if not everywhere:
         return PairQuality(precision=1.0, precision_error=0.0, match=0.0, match_error=0.0, shared=0.0)
-    within, everywhere = wrong / known, shared / (n * (n - 1) / 2)
+    within = wrong / known
     error = float(np.sqrt(wrong + 1)) / known
     return PairQuality(
         precision=1 - within / everywhere,

@@ -6,6 +6,7 @@ from sklearn.cluster import AgglomerativeClustering, kmeans_plusplus
 from sklearn.preprocessing import normalize
 
 from mela.data.array_types import Floats, Ints
+from mela.labeling.clusters import cluster_means
 
 STARTS, STEPS = 10, 100
 # of the published recipe for telephone speech, beside the clusters to begin with
@@ -46,10 +47,8 @@ def _cop_kmeans(points: Floats, starts: Ints, k: int, rng: np.random.Generator) 
             taken[tasks[own], clusters[own]] = True
         if (clusters == before).all():
             break
-        counts = np.bincount(clusters, minlength=k)
-        sums = np.zeros_like(centers)
-        np.add.at(sums, clusters, points)
-        centers = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centers)
+        counts, means = cluster_means(clusters, points, k)
+        centers = np.where(counts[:, None] > 0, means, centers)
     return clusters, float(((points - centers[clusters]) ** 2).sum())
 
 
@@ -61,10 +60,8 @@ def best_links(points: Floats, starts: Ints, k: int) -> Ints:
 
     Parameters
     ----------
-    points : float64 (n, d)
-        Task classes.
-    starts : int64 (n_tasks + 1,)
-        Bounds of the tasks.
+    points, starts
+        As in `cop_kmeans`.
     k : int
     """
     directions = normalize(points)

@@ -1,7 +1,7 @@
 """Compare the adjusted Rand index that merging expects without the truth with the true one, where people differ."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -12,24 +12,22 @@ from mela.errors import MelaError
 from mela.io.checked_tables import read_manifest, read_truth
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.task_classes import TaskSamples
-from mela.params import ROUNDS, RoundName
+from mela.params import RoundName
 from stages.common import paths
 from stages.common.round_files import BEFORE_ROUNDS, round_files
 from stages.common.samples import read_samples
 from studies.labels.people import run_folder
 
 
-def kept_samples(
-    folder: Path, data: str, share: float | None, seed: int, features: RoundName | None
-) -> tuple[TaskSamples, Ints]:
+def kept_samples(folder: Path, data: str, share: float | None, seed: int, features: str) -> tuple[TaskSamples, Ints]:
     """Return the training tasks of a kept run with the features of a round, and the true class of each task class.
 
     Parameters
     ----------
     folder, data, share, seed
         As in `studies.labels.people.measure`, which ``--keep`` makes leave its runs.
-    features : str or None
-        The round; None for the features of the initial embedding.
+    features : str
+        initial, or the name of a round.
 
     Raises
     ------
@@ -39,7 +37,7 @@ def kept_samples(
     run = run_folder(folder, data, share, seed)
     if not (run / paths.TRUTH).exists():
         raise MelaError(f"{run}: there is no such run; `python -m studies labels.people --keep` makes it")
-    files = BEFORE_ROUNDS if features is None else round_files(features)
+    files = BEFORE_ROUNDS if features == "initial" else round_files(cast(RoundName, features))
     looks = None if files.looks is None else run / files.looks
     samples, known = read_samples(read_manifest(run / paths.TRAIN), run / files.features, looks)
     classes = read_truth(run / paths.TRUTH).set_index("image_id")["class"]
@@ -59,13 +57,10 @@ def measure(*, data: str, share: float | None, seed: int, features: str, folder:
 
     Parameters
     ----------
-    data, share, seed, folder
+    data, share, seed, features, folder
         As in `kept_samples`.
-    features : str
-        initial, or the name of a round.
     """
-    name = None if features == "initial" else ROUNDS[ROUNDS.index(features)]
-    samples, truth = kept_samples(folder, data, share, seed, name)
+    samples, truth = kept_samples(folder, data, share, seed, features)
     labeler = MergeLabeler().fit_tasks(samples)
     return {
         "true_classes": int(truth.max()) + 1,

@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from mela.data.array_types import Ints
 from mela.data.episodes import Episodes
 from mela.errors import MelaError
-from mela.evaluation.accuracy import evaluate_tasks, require_unseen, summarize
-from mela.evaluation.heads import l2_normalize
+from mela.evaluation.accuracy import evaluate_tasks, require_unseen, summarize, unit_lookup
 from mela.io import store
 from mela.io.checked_tables import read_manifest, read_truth
 from mela.labeling.image_labels import label_images
@@ -41,8 +39,8 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     data, share, seed, folder, root
         As in `studies.labels.people.measure`.
     """
-    # a minute of packing images would come before the error
-    trained_network()
+    # first, since packing images takes a minute
+    network = trained_network()
     own = run_folder(folder, data, share, seed)
     prepare(own, data=data, share=share, seed=seed, root=root)
     for stage in STAGES:
@@ -50,7 +48,7 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     train, tests = read_manifest(own / paths.TRAIN), Episodes(read_manifest(own / paths.TEST))
     require_unseen(tests, Episodes(train), str(paths.TEST))
     ids = np.union1d(train["image_id"].to_numpy(dtype=np.int64), tests.image_ids())
-    features = network_features(store.open_images(own / paths.IMAGES), ids)
+    features = network_features(network, store.open_images(own / paths.IMAGES), ids)
     classes = read_truth(own / paths.TRUTH).set_index("image_id")["class"]
     found = rows(ids, features, train, tests, classes, EvaluateParams.read(own / PARAMS))
     shutil.rmtree(own)
@@ -78,9 +76,8 @@ def trained_network() -> Any:
     return network.to(memory_format=torch.channels_last)
 
 
-def network_features(images: npt.NDArray[np.uint8], ids: Ints) -> npt.NDArray[np.float32]:
-    """Return the features (n, 1280) that the trained network has of images (N, h, w, c)."""
-    network = trained_network()
+def network_features(network: Any, images: npt.NDArray[np.uint8], ids: Ints) -> npt.NDArray[np.float32]:
+    """Return the features (n, 1280) that the trained network has of some of the images (N, h, w, c)."""
     found = []
     with torch.inference_mode():
         for start in range(0, len(ids), BATCH):
@@ -127,9 +124,13 @@ def rows(
         told[name] = scored(truth, labels)
     tables = []
     for name, points in embedded.items():
-        lookup = partial(_rows_of, ids, l2_normalize(points)[:, None])
         accuracies = evaluate_tasks(
-            lookup, tests, shots=settings.shots, C=settings.C, max_iter=settings.max_iter, solver=settings.solver
+            unit_lookup(ids, points[:, None]),
+            tests,
+            shots=settings.shots,
+            C=settings.C,
+            max_iter=settings.max_iter,
+            solver=settings.solver,
         )
         tables.append(accuracies.assign(model=name))
     summary = summarize(pd.concat(tables, ignore_index=True))
@@ -141,7 +142,3 @@ def rows(
             row[f"{setting}_to_oracle"] = summary["to_oracle"].get(name, {}).get(setting, {}).get("mean")
         found.append(row)
     return found
-
-
-def _rows_of(ids: Ints, features: npt.NDArray[np.float32], wanted: Ints) -> npt.NDArray[np.float32]:
-    return features[np.searchsorted(ids, wanted)]

@@ -96,7 +96,7 @@ def measure(*, data: str, share: float | None, seed: int, features: str, folder:
         Where ``labels.people --keep`` has left its runs.
     """
     # rounds that are off pass on what the one before has made
-    return rows(*kept_samples(folder, data, share, seed, None if features == "initial" else ROUNDS[-1]))
+    return rows(*kept_samples(folder, data, share, seed, features if features == "initial" else ROUNDS[-1]))
 
 
 def rows(samples: TaskSamples, truth: Ints) -> list[dict[str, Any]]:

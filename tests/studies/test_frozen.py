@@ -57,4 +57,4 @@ def test_labels_tell_which_directions_of_frozen_features_matter() -> None:
 def test_a_missing_network_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
     with pytest.raises(MelaError, match="pip install efficientnet-lite-pytorch"):
-        frozen.network_features(np.zeros((1, 8, 8, 3), dtype=np.uint8), np.array([0]))
+        frozen.trained_network()
