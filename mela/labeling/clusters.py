@@ -67,6 +67,26 @@ def cluster_means(clusters: Ints, points: Floats, k: int | None = None) -> tuple
     return counts, sums / np.maximum(counts, 1)[:, None]
 
 
+def of_sources(clusters: Ints, sources: Ints) -> tuple[Ints, Ints]:
+    """Divide clusters by the sources of their task classes.
+
+    Parameters
+    ----------
+    clusters, sources : int64 (n,)
+        Of task classes, from 0; each one of cluster -1 is a part of its own.
+
+    Returns
+    -------
+    of : int64 (n_parts,)
+        Source of each part; parts of a source are adjacent, and sources rise.
+    parts : int64 (n,)
+        Part of each task class, from 0.
+    """
+    known = np.where(clusters >= 0, clusters, clusters.max() + 1 + np.arange(len(clusters)))
+    found, parts = np.unique(np.stack([sources, known], axis=1), axis=0, return_inverse=True)
+    return found[:, 0], parts.ravel()
+
+
 def collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Clusters:
     """Return the clusters of points (n, d) with weights (n,) in tasks with the bounds `starts`; -1 is left out."""
     totals, sums = weighted_sums(clusters, points, weights)

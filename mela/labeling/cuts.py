@@ -29,6 +29,8 @@ class Cuts:
         From which cut on how many pairs of a task share a cluster; one entry for each task that a step joins.
     known : int64 (n_tasks,)
         Pairs inside each task.
+    sources : int64 (n_tasks,)
+        Source of each task, from 0. Tasks of one source judge alike, so that they are in the same half.
     """
 
     tree: Floats
@@ -38,10 +40,14 @@ class Cuts:
     tasks: Ints
     pairs: Ints
     known: Ints
+    sources: Ints
 
     @classmethod
-    def of(cls, tree: Floats, items: Ints, starts: Ints) -> "Cuts":
-        """Return those of a tree and items, as above, for tasks with the bounds ``starts``, int64 (n_tasks + 1,)."""
+    def of(cls, tree: Floats, items: Ints, starts: Ints, sources: Ints | None = None) -> "Cuts":
+        """Return those of a tree and items, as above, for tasks with the bounds ``starts``, int64 (n_tasks + 1,).
+
+        Without sources, each task is one of its own.
+        """
         ways, n = np.diff(starts), len(items)
         tasks = np.repeat(np.arange(len(ways)), ways)
         used = items >= 0
@@ -62,7 +68,17 @@ class Cuts:
         steps, of_tasks, pairs = np.array(joins, dtype=np.int64).reshape(-1, 3).T
         everywhere = np.cumsum(shared) / (n * (n - 1) / 2)
         known = ways * (ways - 1) // 2
-        return cls(tree=tree, items=items, shared=everywhere, steps=steps, tasks=of_tasks, pairs=pairs, known=known)
+        own = np.arange(len(ways)) if sources is None else sources
+        return cls(
+            tree=tree,
+            items=items,
+            shared=everywhere,
+            steps=steps,
+            tasks=of_tasks,
+            pairs=pairs,
+            known=known,
+            sources=own,
+        )
 
     def inside(self, asked: npt.NDArray[np.bool_]) -> Floats:
         """Return which share of the pairs inside some of the tasks (n_tasks,) each cut (n_cuts,) joins."""
@@ -99,23 +115,25 @@ class Cuts:
             None where a half has no pairs inside tasks.
         """
         found = []
-        for half in halves(self.known):
+        for half in halves(self.known, self.sources):
             cut = self.best(half)
             found.append(self.inside(~half)[cut] / self.shared[cut] if self.shared[cut] else 0.0)
         return float(np.mean(found)) if found else None
 
 
-def halves(known: Ints) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield halves of the tasks, and the other halves, of five divisions at random.
+def halves(known: Ints, sources: Ints) -> Iterator[npt.NDArray[np.bool_]]:
+    """Yield halves of the sources' tasks, and the other halves, of five divisions at random.
 
     Parameters
     ----------
     known : int64 (n_tasks,)
         Pairs inside each task. Where a half has none, no more halves are drawn.
+    sources : int64 (n_tasks,)
+        Source of each task, from 0.
     """
     generator = np.random.default_rng(0)
     for _ in range(SPLITS):
-        half = generator.permutation(len(known)) % 2 == 0
+        half = (generator.permutation(int(sources.max()) + 1) % 2 == 0)[sources]
         if not known[half].any() or not known[~half].any():
             return
         yield half

@@ -43,7 +43,7 @@ from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import cluster_means
 from mela.labeling.expected import same_share
 from mela.labeling.pair_quality import PairQuality
-from mela.labeling.shifts import Shifts, find_shifts, no_shifts
+from mela.labeling.shifts import Shifts, no_shifts, without_shifts
 from mela.labeling.space import Space, discriminant_space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 from mela.labeling.trees import Found, Noise, TaskClasses
@@ -101,7 +101,8 @@ def find_effects(
         Of these samples.
     fragments : int64 (n,)
         Task classes that share a number stay together, which keeps the tree small; -1 is left out. With
-        ``numpy.arange(n)`` every task class is a leaf of the tree.
+        ``numpy.arange(n)`` every task class is a leaf of the tree. If the sources of tasks are known, these are the
+        classes of each source.
     other : PairQuality
         Of a partition that knows no effects.
     shifted : bool
@@ -117,9 +118,8 @@ def find_effects(
     noise = [Noise(*noise_of(samples, classes))]
     if samples.looks is not None:
         noise.append(Noise(noise[0].covariance + samples.looks, noise[0].freedom))
-    shifts = find_shifts(classes.means, classes.starts) if shifted else no_shifts(classes.means)
-    means = shifts.subtract(classes.means, classes.starts)
-    tasks = TaskClasses(means=means, fragments=fragments, starts=classes.starts)
+    shifts, means = without_shifts(classes, fragments) if shifted else (no_shifts(classes.means), classes.means)
+    tasks = TaskClasses(means=means, fragments=fragments, starts=classes.starts, sources=classes.sources)
     views = tasks.views(noise)
     found = tasks.first(views)
     same = same_share([tasks.judged(views[own]).cuts for own in (0, 1, -1)], classes.starts)

@@ -66,7 +66,7 @@ def same_share(cuts: Sequence[Cuts], starts: Ints) -> float | None:
         None where pairs inside tasks are too few to tell.
     """
     known, alone, together = cuts[0].known, [], []
-    for half in halves(known):
+    for half in halves(known, cuts[0].sources):
         found = [own.clusters(own.best(half)) for own in cuts]
         alone.append([_joined(clusters, starts, ~half, known) for clusters in found])
         together.append([_joined(_both(*pair), starts, ~half, known) for pair in combinations(found, 2)])

@@ -1,22 +1,24 @@
 """Define MergeLabeler: a scikit-learn estimator that merges task classes that are probably one class."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import column_or_1d
 
 from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.assignment import Collisions
-from mela.labeling.clusters import weighted_sums
+from mela.labeling.clusters import of_sources, weighted_sums
 from mela.labeling.effects import Effects, find_effects
 from mela.labeling.expected import expected_ari
-from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
+from mela.labeling.merging import OTHERWISE, SINGLES, Merged, left_out, merge_classes
+from mela.labeling.name_checks import require_one_type
 from mela.labeling.pair_quality import joined_share, pair_quality
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
-from mela.labeling.task_classes import ClassMeans, TaskSamples
+from mela.labeling.task_classes import ClassMeans, TaskSamples, with_sources
 from mela.labeling.task_labeler import TaskLabeler
 
 # share of the task classes that would reach their own cluster by themselves
@@ -105,10 +107,39 @@ class MergeLabeler(TaskLabeler):
         self.soft = soft
         self.random_state = random_state
 
+    def fit(self, X: Any, y: Any = None, groups: Any = None, sources: Any = None) -> Self:
+        """Infer global labels.
+
+        Parameters
+        ----------
+        X, y, groups
+            As `mela.LearnLabeler.fit` takes them.
+        sources : array-like (n_samples,), optional
+            Person, or other source, of each sample, of any kind that can be sorted; all samples of a task have the
+            same one. What the tasks of a person have in common is then found from all of them together. Without it,
+            each task counts as another person's, and so does each new task of `predict`.
+
+        Raises
+        ------
+        ValueError
+            As `mela.LearnLabeler.fit`; lengths differ, or a task has samples of two sources.
+        """
+        samples = self._samples(X, y, groups, reset=True)
+        if sources is not None:
+            require_one_type(sources, "sources")
+            names = column_or_1d(sources)
+            if len(names) != len(samples.order):
+                raise MelaError(
+                    f"X and sources have {len(samples.order)} and {len(names)} entries; give one source for each row "
+                    "of X"
+                )
+            samples = with_sources(samples, names)
+        return self.fit_tasks(samples)
+
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
         merged = merge_classes(samples, classes, seed=check_random_state(self.random_state).randint(2**31))
         # merging keeps the classes of a task apart; where each class would go by itself, pairs inside tasks can judge
-        alone = left_out(merged.points, classes.sizes, merged.assignments)
+        alone = left_out(merged.points, classes.sizes, merged.assignments, classes.of_sources)
         placed = pair_quality(alone, classes.starts)
         # but it is no worse than to join nothing, and no better than if all that it joined were right
         joined = joined_share(merged.assignments)
@@ -116,7 +147,8 @@ class MergeLabeler(TaskLabeler):
         plain = placed if placed.match == bounded else replace(placed, match=bounded, match_error=0.0, shared=joined)
         # where noise alone explains the task classes, those of a task may be akin, and are not taken for shifted
         firm = (alone == merged.assignments)[merged.assignments >= 0].mean() >= FIRM
-        effects, same = find_effects(samples, classes, merged.fragments, plain, shifted=not firm)
+        fragments = _fragments(merged, classes)
+        effects, same = find_effects(samples, classes, fragments, plain, shifted=not firm)
         shared, error, quality = (
             (joined, 1 - placed.precision, placed)
             if effects is None
@@ -163,10 +195,13 @@ class MergeLabeler(TaskLabeler):
 
     def _judged(self, found: Ints, points: Floats, classes: ClassMeans) -> Ints:
         # a class that is judged by a center which it helped to make looks better than it is
-        found = left_out(points, classes.sizes, self.class_labels_)
+        found = left_out(points, classes.sizes, self.class_labels_, classes.of_sources)
         used = self.class_labels_ >= 0
         self.consistency_ = float((found == self.class_labels_)[used].mean())
         return found if self.effects_ is None else self.effects_.cut
+
+    def _fitted_means(self, classes: ClassMeans) -> Floats:
+        return classes.means if self.effects_ is None else self.effects_.means
 
     def _means(self, classes: ClassMeans) -> Floats:
         return classes.means if self.shifts_ is None else self.shifts_.subtract(classes.means, classes.starts)
@@ -176,3 +211,11 @@ class MergeLabeler(TaskLabeler):
 
     def _model_space(self, samples: TaskSamples, classes: ClassMeans) -> Space | None:
         return self.merged_.space
+
+
+def _fragments(merged: Merged, classes: ClassMeans) -> Ints:
+    """Return task classes that stay together (n,): of one source, those that merging joins; otherwise its fragments."""
+    if classes.of_sources is None:
+        return merged.fragments
+    found = of_sources(merged.assignments, classes.of_sources)[1]
+    return found if found.max() < SINGLES else merged.fragments

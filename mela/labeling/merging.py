@@ -24,7 +24,7 @@ from mela.errors import MelaError
 from mela.labeling.agglomeration import join
 from mela.labeling.assignment import distinct
 from mela.labeling.centroids import nearest
-from mela.labeling.clusters import collect, cut, weighted_sums
+from mela.labeling.clusters import collect, cut, of_sources, weighted_sums
 from mela.labeling.partition import Evidence, refine
 from mela.labeling.space import Space, noise_scales, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
@@ -145,10 +145,11 @@ def meeting_rate(classes: ClassMeans) -> float:
     return float((ways * (ways - 1)).sum()) / len(classes.sizes) ** 2
 
 
-def left_out(points: Floats, sizes: Ints, clusters: Ints) -> Ints:
+def left_out(points: Floats, sizes: Ints, clusters: Ints, sources: Ints | None = None) -> Ints:
     """Return the cluster (n,) with the center nearest to each task class, centers computed without that class.
 
-    A cluster of one has no center then, and its task class goes to another.
+    A cluster of one has no center then, and its task class goes to another. Where sources are known, the center of a
+    task class's own cluster is computed without all task classes of its source.
 
     Parameters
     ----------
@@ -158,19 +159,30 @@ def left_out(points: Floats, sizes: Ints, clusters: Ints) -> Ints:
         Their samples.
     clusters : int64 (n,)
         Clusters from 0; -1 for task classes without one. An unused number is no cluster.
+    sources : int64 (n,), optional
+        Source of each task class, from 0.
     """
     weights, sums = weighted_sums(clusters, points, sizes)
     centers = sums / np.maximum(weights, 1)[:, None]
     lengths = np.where(weights > 0, (centers**2).sum(axis=1), np.inf)
+    if sources is not None:
+        versions = of_sources(clusters, sources)[1]
+        part_weights, part_sums = weighted_sums(versions, points, sizes)
     found = np.empty(len(points), dtype=np.int64)
     for start in range(0, len(found), BLOCK):
         rows = np.arange(start, min(start + BLOCK, len(found)))
         squared = lengths - 2 * points[rows] @ centers.T + (points[rows] ** 2).sum(axis=1)[:, None]
         inside = np.flatnonzero(clusters[rows] >= 0)
-        own, size = clusters[rows[inside]], sizes[rows[inside]]
-        rest = weights[own] - size
-        # without a point of weight w, a center of weight W lies W / (W - w) times as far away from it
-        away = squared[inside, own] * (weights[own] / np.maximum(rest, 1)) ** 2
+        own = clusters[rows[inside]]
+        if sources is None:
+            rest = weights[own] - sizes[rows[inside]]
+            # without a point of weight w, a center of weight W lies W / (W - w) times as far away from it
+            away = squared[inside, own] * (weights[own] / np.maximum(rest, 1)) ** 2
+        else:
+            part = versions[rows[inside]]
+            rest = weights[own] - part_weights[part]
+            others = (sums[own] - part_sums[part]) / np.maximum(rest, 1)[:, None]
+            away = ((points[rows[inside]] - others) ** 2).sum(axis=1)
         squared[inside, own] = np.where(rest > 0, away, np.inf)
         found[rows] = squared.argmin(axis=1)
     return found

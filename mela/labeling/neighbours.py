@@ -23,16 +23,18 @@ OVERLAP = 2 / 3
 BLOCK = 512
 
 
-def shared_neighbours(points: Floats) -> Floats:
+def shared_neighbours(points: Floats, count: int = NEIGHBOURS) -> Floats:
     """Return the distances between points, in [0, 1], in the condensed form of ``scipy.spatial.distance.pdist``.
 
     Parameters
     ----------
     points : float64 (n, d), n > 1
+    count : int, at least 1
+        Nearest neighbours to look at.
     """
-    nearest, farthest = _nearest(points, min(NEIGHBOURS, len(points) - 1))
+    nearest, farthest = _nearest(points, min(count, len(points) - 1))
     near = _mutual(nearest)
-    closer = _mutual(nearest[:, : NEIGHBOURS // 2 + 1])
+    closer = _mutual(nearest[:, : count // 2 + 1])
     overlap = (near @ closer.T).multiply(near).tocoo()
     alike = overlap.data > OVERLAP * closer.sum(axis=1)[overlap.col]
     joined = csr_array((np.ones(alike.sum()), (overlap.row[alike], overlap.col[alike])), shape=near.shape)

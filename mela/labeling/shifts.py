@@ -31,6 +31,8 @@ import numpy as np
 from sklearn.covariance import ledoit_wolf
 
 from mela.data.array_types import Floats, Ints
+from mela.labeling.clusters import cluster_means, of_sources
+from mela.labeling.task_classes import ClassMeans
 
 DEALS = 19
 
@@ -60,17 +62,43 @@ class Shifts:
         """Return the means (n, m) of task classes less the shifts of their tasks, whose bounds are (n_tasks + 1,)."""
         if not len(self.variances):
             return means
+        return means - np.repeat(self.predict(means, starts), np.diff(starts), axis=0)
+
+    def predict(self, means: Floats, starts: Ints) -> Floats:
+        """Return the shifts (n_tasks, m) of tasks with these means (n, m) of task classes, whose bounds are given."""
         ways = np.diff(starts)
         tasks = np.add.reduceat(means - self.center, starts[:-1], axis=0) / ways[:, None]
         larger = ways[:, None] * self.variances
-        shifts = (tasks @ self.axes * (larger / (1 + larger))) @ self.back
-        return means - np.repeat(shifts, ways, axis=0)
+        return (tasks @ self.axes * (larger / (1 + larger))) @ self.back
 
 
 def no_shifts(means: Floats) -> Shifts:
     """Return shifts without coordinates (r = 0), which change none of the means (n, m)."""
     m = means.shape[1]
     return Shifts(center=means.mean(axis=0), axes=np.empty((m, 0)), variances=np.empty(0), back=np.empty((0, m)))
+
+
+def without_shifts(classes: ClassMeans, fragments: Ints) -> tuple[Shifts, Floats]:
+    """Return the shifts of tasks, or of their sources where these are known, and the means (n, m) less these.
+
+    Parameters
+    ----------
+    classes : ClassMeans
+    fragments : int64 (n,)
+        Task classes of a source that share a number are one class of it, and so is each one of -1. If somebody has the
+        same five classes in each of many tasks, their mean is that of five classes, and no more certain than that.
+    """
+    source = classes.of_sources
+    if source is None:
+        shifts = find_shifts(classes.means, classes.starts)
+        return shifts, shifts.subtract(classes.means, classes.starts)
+    of, versions = of_sources(fragments, source)
+    means = cluster_means(versions, classes.means)[1]
+    starts = np.searchsorted(of, np.arange(int(source.max()) + 2))
+    shifts = find_shifts(means, starts)
+    if not len(shifts.variances):
+        return shifts, classes.means
+    return shifts, classes.means - shifts.predict(means, starts)[source]
 
 
 def find_shifts(means: Floats, starts: Ints) -> Shifts:

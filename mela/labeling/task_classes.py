@@ -33,6 +33,8 @@ class TaskSamples:
         Names of the task and of the local label of each task class; a task's classes are adjacent.
     looks : float64 (m, m), optional
         Covariance of a task class's mean under looks of other people (`mela.models.looks`), if it is known.
+    sources : int64 (n_tasks,), optional
+        Person, or other source, that each task comes from, from 0, if that is known and there are several.
     """
 
     features: npt.NDArray[Any]
@@ -42,6 +44,7 @@ class TaskSamples:
     task_ids: npt.NDArray[Any]
     local_labels: npt.NDArray[Any]
     looks: Floats | None = None
+    sources: Ints | None = None
 
     @property
     def sizes(self) -> Ints:
@@ -112,6 +115,36 @@ def group_samples(
     )
 
 
+def with_sources(samples: TaskSamples, sources: npt.NDArray[Any]) -> TaskSamples:
+    """Return the samples with the source of each task, by that of each sample.
+
+    Parameters
+    ----------
+    samples : TaskSamples
+    sources : (n_samples,)
+        In the caller's order, of any kind that can be sorted.
+
+    Raises
+    ------
+    MelaError
+        One is missing, they are of types that cannot be sorted together, or samples of a task have different ones.
+    """
+    require_names(sources, "sources")
+    names, codes = np.unique(sources[samples.order], return_inverse=True)
+    task = np.repeat(np.arange(len(samples.starts) - 1), np.diff(samples.starts))[samples.classes]
+    # samples are sorted by task
+    first = codes[np.flatnonzero(np.diff(task, prepend=-1))]
+    other = codes != first[task]
+    if other.any():
+        row = int(other.argmax())
+        raise MelaError(
+            f"sources: expected one source for all samples of task {samples.task_ids[samples.classes[row]]}, got "
+            f"{names[first[task[row]]]} and {names[codes[row]]}; give each task one source"
+        )
+    # what all tasks have in common tells nothing
+    return replace(samples, sources=first.astype(np.int64) if len(names) > 1 else None)
+
+
 def manifest_samples(
     manifest: pd.DataFrame,
     image_ids: npt.NDArray[np.int64],
@@ -160,17 +193,25 @@ class ClassMeans:
         Mean feature of a task class over its support and query samples, the inner sum of Eq. 12.
     sizes : int64 (n,)
         Samples per task class, I in Eq. 12-13.
+    sources : int64 (n_tasks,), optional
+        As in `TaskSamples`.
     """
 
     task_ids: npt.NDArray[Any]
     starts: npt.NDArray[np.int64]
     means: npt.NDArray[np.float64]
     sizes: npt.NDArray[np.int64]
+    sources: Ints | None = None
 
     @property
     def ways(self) -> npt.NDArray[np.int64]:
         """Classes of each task (n_tasks,)."""
         return np.diff(self.starts)
+
+    @property
+    def of_sources(self) -> npt.NDArray[np.int64] | None:
+        """Source of each task class (n,), if it is known."""
+        return None if self.sources is None else np.repeat(self.sources, self.ways)
 
     @property
     def widest(self) -> Any:
@@ -185,4 +226,6 @@ def class_means(samples: TaskSamples) -> ClassMeans:
     for features, classes in samples.blocks():
         first = np.flatnonzero(np.diff(classes, prepend=-1))
         means[classes[first]] = np.add.reduceat(features, first, axis=0) / sizes[classes[first], None]
-    return ClassMeans(task_ids=samples.task_ids, starts=samples.starts, means=means, sizes=sizes)
+    return ClassMeans(
+        task_ids=samples.task_ids, starts=samples.starts, means=means, sizes=sizes, sources=samples.sources
+    )

@@ -97,7 +97,11 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         return points
 
     def _means(self, classes: ClassMeans) -> Floats:
-        """Return the means of task classes without what tells nothing of their classes."""
+        """Return the means of new task classes without what tells nothing of their classes."""
+        return classes.means
+
+    def _fitted_means(self, classes: ClassMeans) -> Floats:
+        """Return the same of those that were fitted, of whom more may be known."""
         return classes.means
 
     def _model_space(self, samples: TaskSamples, classes: ClassMeans) -> Space | None:
@@ -123,9 +127,9 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """
         return self.fit_tasks(self._samples(X, y, groups, reset=True))
 
-    def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> Ints:
-        """Infer global labels and return `labels_`."""
-        return self.fit(X, y, groups).labels_
+    def fit_predict(self, X: Any, y: Any = None, groups: Any = None, **known: Any) -> Ints:
+        """Infer global labels by `fit`, which may take more than these, and return `labels_`."""
+        return self.fit(X, y, groups, **known).labels_
 
     def fit_tasks(self, samples: TaskSamples) -> Self:
         """Infer global labels of samples that may share feature rows, as images that occur in many tasks do."""
@@ -224,7 +228,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         clusters, k = self.class_labels_, len(self.cluster_centers_)
         self.space_ = self._model_space(samples, classes)
         if self.space_ is not None:
-            points, weights = self.space_.transform(self._means(classes)), classes.sizes / classes.sizes.mean()
+            weights = classes.sizes / classes.sizes.mean()
+            points = self.space_.transform(self._fitted_means(classes))
             gamma = evenness(np.unique(clusters[clusters >= 0], return_counts=True)[1])
             self.memberships_ = Memberships.of(points, weights, clusters, k, self.space_.between, gamma)
             self.class_weights_ = self.memberships_.of_tasks(points, weights, clusters, classes.starts, members=True)

@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import linkage
 from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import cluster_means
 from mela.labeling.cuts import Cuts
-from mela.labeling.neighbours import shared_neighbours
+from mela.labeling.neighbours import NEIGHBOURS, shared_neighbours
 from mela.labeling.pair_quality import PairQuality, pair_quality
 from mela.labeling.space import space_of
 
@@ -56,11 +56,14 @@ class TaskClasses:
         Task classes that share a number stay together; -1 is left out.
     starts : int64 (n_tasks + 1,)
         Bounds of the tasks.
+    sources : int64 (n_tasks,), optional
+        Source of each task, from 0; without, each task is one of its own.
     """
 
     means: Floats
     fragments: Ints
     starts: Ints
+    sources: Ints | None = None
 
     def first(self, views: list[Floats]) -> Found:
         """Return what all views lead to together; or the two by angles as they are and with looks, if clearly better.
@@ -89,12 +92,16 @@ class TaskClasses:
 
     def _distances(self, points: Floats) -> Floats:
         """Return how far apart the fragments are at points of the task classes (n, d), condensed."""
-        return shared_neighbours(cluster_means(self.fragments, points)[1])
+        count = NEIGHBOURS
+        if self.sources is not None:
+            # nobody has more than one version of a class
+            count = min(count, max(int(self.sources.max()), 1))
+        return shared_neighbours(cluster_means(self.fragments, points)[1], count)
 
     def judged(self, distances: Floats) -> Found:
         """Return the clusters of that cut of the tree of these distances whose `match` is largest."""
         tree = linkage(distances, "average")
-        cuts = Cuts.of(tree, self.fragments, self.starts)
+        cuts = Cuts.of(tree, self.fragments, self.starts, self.sources)
         clusters = cuts.clusters(cuts.best())
         return Found(distances, cuts, clusters, pair_quality(clusters, self.starts))
 
@@ -105,12 +112,15 @@ class TaskClasses:
         starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[tasks])])
         used, fragments = np.unique(self.fragments[rows], return_inverse=True)
         own = fragments - int(used[0] < 0)
-        return TaskClasses(means=self.means[rows], fragments=own, starts=starts)
+        sources = None if self.sources is None else np.unique(self.sources[tasks], return_inverse=True)[1]
+        return TaskClasses(means=self.means[rows], fragments=own, starts=starts, sources=sources)
 
     def halves(self) -> list["TaskClasses"]:
-        """Return two halves of the tasks, drawn at random; none where one of them would have no pairs inside tasks."""
-        order = np.random.default_rng(0).permutation(len(self.starts) - 1)
-        halves = [self.some(np.sort(half)) for half in np.array_split(order, 2) if len(half)]
+        """Return the tasks of two halves of the sources, drawn at random; none where one half has no pairs in tasks."""
+        sources = np.arange(len(self.starts) - 1) if self.sources is None else self.sources
+        order = np.random.default_rng(0).permutation(int(sources.max()) + 1)
+        parts = [np.flatnonzero(np.isin(sources, half)) for half in np.array_split(order, 2)]
+        halves = [self.some(part) for part in parts if len(part)]
         return halves if len(halves) == 2 and all((np.diff(half.starts) > 1).any() for half in halves) else []
 
 
