@@ -156,7 +156,8 @@ class PeopleParams(BaseModel):
 
     Without a share, photographs stay as they are. With `subclasses`, a class is a superclass, of which each person has
     one subclass. With `objects`, each person has one photograph of a class, taken again and again. With `classes`,
-    that many classes of each split are used. These three keys may be missing.
+    that many classes of each split are used. Each person of the training tasks has `tasks` of them. These four keys may
+    be missing.
     """
 
     model_config = Block.model_config
@@ -168,6 +169,7 @@ class PeopleParams(BaseModel):
     subclasses: bool = False
     objects: bool = False
     classes: Annotated[int, Field(ge=2)] | None = None
+    tasks: Positive = 1
 
     @property
     def described(self) -> str:
@@ -176,13 +178,14 @@ class PeopleParams(BaseModel):
             f"share {self.share or 0:g}": self.share is not None,
             "one subclass each": self.subclasses,
             "one object each": self.objects,
+            f"{self.tasks} tasks each": self.tasks > 1,
         }
         return ", ".join(name for name, shared in alike.items() if shared)
 
     def made_from(self) -> dict[str, Any]:
         """Return the keys, without those that may be missing and say nothing."""
-        silent = [name for name in ("subclasses", "objects", "classes") if not getattr(self, name)]
-        return self.model_dump(mode="json", exclude=set(silent))
+        silent = {name for name in ("subclasses", "objects", "classes") if not getattr(self, name)}
+        return self.model_dump(mode="json", exclude=silent | ({"tasks"} if self.tasks == 1 else set()))
 
 
 class DataParams(Block):

@@ -17,6 +17,7 @@ def main(
     last_round: Path = paths.LAST_ROUND,
     features: Path | None = None,
     train: Path = paths.TRAIN,
+    sources: Path = paths.TASK_SOURCES,
     labels: Path = paths.MERGED_LABELS,
     soft_labels: Path = paths.MERGED_SOFT,
     assignments: Path = paths.MERGED_TASKS,
@@ -45,8 +46,8 @@ def main(
     from mela.labeling.merge_labeler import MergeLabeler
 
     labeler = MergeLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
-    looks = None if features else looks_in(last_round)
-    write_labels("label_merged", labeler, features or features_in(last_round), train, out, merges_table, looks)
+    looks, people = (None, None) if features else (looks_in(last_round), sources)
+    write_labels("label_merged", labeler, features or features_in(last_round), train, out, merges_table, looks, people)
 
 
 if __name__ == "__main__":

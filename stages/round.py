@@ -29,6 +29,7 @@ def main(
     images: Path = paths.IMAGES,
     train: Path = paths.TRAIN,
     weights: Path = paths.WEIGHTS,
+    sources: Path = paths.TASK_SOURCES,
 ) -> None:
     """Read images, and features, looks and embedding of the round before; write those of this one, or the same if off.
 
@@ -55,7 +56,7 @@ def main(
     labeler = MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed) if place else None
     with steady(images, train, before.features, *filter(None, [before.looks])) as inputs:
         packed = store.open_images(images)
-        samples, known = read_samples(read_manifest(train), before.features, before.looks)
+        samples, known = read_samples(read_manifest(train), before.features, before.looks, sources)
         configuration = configure(settings.model, packed, np.unique(known[samples.index]))
     flat, told = labels_so_far(samples, known, labeler)
     log.info(f"{stage}: {told['clusters']} classes of {len(flat.image_ids)} images")

@@ -29,7 +29,7 @@ def label(
     features: Annotated[
         Path, typer.Argument(help="Parquet: image_id, and feature or f0, f1...; or .npy: a row per image, from 0.")
     ],
-    tasks: Annotated[Path, typer.Argument(help="Parquet or csv: task_id, image_id, local_label.")],
+    tasks: Annotated[Path, typer.Argument(help="Parquet or csv: task_id, image_id, local_label, perhaps source.")],
     out: Annotated[Path, typer.Option(help="Labels of images: .parquet or .csv.")] = Path("labels.parquet"),
     tasks_out: Annotated[
         Path | None, typer.Option(help="Clusters of local labels; default: OUT with _tasks added to its name.")

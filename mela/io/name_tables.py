@@ -8,6 +8,8 @@ from mela.io.schemas import FLAG, FLOAT, INT, TEXT
 
 TASK_NAMES = pa.schema({"task_id": INT, "local_label": INT, "task": TEXT, "label": TEXT})
 IMAGE_NAMES = pa.schema({"image_id": INT, "path": TEXT})
+# the person, or other source, that each task comes from; no rows where nobody says
+TASK_SOURCES = pa.schema({"task_id": INT, "source": TEXT})
 # results/labels.csv: all labels of all people, and the classes that they were found to be, a missing number for none
 LISTING = pa.schema(
     {"task": TEXT, "label": TEXT, "split": TEXT, "cluster": FLOAT, "certainty": FLOAT}
@@ -39,6 +41,22 @@ def names_of_labels(tasks: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
             "images"
         )
     return names
+
+
+def sources_of_tasks(tasks: pd.DataFrame | None, given: pd.DataFrame) -> pd.DataFrame:
+    """Return the source of each numbered task; no rows where there are no tasks, or they have no column ``source``.
+
+    Parameters and errors are those of `names_of_labels`.
+    """
+    if tasks is None or "source" not in tasks:
+        return pd.DataFrame(columns=TASK_SOURCES.names)
+    found = tasks[TASK_SOURCES.names].drop_duplicates().sort_values("task_id").reset_index(drop=True)
+    if found["task_id"].tolist() != sorted(given["task_id"].unique()):
+        raise MelaError(
+            f"data.root: its {len(found)} tasks are no longer the {given['task_id'].nunique()} that the stage images "
+            "found; rerun images"
+        )
+    return found
 
 
 def no_names() -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,7 +1,7 @@
 """Read and check users' features and tasks for a labeler, and match them by image."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 
 from mela.errors import MelaError, one_line, raise_if_machine
 from mela.io.text_tables import TEXT_SUFFIXES, parse_csv, read_text, require_columns
-from mela.labeling.task_classes import TaskSamples, group_samples
+from mela.labeling.task_classes import TaskSamples, group_samples, with_sources
 
 Features = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 COLUMNS = ("task_id", "image_id", "local_label")
+SOURCE = "source"
 
 
 def read_features(path: Path) -> tuple[pd.Index, Features]:
@@ -147,8 +148,8 @@ def read_tasks(path: Path) -> pd.DataFrame:
     Parameters
     ----------
     path : Path
-        CSV, TSV or Parquet with the columns ``task_id``, ``image_id`` and ``local_label``, text or integers; others are
-        ignored. A CSV column of integers alone holds integers.
+        CSV, TSV or Parquet with the columns ``task_id``, ``image_id`` and ``local_label``, and perhaps ``source``, the
+        person whose the task is; text or integers. Others are ignored. A CSV column of integers alone holds integers.
 
     Returns
     -------
@@ -165,15 +166,17 @@ def read_tasks(path: Path) -> pd.DataFrame:
     if suffix in TEXT_SUFFIXES:
         text = parse_csv(read_text(path, str(path)), where=str(path), required=COLUMNS)
         places = [f"{path}, line {line}" for line in text.lines]
-        for name in COLUMNS:
+        names = _used(text.columns)
+        for name in names:
             if "" in text.columns[name]:
                 _no_value(places[text.columns[name].index("")], name)
-        columns: dict[str, Sequence[Any]] = {name: _typed(text.columns[name]) for name in COLUMNS}
+        columns: dict[str, Sequence[Any]] = {name: _typed(text.columns[name]) for name in names}
     elif suffix == ".parquet":
         table = _read_parquet(path)
         require_columns(table.column_names, where=str(path), required=COLUMNS)
         places = [f"{path}, row {row}" for row in range(1, table.num_rows + 1)]
-        columns = {name: _names(table.column(name), name, places.__getitem__) for name in COLUMNS}
+        used = _used(table.column_names)
+        columns = {name: _names(table.column(name), name, places.__getitem__) for name in used}
     else:
         raise MelaError(f"{path}: expected tasks in a file .csv, .tsv or .parquet, got {path.suffix!r}; convert it")
     if not places:
@@ -181,6 +184,10 @@ def read_tasks(path: Path) -> pd.DataFrame:
     rows = pd.DataFrame({**columns, "place": places})
     _check_tasks(rows)
     return rows
+
+
+def _used(names: Iterable[str]) -> tuple[str, ...]:
+    return (*COLUMNS, *({SOURCE} & {*names}))
 
 
 def _typed(cells: Sequence[str]) -> Sequence[Any]:
@@ -215,6 +222,16 @@ def _check_tasks(rows: pd.DataFrame) -> None:
             f"{row['place']}: expected image {_named(row['image_id'])} once in task {_named(row['task_id'])}, "
             f"got {got}; remove one of the rows"
         )
+    if SOURCE in rows:
+        first = rows.groupby("task_id", sort=False)[SOURCE].transform("first")
+        if (rows[SOURCE] != first).any():
+            place = int((rows[SOURCE] != first).argmax())
+            row = rows.iloc[place]
+            raise MelaError(
+                f"{row['place']}: expected one source for all rows of task {_named(row['task_id'])}, got "
+                f"{_named(row[SOURCE])} after {_named(first.iloc[place])}; give each task one source, or rename the "
+                "column if it means something else"
+            )
 
 
 def _named(value: object) -> str:
@@ -252,7 +269,9 @@ def match(rows: pd.DataFrame, image_ids: pd.Index, features: Features, *, where:
             f"{row['place']}: expected an image with features in {where}, got {_named(row['image_id'])} "
             f"({missing} images have none); add them, or remove the rows"
         )
-    return group_samples(features, index.astype(np.int64), rows["task_id"].to_numpy(), rows["local_label"].to_numpy())
+    tasks, labels = rows["task_id"].to_numpy(), rows["local_label"].to_numpy()
+    samples = group_samples(features, index.astype(np.int64), tasks, labels)
+    return with_sources(samples, rows[SOURCE].to_numpy()) if SOURCE in rows else samples
 
 
 ORDER = "image_id is the row of data/images/images.npy"

@@ -1,4 +1,4 @@
-"""Make tasks by people: each task is one person's, whose images look alike.
+"""Make tasks by people: each task is one person's, whose images look alike; a person may have several.
 
 Where all tasks come from one pool, a task class is a fair sample of its class. People differ: each has one pen, one
 camera, one garden. A training task has images of one person alone. A validation or test task asks what was learned is
@@ -90,13 +90,14 @@ class Pool:
 
 
 def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, shots: int, seed: int) -> ImageSource:
-    """Make one task for each person, whose true classes are known.
+    """Make tasks of people, whose true classes are known.
 
     Parameters
     ----------
     people : PeopleParams
-        How many persons have tasks of each split, of how many classes, and how much of the look of an image is the
-        person's (see `mela.sources.look`).
+        How many persons have tasks of each split, how many training tasks each has, of how many classes, and how much
+        of the look of an image is the person's (see `mela.sources.look`). What a person has of a class is of the same
+        subclass, or the same object, in all of their tasks.
     pool : Pool
     images_per_class : int, above `shots`
         Images of each class of a task; those after the first `shots` are queries. In validation and test tasks, the
@@ -110,7 +111,8 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
     Returns
     -------
     ImageSource
-        Sources like ``"train/0003/..."`` are images of person 3 of training tasks.
+        Sources like ``"train/0003/..."`` are images of person 3 of training tasks. If persons have several of these,
+        the tasks are called ``"train/0003/0"``, and so on, and have the column ``source``.
 
     Raises
     ------
@@ -132,17 +134,22 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
             # of an object there are as many images as one likes, but each query shows another one
             again = 0 if not people.objects else shots - 1 if split != "train" else images_per_class
             _require_enough(kinds, people.ways, images_per_class, again, split)
-        classes, parts = (np.empty((count, people.ways), dtype=np.int64) for _ in range(2))
+        several = people.tasks if split == "train" else 1
+        owner = np.arange(count).repeat(several)
+        classes, parts = (np.empty((len(owner), people.ways), dtype=np.int64) for _ in range(2))
         for person in range(count):
             generator = np.random.default_rng([seed, SPLITS.index(split), person])
             traits = generator.integers(GRID + 1, size=pool.traits)
             if people.share is not None:
                 looks[split, person] = Look(traits=traits, share=people.share)
-            classes[person] = generator.choice(len(kinds), size=people.ways, replace=False)
-            parts[person] = generator.integers([len(kinds[kind].sizes) for kind in classes[person]])
+            had: dict[int, int] = {}
+            for task in np.flatnonzero(owner == person):
+                classes[task] = generator.choice(len(kinds), size=people.ways, replace=False)
+                drawn = generator.integers([len(kinds[kind].sizes) for kind in classes[task]])
+                parts[task] = [had.setdefault(*own) for own in zip(classes[task].tolist(), drawn.tolist(), strict=True)]
         n_own = images_per_class if split == "train" else shots
-        given = _give_out(split, kinds, classes, parts, n_own, objects=people.objects)
-        own = len(shown) + np.arange(len(given)).reshape(count, people.ways, n_own)
+        given = _give_out(split, kinds, owner, classes, parts, n_own, objects=people.objects)
+        own = len(shown) + np.arange(len(given)).reshape(*classes.shape, n_own)
         shown += given
         if split != "train":
             shows = pd.factorize(pd.Series([(one.kind, one.part, one.place) for one in given], dtype=object))[0]
@@ -152,10 +159,13 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
             others = _by_others(own, shows.reshape(own.shape), classes, origins, queries, split, seed)
             own = np.concatenate([own, others], axis=2)
         table = task_table(own, shots)
-        names = [f"{split}/{number:04d}" for number in table["task_id"]]
+        numbers = table["task_id"].to_numpy()
+        whose = np.array([f"{split}/{person:04d}" for person in owner])
+        called = [f"{name}/{place % several}" if several > 1 else name for place, name in enumerate(whose)]
         table["task_id"] += n_tasks
-        tasks.append(table.assign(split=split, task=names, label=table["local_label"].astype(str)))
-        n_tasks += count
+        own_names = {"task": np.array(called)[numbers], "label": table["local_label"].astype(str)}
+        tasks.append(table.assign(split=split, **own_names, source=whose[numbers]))
+        n_tasks += len(owner)
 
     def load(image: int) -> Image.Image:
         one = shown[image]
@@ -166,7 +176,7 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
         splits=[one.split for one in shown],
         sources=[f"{one.split}/{one.person:04d}/{pool.name(one)}" for one in shown],
         classes=[pool.kinds[one.split][one.kind].name for one in shown],
-        tasks=pd.concat(tasks, ignore_index=True),
+        tasks=pd.concat(tasks, ignore_index=True).drop(columns=["source"] if people.tasks == 1 else []),
         load=load,
     )
 
@@ -189,20 +199,24 @@ def _require_enough(kinds: Sequence[Kind], ways: int, images_per_class: int, aga
 
 
 def _give_out(
-    split: Split, kinds: Sequence[Kind], classes: Ints, parts: Ints, n_own: int, *, objects: bool
+    split: Split, kinds: Sequence[Kind], owner: Ints, classes: Ints, parts: Ints, n_own: int, *, objects: bool
 ) -> list[Shown]:
-    """Return the images of all persons, `n_own` of each class (persons, ways), whose subclass `parts` (...) says.
+    """Return the images of all tasks, `n_own` of each class (tasks, ways), whose subclass `parts` (...) says.
 
-    With objects, all that a person has of a class are the same one.
+    The person of each task is `owner` (tasks,). With objects, all that a person has of a class are the same one.
     """
     shown: list[Shown] = []
     taken: Counter[tuple[int, int]] = Counter()
-    for person, way in np.ndindex(*classes.shape):
-        kind, part = int(classes[person, way]), int(parts[person, way])
-        size, start = kinds[kind].sizes[part], taken[kind, part]
-        steps = [0] * n_own if objects else range(n_own)
-        shown += [Shown(split, person, kind, part, number, (start + step) % size) for number, step in enumerate(steps)]
-        taken[kind, part] += 1 if objects else n_own
+    had: Counter[tuple[int, int]] = Counter()
+    same: dict[tuple[int, int], int] = {}
+    for task, way in np.ndindex(*classes.shape):
+        person, kind, part = int(owner[task]), int(classes[task, way]), int(parts[task, way])
+        size, first = kinds[kind].sizes[part], had[person, kind]
+        for number in range(first, first + n_own):
+            place = same.setdefault((person, kind), taken[kind, part]) if objects else taken[kind, part]
+            shown.append(Shown(split, person, kind, part, number, place % size))
+            taken[kind, part] += 0 if objects and number else 1
+        had[person, kind] += n_own
     return shown
 
 

@@ -31,8 +31,9 @@ class ImageSource:
         For data that comes as tasks: one row per (task, image) with columns ``task_id`` (int),
         ``image_id`` (int), ``local_label`` (int, from 0 within each task), ``role`` (``"support"`` or
         ``"query"``), ``split`` (the task's); beside them ``task`` and ``label``, the names of both as
-        people wrote them. The split of a task is that of its images, but for ``"rest"``: labels from which
-        no task can be learned, whose images may belong to other tasks as well.
+        people wrote them, and perhaps ``source``, the person whose the task is. The split of a task is that
+        of its images, but for ``"rest"``: labels from which no task can be learned, whose images may belong
+        to other tasks as well.
         None where tasks are drawn from `classes`.
     split_of_names : mapping from str to str, or None
         The split of every task or class by its name, for the user's own data.

@@ -32,8 +32,8 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
         Folder of the images.
     table : Path or None
         CSV, TSV or Parquet file with the columns ``task_id``, ``local_label`` (text or integers), ``path`` (relative to
-        `root`, with ``/``), and perhaps ``role`` (support or query) and ``split`` (train, val or test); other columns
-        are ignored. A file that several tasks name is one image.
+        `root`, with ``/``), and perhaps ``role`` (support or query), ``split`` (train, val or test) and ``source``,
+        the person whose the task is; other columns are ignored. A file that several tasks name is one image.
         Without a table, tasks are folders: ``root/<task>/<local label>/<image>``. There, a file ``splits.csv`` with the
         columns ``task`` and ``split`` may pin some of them; the others have the splits that they have without it.
     shots : int
@@ -41,9 +41,9 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
         others become query. Which, depends on the seed and the names within the task only.
     split_fractions : sequence of float, length 3
         Where splits are not given: the shares of train, val and test, by which the tasks are split. A task's split
-        follows from its name (see `mela.sources.random_splits.split_by_fractions`). Tasks that share images, even by
-        way of other tasks, stay together, by one of their names, which does not depend on those of the others; if that
-        connects all of them, all are train.
+        follows from its name (see `mela.sources.random_splits.split_by_fractions`). Tasks that share images or a
+        source, even by way of other tasks, stay together, by one of their names, which does not depend on those of
+        the others; if that connects all of them, all are train.
     seed : int
 
     Returns
@@ -124,6 +124,7 @@ def source_of(
                 "task": rows["task_id"].to_numpy(),
                 "label": rows["local_label"].to_numpy(),
             }
+            | ({"source": rows["source"].to_numpy()} if "source" in rows else {})
         ),
         split_of_names=split_of_names,
     )
@@ -177,7 +178,7 @@ def natural_key(text: str) -> tuple[list[tuple[int, str]], str]:
 
 
 def _draw_splits(rows: pd.DataFrame, fractions: Sequence[float], *, seed: int) -> "pd.Series[str]":
-    """Return each row's split, pinned or drawn; tasks connected by shared images have the same."""
+    """Return each row's split, pinned or drawn; tasks connected by shared images or sources have the same."""
     group = _groups(rows)
     split_of = split_by_fractions(Counter(group), fractions, seed=seed)
     found = group.map(split_of)
@@ -187,14 +188,18 @@ def _draw_splits(rows: pd.DataFrame, fractions: Sequence[float], *, seed: int) -
 
 
 def _groups(rows: pd.DataFrame) -> "pd.Series[str]":
-    """Return for each task, in natural order, the one that decides for all tasks connected by shared images.
+    """Return for each task, in natural order, the one that decides for all tasks connected by images or sources.
 
     That is the one with the smallest number, so that a further task decides only if its own number is smaller still.
     """
     task, names = pd.factorize(rows["task_id"])
     image, images = pd.factorize(rows["image"])
-    size = len(names) + len(images)
-    edges = coo_array((np.ones(len(rows), dtype=np.int8), (task, len(names) + image)), shape=(size, size))
+    places = [image]
+    if "source" in rows:
+        places.append(len(images) + pd.factorize(rows["source"])[0])
+    size = len(names) + 1 + max(int(place.max()) for place in places)
+    ends = len(names) + np.concatenate(places)
+    edges = coo_array((np.ones(len(ends), dtype=np.int8), (np.tile(task, len(places)), ends)), shape=(size, size))
     component = connected_components(edges, directed=False)[1][: len(names)]
     order = sorted(range(len(names)), key=lambda place: natural_key(str(names[place])))
     members = pd.DataFrame({"name": names, "component": component}).iloc[order]

@@ -17,7 +17,7 @@ from mela.sources.image_kinds import HEIF_SUFFIXES, is_image, is_image_name, suf
 from mela.sources.plurals import count_of
 
 REQUIRED = ("task_id", "local_label", "path")
-OPTIONAL = ("role", "split")
+OPTIONAL = ("role", "split", "source")
 # no path of a file holds NUL, and NumPy drops one at the end of text
 UNKNOWN = "\0:"
 
@@ -35,9 +35,10 @@ def read_table(table: Path, root: Path, *, report: Report = refuse) -> pd.DataFr
     Returns
     -------
     DataFrame
-        Columns of text ``task_id``, ``local_label``, ``path``, perhaps ``role`` and ``split``; ``place``, what messages
-        call the row (a CSV line, the header being line 1, or a Parquet row, the first being row 1); ``image``, the real
-        path below `root`, the same wherever the same file is meant (it begins with ``UNKNOWN`` where there is none).
+        Columns of text ``task_id``, ``local_label``, ``path``, perhaps ``role``, ``split`` and ``source``;
+        ``place``, what messages call the row (a CSV line, the header being line 1, or a Parquet row, the first being
+        row 1); ``image``, the real path below `root`, the same wherever the same file is meant (it begins with
+        ``UNKNOWN`` where there is none).
 
     Raises
     ------
@@ -201,6 +202,13 @@ def check_tasks(rows: pd.DataFrame, *, folders: bool = False, report: Report = r
     if "split" in rows:
         _check_one_split(rows, "task_id", "task", report)
         _check_one_split(rows, "image", "image", report)
+    if "source" in rows:
+        first_source = rows.groupby("task_id", sort=False)["source"].transform("first")
+        for row in _each(rows.assign(first=first_source), rows["source"] != first_source, "task_id"):
+            report(
+                f"{row['place']}: expected one source for all rows of task {row['task_id']!r}, got {row['source']!r} "
+                f"after {row['first']!r}; give each task one source, or rename the column if it means something else"
+            )
     rest = is_rest(rows)
     if rest.all() and len(rows):
         report(

@@ -27,12 +27,13 @@ def write_labels(
     out: Files,
     steps: "Callable[[TaskLabeler], pd.DataFrame]",
     looks: Path | None = None,
+    sources: Path | None = None,
 ) -> None:
     """Infer labels of the training tasks and write them; `steps` tells how the number of clusters was found."""
     from mela.labeling.image_labels import image_weights, label_images, weights_table
     from mela.labeling.labeler_files import save_labeler
 
-    samples, known_images = read_samples(read_manifest(train), features, looks)
+    samples, known_images = read_samples(read_manifest(train), features, looks, sources)
     labeler.fit_tasks(samples)
     image_ids = known_images[samples.index]
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), image_ids, samples.classes)

@@ -5,13 +5,24 @@ from pathlib import Path
 import pandas as pd
 
 from mela.data.array_types import Ints
-from mela.io import feature_tables
+from mela.io import feature_tables, store
 from mela.io.look_files import read_looks
-from mela.labeling.task_classes import TaskSamples, manifest_samples
+from mela.io.name_tables import TASK_SOURCES
+from mela.labeling.task_classes import TaskSamples, manifest_samples, with_sources
 
 
-def read_samples(manifest: pd.DataFrame, features: Path, looks: Path | None = None) -> tuple[TaskSamples, Ints]:
-    """Return the samples of a manifest, and the images of the rows of features (n_rows,)."""
+def read_samples(
+    manifest: pd.DataFrame, features: Path, looks: Path | None = None, sources: Path | None = None
+) -> tuple[TaskSamples, Ints]:
+    """Return the samples of a manifest, with looks and sources if their files are given, and the images of the rows.
+
+    The images (n_rows,) are those of the rows of features.
+    """
     image_ids, vectors = feature_tables.read_features(features)
     covariance = None if looks is None else read_looks(looks, vectors.shape[1])
-    return manifest_samples(manifest, image_ids, vectors, covariance), image_ids
+    samples = manifest_samples(manifest, image_ids, vectors, covariance)
+    known = None if sources is None else store.read_table(sources, TASK_SOURCES)
+    if known is not None and len(known):
+        of_tasks = known.set_index("task_id")["source"]
+        samples = with_sources(samples, manifest["task_id"].map(of_tasks).to_numpy())
+    return samples, image_ids

@@ -39,10 +39,16 @@ def kept_samples(folder: Path, data: str, share: float | None, seed: int, featur
         raise MelaError(f"{run}: there is no such run; `python -m studies labels.people --keep` makes it")
     files = BEFORE_ROUNDS if features == "initial" else round_files(cast(RoundName, features))
     looks = None if files.looks is None else run / files.looks
-    samples, known = read_samples(read_manifest(run / paths.TRAIN), run / files.features, looks)
+    samples, known = read_samples(
+        read_manifest(run / paths.TRAIN), run / files.features, looks, run / paths.TASK_SOURCES
+    )
+    return samples, true_classes(run, samples, known)
+
+
+def true_classes(run: Path, samples: TaskSamples, images: Ints) -> Ints:
+    """Return the true class (n,) of each task class, from 0, by the truth of a run and the images of feature rows."""
     classes = read_truth(run / paths.TRUTH).set_index("image_id")["class"]
-    images = pd.Series(known[samples.index[samples.first]])
-    return samples, pd.factorize(images.map(classes))[0]
+    return pd.factorize(pd.Series(images[samples.index[samples.first]]).map(classes))[0]
 
 
 def scored(truth: Ints, labels: Ints) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def rows_of_rounds(run: Path) -> list[dict[str, Any]]:
     for before, number in pairwise(ROUNDS):
         if getattr(rounds, number):
             folder = run / paths.ROUND_FEATURES / before
-            samples, known = read_samples(manifest, features_in(folder), looks_in(folder))
+            samples, known = read_samples(manifest, features_in(folder), looks_in(folder), run / paths.TASK_SOURCES)
             labeler = MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed)
             flat, _ = labels_so_far(samples, known, labeler)
             table = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})

@@ -10,7 +10,7 @@ import pytest
 
 from mela.errors import MelaError
 from mela.io import feature_tables, store
-from mela.labeling.user_tables import given_features
+from mela.labeling.user_tables import given_features, match, read_tasks
 from tests.helpers.project import change, run_stages
 
 RNG = np.random.default_rng(0)
@@ -95,3 +95,20 @@ def test_others_lead_elsewhere(copied: Path) -> None:
     run_stages("extract")
     ids, features = feature_tables.read_features(copied / "data/features.parquet")
     np.testing.assert_array_equal(features, images.reshape(len(images), -1)[ids])
+
+
+def test_a_table_may_say_whose_the_tasks_are(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"task_id": [1, 1, 2, 2], "image_id": [0, 1, 2, 3], "local_label": [0, 1, 0, 1]})
+    rows["source"] = ["bob", "bob", "ann", "ann"]
+    features = np.arange(8.0).reshape(4, 2)
+    for name in ("tasks.csv", "tasks.parquet"):
+        path = tmp_path / name
+        rows.to_csv(path, index=False) if name.endswith("csv") else rows.to_parquet(path)
+        samples = match(read_tasks(path), pd.Index(range(4)), features, where="features")
+        np.testing.assert_array_equal(samples.sources, [1, 0])
+    rows.assign(source=["bob", "ann", "ann", "ann"]).to_csv(tmp_path / "tasks.csv", index=False)
+    with pytest.raises(MelaError, match=r"line 3: expected one source for all rows of task 1, got 'ann' after 'bob'"):
+        read_tasks(tmp_path / "tasks.csv")
+    rows.assign(source=["bob", "", "ann", "ann"]).to_csv(tmp_path / "tasks.csv", index=False)
+    with pytest.raises(MelaError, match=r"line 3: expected a source, got none"):
+        read_tasks(tmp_path / "tasks.csv")

@@ -29,6 +29,25 @@ def test_a_training_task_is_drawn_by_one_person_and_every_person_draws_one():
     assert train["image_id"].is_unique
 
 
+def test_a_person_may_have_several_training_tasks():
+    one, several = people(), people(tasks=3)
+    rows = rows_of(several)
+    train = rows[rows["split"] == "train"]
+    assert train["task_id"].nunique() == 18
+    assert train["image_id"].is_unique
+    assert (
+        train.groupby("person")["task"].unique().map(sorted)
+        == [[f"train/{p:04d}/{t}" for t in range(3)] for p in range(6)]
+    ).all()
+    assert (rows["source"] == rows["of"] + "/" + rows["person"]).where(rows["role"] == "support", True).all()
+    assert (rows.groupby("task_id")["source"].nunique() == 1).all()
+    # the first tasks are what all are if each person has one
+    assert "source" not in rows_of(one)
+    assert {*one.sources} < {*several.sources}
+    image = one.sources[77]
+    assert one.load(77).tobytes() == several.load(several.sources.index(image)).tobytes()
+
+
 @pytest.mark.parametrize("split", ["val", "test"])
 def test_queries_of_held_out_tasks_are_drawn_by_others(split):
     rows = rows_of(people())

@@ -136,6 +136,23 @@ def test_with_a_share_of_1_a_persons_photographs_have_one_balance_and_with_0_the
     assert spread(0.0) > 10
 
 
+@pytest.mark.parametrize("kept", [{"subclasses": True}, {"objects": True}])
+def test_all_tasks_of_a_person_show_the_same_subclass_or_object(kept):
+    rows = rows_of(people(tasks=6, share=None, **kept))
+    train = rows[rows["split"] == "train"]
+    assert train["task_id"].nunique() == 36
+    assert train["image_id"].is_unique
+    of_class = train.groupby(["person", "class"])
+    assert (of_class["task_id"].nunique() > 1).any(), "else this shows nothing"
+    shown = train["image"].str.partition("@")[0] if "objects" in kept else train["shown"]
+    assert (shown.groupby([train["person"], train["class"]]).nunique() == 1).all()
+    if "objects" in kept:
+        numbers = train["image"].str.partition("@")[2].astype(int)
+        assert (
+            numbers.groupby([train["person"], train["class"]]).apply(sorted).map(lambda n: n == [*range(len(n))])
+        ).all()
+
+
 def test_a_persons_class_is_one_subclass_of_a_superclass():
     source = people(subclasses=True, share=None)
     rows = rows_of(source)

@@ -170,6 +170,20 @@ def test_tasks_that_share_images_stay_in_one_split(root: Path) -> None:
     assert seen == {"test", "val"}
 
 
+def test_tasks_of_a_person_stay_in_one_split(root: Path) -> None:
+    # t0, t2 and t3 are connected by image 3 and by Ann
+    groups = [[0, 1, 2, 3], [4, 5, 6, 7], [3, 8, 9, 11], [10, 12, 13, 14], [15, 16, 17, 18]]
+    whose = {"t0": "bob", "t1": "cem", "t2": "ann", "t3": "ann", "t4": "dee"}
+    rows = [(*row, whose[row[0]]) for row in simple_tasks(5, groups)]
+    for seed in range(8):
+        source = read(root, rows, f"{COLUMNS},source", seed=seed)
+        table = table_of(source)
+        assert (table["source"] == table["task"].map(whose)).all()
+        split_of = table.groupby("task")["split"].first()
+        assert split_of["t0"] == split_of["t2"] == split_of["t3"] == "train"
+        assert {split_of["t1"], split_of["t4"]} == {"test", "val"}
+
+
 def test_drawn_splits_do_not_depend_on_the_order_of_rows(root: Path) -> None:
     # Two connected pairs of tasks, t0 with t1 and t2 with t3.
     rows = simple_tasks(4, [[0, 1, 2, 3], [3, 4, 5, 6], [7, 8, 9, 10], [10, 11, 12, 13]])
@@ -230,7 +244,7 @@ def test_labels_that_no_task_can_be_learned_from_are_the_rest(tmp_path: Path) ->
 
 
 def test_an_image_of_a_task_stays_there_though_it_is_the_rest_of_another(root: Path) -> None:
-    rows = [*GOOD.itertuples(index=False), ("v", "a", "0.png", "support", "train")]
+    rows = [*GOOD.drop(columns="source").itertuples(index=False), ("v", "a", "0.png", "support", "train")]
     source = read(root, rows, f"{COLUMNS},role,split")
     assert source.splits[list(source.sources).index("0.png")] == "train"
     assert table_of(source).query("task == 'v'")["split"].tolist() == ["rest"]
@@ -268,6 +282,7 @@ GOOD = pd.DataFrame(
         "path": [f"{i}.png" for i in range(8)],
         "role": ["support", "query"] * 4,
         "split": ["train"] * 4 + ["test"] * 4,
+        "source": ["ann"] * 4 + ["bob"] * 4,
     }
 )
 
@@ -282,6 +297,8 @@ GOOD = pd.DataFrame(
         ("path", 2, "", r"line 4: expected a path, got an empty cell"),
         ("role", 2, "", r"line 4: expected a role, got an empty cell"),
         ("split", 3, "val", r"line 5: expected task 't' in one split, got 'val' after 'train'"),
+        ("source", 1, "bob", r"line 3: expected one source for all rows of task 't', got 'bob' after 'ann'; give each"),
+        ("source", 2, "", r"line 4: expected a source, got an empty cell"),
         ("path", 4, "0.png", r"line 6: expected image '0\.png' in one split, got 'test' after 'train'"),
         ("path", 1, "./0.png", r"line 3: expected an image once in task 't', got '\./0\.png' again"),
         ("role", 3, "support", r"line 4: expected at least one query image of local label 'b' in task 't', got none"),

@@ -9,7 +9,15 @@ import pytest
 
 from mela.errors import MelaError
 from mela.io import feature_tables, schemas, store
-from mela.io.name_tables import IMAGE_NAMES, LISTING, TASK_NAMES, names_of_labels, with_names
+from mela.io.name_tables import (
+    IMAGE_NAMES,
+    LISTING,
+    TASK_NAMES,
+    TASK_SOURCES,
+    names_of_labels,
+    sources_of_tasks,
+    with_names,
+)
 from mela.io.text_tables import read_text_csv
 from mela.labeling.label_listing import ALONE, NONE, UNKNOWN
 from stages.common import paths
@@ -166,3 +174,18 @@ def test_names_that_are_missing() -> None:
     given = pd.DataFrame({"task_id": np.array([1]), "local_label": np.array([0])})
     with pytest.raises(MelaError, match=r"rerun images$"):
         names_of_labels(names, given)
+
+
+def test_whose_the_tasks_are() -> None:
+    tasks = pd.DataFrame({"task_id": [7, 7, 3, 3], "local_label": [0, 1, 0, 1], "source": ["ann", "ann", "bob", "bob"]})
+    found = sources_of_tasks(tasks, tasks)
+    assert found.to_dict("list") == {"task_id": [3, 7], "source": ["bob", "ann"]}
+    for unknown in (None, tasks.drop(columns="source")):
+        assert sources_of_tasks(unknown, tasks).empty
+    with pytest.raises(MelaError, match=r"data\.root: its 2 tasks are no longer the 1 that .* rerun images"):
+        sources_of_tasks(tasks, tasks.head(2))
+
+
+def test_drawn_tasks_and_folders_have_no_sources(finished: Path, of_people: Path) -> None:
+    for folder in (finished, of_people):
+        assert store.read_table(folder / paths.TASK_SOURCES, TASK_SOURCES).empty

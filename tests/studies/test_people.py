@@ -14,6 +14,7 @@ from mela.errors import MelaError
 from mela.io import schemas, store
 from mela.io.feature_tables import write_features
 from mela.io.look_files import write_looks
+from mela.io.name_tables import TASK_SOURCES
 from mela.params import ROUNDS, DataParams, EmbedParams, PretrainParams, check_document
 from stages.common import paths
 from stages.common.round_files import round_files
@@ -110,6 +111,9 @@ def write_run(folder: Path) -> None:
     store.write_table(folder / paths.TRAIN, pd.DataFrame(rows), schemas.MANIFEST, stage="manifest", params={})
     truth = pd.DataFrame({"image_id": images, "class": classes.astype(str)})
     store.write_table(folder / paths.TRUTH, truth, schemas.TRUTH, stage="images", params={})
+    store.write_table(
+        folder / paths.TASK_SOURCES, pd.DataFrame(columns=TASK_SOURCES.names), TASK_SOURCES, stage="names", params={}
+    )
     for number, spread in (("first", 0.3), ("second", 4.0)):
         centers = np.random.default_rng(1).normal(size=(6, 8)) * spread
         vectors = (centers[classes] + rng.normal(size=(600, 8))).astype(np.float32)

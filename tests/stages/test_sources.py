@@ -1,0 +1,69 @@
+"""Stages that infer labels know whose the tasks are where the raw data says so."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from mela.io import schemas, store
+from mela.io.checked_tables import read_manifest
+from mela.io.feature_tables import write_features
+from mela.io.look_files import write_looks
+from mela.io.name_tables import TASK_SOURCES
+from stages import label_merged
+from stages.common import paths
+from stages.common.round_files import features_in, looks_in
+from stages.common.samples import read_samples
+from tests.helpers.project import ROOT
+
+PERSONS, TASKS, WAYS, SAMPLES = 5, 30, 5, 12
+
+
+@pytest.fixture
+def truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+    """The class of each image of tasks by five people with cameras of their own, whose files are below this folder."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    classes = np.concatenate([rng.permutation(40)[:WAYS] for _ in range(PERSONS * TASKS)])
+    person = np.arange(PERSONS).repeat(TASKS * WAYS)
+    means = rng.normal(size=(40, 24))[classes] + (rng.normal(size=(PERSONS, 24)) * 2 * (np.arange(24) < 6))[person]
+    means += (rng.normal(size=(PERSONS, 40, 24)) * 0.3)[person, classes]
+    images = np.arange(len(classes) * SAMPLES)
+    vectors = means.repeat(SAMPLES, axis=0) + rng.normal(size=(len(images), 24)) * 0.7
+    number = images // (WAYS * SAMPLES)
+    rows = pd.DataFrame({"task_id": number, "image_id": images, "local_label": images // SAMPLES % WAYS})
+    rows["role"] = np.where(images % SAMPLES < 3, "support", "query")
+    store.write_table(paths.TRAIN, rows, schemas.MANIFEST, stage="manifest", params={})
+    write_features(features_in(paths.LAST_ROUND), [(images, vectors.astype(np.float32))], 24, stage="round", params={})
+    write_looks(looks_in(paths.LAST_ROUND), None)
+    names = pd.DataFrame({"task_id": np.arange(PERSONS * TASKS)})
+    names["source"] = np.array(["ann", "bob", "cem", "dee", "eve"])[names["task_id"] // TASKS]
+    # a file of its own order
+    store.write_table(paths.TASK_SOURCES, names.iloc[::-1], TASK_SOURCES, stage="names", params={})
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    return classes.repeat(SAMPLES)
+
+
+def test_samples_have_the_sources_of_their_tasks(truth: np.ndarray) -> None:
+    manifest, features = read_manifest(paths.TRAIN), features_in(paths.LAST_ROUND)
+    samples, _ = read_samples(manifest.sample(frac=1, random_state=0), features, sources=paths.TASK_SOURCES)
+    np.testing.assert_array_equal(samples.sources, np.arange(PERSONS).repeat(TASKS))
+    none = pd.DataFrame(columns=TASK_SOURCES.names)
+    store.write_table(paths.TASK_SOURCES, none, TASK_SOURCES, stage="names", params={})
+    for file in (None, paths.TASK_SOURCES):
+        assert read_samples(manifest, features, sources=file)[0].sources is None
+
+
+def test_labels_rest_on_sources(truth: np.ndarray) -> None:
+    def found() -> float:
+        label_merged.main()
+        labels = store.read_table(paths.MERGED_LABELS, schemas.LABELS)
+        return float(adjusted_rand_score(truth[labels["image_id"]], labels["label"]))
+
+    assert found() > 0.9
+    none = pd.DataFrame(columns=TASK_SOURCES.names)
+    store.write_table(paths.TASK_SOURCES, none, TASK_SOURCES, stage="names", params={})
+    assert found() < 0.6
