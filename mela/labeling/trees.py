@@ -94,8 +94,8 @@ class TaskClasses:
         """Return how far apart the fragments are at points of the task classes (n, d), condensed."""
         count = NEIGHBOURS
         if self.sources is not None:
-            # nobody has more than one version of a class
-            count = min(count, max(int(self.sources.max()), 1))
+            # of a class there are as many versions as people who have it, and some have not
+            count = min(count, (int(self.sources.max()) + 2) // 2)
         return shared_neighbours(cluster_means(self.fragments, points)[1], count)
 
     def judged(self, distances: Floats) -> Found:
