@@ -184,8 +184,7 @@ class PeopleParams(BaseModel):
 
     def made_from(self) -> dict[str, Any]:
         """Return the keys, without those that may be missing and say nothing."""
-        silent = {name for name in ("subclasses", "objects", "classes") if not getattr(self, name)}
-        return self.model_dump(mode="json", exclude=silent | ({"tasks"} if self.tasks == 1 else set()))
+        return self.model_dump(mode="json", exclude_defaults=True)
 
 
 class DataParams(Block):

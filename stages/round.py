@@ -54,7 +54,7 @@ def main(
     from mela.labeling.rounds import labels_so_far
 
     labeler = MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed) if place else None
-    with steady(images, train, before.features, *filter(None, [before.looks])) as inputs:
+    with steady(images, train, sources, before.features, *filter(None, [before.looks])) as inputs:
         packed = store.open_images(images)
         samples, known = read_samples(read_manifest(train), before.features, before.looks, sources)
         configuration = configure(settings.model, packed, np.unique(known[samples.index]))

@@ -149,7 +149,7 @@ def left_out(points: Floats, sizes: Ints, clusters: Ints, sources: Ints | None =
     """Return the cluster (n,) with the center nearest to each task class, centers computed without that class.
 
     A cluster of one has no center then, and its task class goes to another. Where sources are known, the center of a
-    task class's own cluster is computed without all task classes of its source.
+    task class's own cluster is computed without any task class of its source.
 
     Parameters
     ----------
@@ -165,24 +165,17 @@ def left_out(points: Floats, sizes: Ints, clusters: Ints, sources: Ints | None =
     weights, sums = weighted_sums(clusters, points, sizes)
     centers = sums / np.maximum(weights, 1)[:, None]
     lengths = np.where(weights > 0, (centers**2).sum(axis=1), np.inf)
-    if sources is not None:
-        versions = of_sources(clusters, sources)[1]
-        part_weights, part_sums = weighted_sums(versions, points, sizes)
+    parts = of_sources(clusters, np.arange(len(points)) if sources is None else sources)[1]
+    part_weights, part_sums = weighted_sums(parts, points, sizes)
     found = np.empty(len(points), dtype=np.int64)
     for start in range(0, len(found), BLOCK):
         rows = np.arange(start, min(start + BLOCK, len(found)))
         squared = lengths - 2 * points[rows] @ centers.T + (points[rows] ** 2).sum(axis=1)[:, None]
         inside = np.flatnonzero(clusters[rows] >= 0)
-        own = clusters[rows[inside]]
-        if sources is None:
-            rest = weights[own] - sizes[rows[inside]]
-            # without a point of weight w, a center of weight W lies W / (W - w) times as far away from it
-            away = squared[inside, own] * (weights[own] / np.maximum(rest, 1)) ** 2
-        else:
-            part = versions[rows[inside]]
-            rest = weights[own] - part_weights[part]
-            others = (sums[own] - part_sums[part]) / np.maximum(rest, 1)[:, None]
-            away = ((points[rows[inside]] - others) ** 2).sum(axis=1)
+        own, part = clusters[rows[inside]], parts[rows[inside]]
+        rest = weights[own] - part_weights[part]
+        others = (sums[own] - part_sums[part]) / np.maximum(rest, 1)[:, None]
+        away = ((points[rows[inside]] - others) ** 2).sum(axis=1)
         squared[inside, own] = np.where(rest > 0, away, np.inf)
         found[rows] = squared.argmin(axis=1)
     return found

@@ -96,8 +96,6 @@ def without_shifts(classes: ClassMeans, fragments: Ints) -> tuple[Shifts, Floats
     means = cluster_means(versions, classes.means)[1]
     starts = np.searchsorted(of, np.arange(int(source.max()) + 2))
     shifts = find_shifts(means, starts)
-    if not len(shifts.variances):
-        return shifts, classes.means
     return shifts, classes.means - shifts.predict(means, starts)[source]
 
 

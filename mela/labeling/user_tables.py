@@ -1,7 +1,7 @@
 """Read and check users' features and tasks for a labeler, and match them by image."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from mela.labeling.task_classes import TaskSamples, group_samples, with_sources
 
 Features = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 COLUMNS = ("task_id", "image_id", "local_label")
-SOURCE = "source"
+OPTIONAL = ("source",)
 
 
 def read_features(path: Path) -> tuple[pd.Index, Features]:
@@ -166,7 +166,7 @@ def read_tasks(path: Path) -> pd.DataFrame:
     if suffix in TEXT_SUFFIXES:
         text = parse_csv(read_text(path, str(path)), where=str(path), required=COLUMNS)
         places = [f"{path}, line {line}" for line in text.lines]
-        names = _used(text.columns)
+        names = [name for name in (*COLUMNS, *OPTIONAL) if name in text.columns]
         for name in names:
             if "" in text.columns[name]:
                 _no_value(places[text.columns[name].index("")], name)
@@ -175,8 +175,8 @@ def read_tasks(path: Path) -> pd.DataFrame:
         table = _read_parquet(path)
         require_columns(table.column_names, where=str(path), required=COLUMNS)
         places = [f"{path}, row {row}" for row in range(1, table.num_rows + 1)]
-        used = _used(table.column_names)
-        columns = {name: _names(table.column(name), name, places.__getitem__) for name in used}
+        names = [name for name in (*COLUMNS, *OPTIONAL) if name in table.column_names]
+        columns = {name: _names(table.column(name), name, places.__getitem__) for name in names}
     else:
         raise MelaError(f"{path}: expected tasks in a file .csv, .tsv or .parquet, got {path.suffix!r}; convert it")
     if not places:
@@ -184,10 +184,6 @@ def read_tasks(path: Path) -> pd.DataFrame:
     rows = pd.DataFrame({**columns, "place": places})
     _check_tasks(rows)
     return rows
-
-
-def _used(names: Iterable[str]) -> tuple[str, ...]:
-    return (*COLUMNS, *({SOURCE} & {*names}))
 
 
 def _typed(cells: Sequence[str]) -> Sequence[Any]:
@@ -222,14 +218,14 @@ def _check_tasks(rows: pd.DataFrame) -> None:
             f"{row['place']}: expected image {_named(row['image_id'])} once in task {_named(row['task_id'])}, "
             f"got {got}; remove one of the rows"
         )
-    if SOURCE in rows:
-        first = rows.groupby("task_id", sort=False)[SOURCE].transform("first")
-        if (rows[SOURCE] != first).any():
-            place = int((rows[SOURCE] != first).argmax())
+    if "source" in rows:
+        first = rows.groupby("task_id", sort=False)["source"].transform("first")
+        if (rows["source"] != first).any():
+            place = int((rows["source"] != first).argmax())
             row = rows.iloc[place]
             raise MelaError(
                 f"{row['place']}: expected one source for all rows of task {_named(row['task_id'])}, got "
-                f"{_named(row[SOURCE])} after {_named(first.iloc[place])}; give each task one source, or rename the "
+                f"{_named(row['source'])} after {_named(first.iloc[place])}; give each task one source, or rename the "
                 "column if it means something else"
             )
 
@@ -271,7 +267,7 @@ def match(rows: pd.DataFrame, image_ids: pd.Index, features: Features, *, where:
         )
     tasks, labels = rows["task_id"].to_numpy(), rows["local_label"].to_numpy()
     samples = group_samples(features, index.astype(np.int64), tasks, labels)
-    return with_sources(samples, rows[SOURCE].to_numpy()) if SOURCE in rows else samples
+    return with_sources(samples, rows["source"].to_numpy()) if "source" in rows else samples
 
 
 ORDER = "image_id is the row of data/images/images.npy"

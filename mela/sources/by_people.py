@@ -143,7 +143,7 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
             if people.share is not None:
                 looks[split, person] = Look(traits=traits, share=people.share)
             had: dict[int, int] = {}
-            for task in np.flatnonzero(owner == person):
+            for task in range(person * several, (person + 1) * several):
                 classes[task] = generator.choice(len(kinds), size=people.ways, replace=False)
                 drawn = generator.integers([len(kinds[kind].sizes) for kind in classes[task]])
                 parts[task] = [had.setdefault(*own) for own in zip(classes[task].tolist(), drawn.tolist(), strict=True)]
@@ -164,7 +164,9 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
         called = [f"{name}/{place % several}" if several > 1 else name for place, name in enumerate(whose)]
         table["task_id"] += n_tasks
         own_names = {"task": np.array(called)[numbers], "label": table["local_label"].astype(str)}
-        tasks.append(table.assign(split=split, **own_names, source=whose[numbers]))
+        if people.tasks > 1:
+            own_names["source"] = whose[numbers]
+        tasks.append(table.assign(split=split, **own_names))
         n_tasks += len(owner)
 
     def load(image: int) -> Image.Image:
@@ -176,7 +178,7 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
         splits=[one.split for one in shown],
         sources=[f"{one.split}/{one.person:04d}/{pool.name(one)}" for one in shown],
         classes=[pool.kinds[one.split][one.kind].name for one in shown],
-        tasks=pd.concat(tasks, ignore_index=True).drop(columns=["source"] if people.tasks == 1 else []),
+        tasks=pd.concat(tasks, ignore_index=True),
         load=load,
     )
 

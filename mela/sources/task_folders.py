@@ -197,8 +197,8 @@ def _groups(rows: pd.DataFrame) -> "pd.Series[str]":
     places = [image]
     if "source" in rows:
         places.append(len(images) + pd.factorize(rows["source"])[0])
-    size = len(names) + 1 + max(int(place.max()) for place in places)
     ends = len(names) + np.concatenate(places)
+    size = int(ends.max()) + 1
     edges = coo_array((np.ones(len(ends), dtype=np.int8), (np.tile(task, len(places)), ends)), shape=(size, size))
     component = connected_components(edges, directed=False)[1][: len(names)]
     order = sorted(range(len(names)), key=lambda place: natural_key(str(names[place])))

@@ -203,8 +203,7 @@ def check_tasks(rows: pd.DataFrame, *, folders: bool = False, report: Report = r
         _check_one_split(rows, "task_id", "task", report)
         _check_one_split(rows, "image", "image", report)
     if "source" in rows:
-        first_source = rows.groupby("task_id", sort=False)["source"].transform("first")
-        for row in _each(rows.assign(first=first_source), rows["source"] != first_source, "task_id"):
+        for row in _unlike_the_first(rows, "task_id", "source"):
             report(
                 f"{row['place']}: expected one source for all rows of task {row['task_id']!r}, got {row['source']!r} "
                 f"after {row['first']!r}; give each task one source, or rename the column if it means something else"
@@ -258,10 +257,15 @@ def is_rest(rows: pd.DataFrame) -> "pd.Series[bool]":
     return few | (rows["task_id"].map(others).fillna(0) < 2)
 
 
+def _unlike_the_first(rows: pd.DataFrame, key: str, column: str) -> Iterator[dict[str, Any]]:
+    """Yield for each value of a key the first row whose column is not as in its first row, which is ``first``."""
+    first = rows.groupby(key, sort=False)[column].transform("first")
+    yield from _each(rows.assign(first=first), rows[column] != first, key)
+
+
 def _check_one_split(rows: pd.DataFrame, column: str, name: str, report: Report) -> None:
     rows = rows[rows["split"].isin(SPLITS)]
-    first = rows.groupby(column, sort=False)["split"].transform("first")
-    for row in _each(rows.assign(first=first), rows["split"] != first, column):
+    for row in _unlike_the_first(rows, column, "split"):
         report(
             f"{row['place']}: expected {name} {row[column]!r} in one split, got {row['split']!r} "
             f"after {row['first']!r}; use one split for all of its rows"

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
 from mela.data.array_types import Ints
@@ -16,6 +15,7 @@ from mela.params import RoundName
 from stages.common import paths
 from stages.common.round_files import BEFORE_ROUNDS, round_files
 from stages.common.samples import read_samples
+from studies.cells import true_classes
 from studies.labels.people import run_folder
 
 
@@ -37,18 +37,17 @@ def kept_samples(folder: Path, data: str, share: float | None, seed: int, featur
     run = run_folder(folder, data, share, seed)
     if not (run / paths.TRUTH).exists():
         raise MelaError(f"{run}: there is no such run; `python -m studies labels.people --keep` makes it")
+    return samples_of_round(run, features)
+
+
+def samples_of_round(run: Path, features: str) -> tuple[TaskSamples, Ints]:
+    """Return the same of the folder of any run."""
     files = BEFORE_ROUNDS if features == "initial" else round_files(cast(RoundName, features))
     looks = None if files.looks is None else run / files.looks
     samples, known = read_samples(
         read_manifest(run / paths.TRAIN), run / files.features, looks, run / paths.TASK_SOURCES
     )
-    return samples, true_classes(run, samples, known)
-
-
-def true_classes(run: Path, samples: TaskSamples, images: Ints) -> Ints:
-    """Return the true class (n,) of each task class, from 0, by the truth of a run and the images of feature rows."""
-    classes = read_truth(run / paths.TRUTH).set_index("image_id")["class"]
-    return pd.factorize(pd.Series(images[samples.index[samples.first]]).map(classes))[0]
+    return samples, true_classes(read_truth(run / paths.TRUTH), known, samples)
 
 
 def scored(truth: Ints, labels: Ints) -> dict[str, Any]:

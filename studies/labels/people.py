@@ -69,21 +69,26 @@ def measure(
     """
     own = run_folder(folder, data, share, seed)
     prepare(own, data=data, share=share, seed=seed, root=root)
-    subprocess.run([sys.executable, "-m", "mela", "run"], cwd=own, env=for_clone(), check=True)
-    found = store.read_json(own / "results/metrics.json")
-    rows = [row_of(found, labels) for labels in LABELS] + rows_of_rounds(own)
+    rows = run_pipeline(own) + rows_of_rounds(own)
     shutil.rmtree(own / paths.IMAGES.parent if keep else own)
     return rows
 
 
-def prepare(own: Path, *, data: str, share: float | None, seed: int, root: Path) -> None:
-    """Make the folder of one run, with its parameters."""
+def run_pipeline(own: Path) -> list[dict[str, Any]]:
+    """Run all stages in a folder that is prepared, and return a row for each kind of labels."""
+    subprocess.run([sys.executable, "-m", "mela", "run"], cwd=own, env=for_clone(), check=True)
+    found = store.read_json(own / paths.OVERVIEW)
+    return [row_of(found, labels) for labels in LABELS]
+
+
+def prepare(own: Path, *, data: str, share: float | None, seed: int, root: Path, **changed: int) -> None:
+    """Make the folder of one run, with its parameters; what is changed are keys of ``data.people``."""
     own.mkdir(parents=True, exist_ok=True)
     for file in ("dvc.yaml", "mela", "stages"):
         (own / file).unlink(missing_ok=True)
         (own / file).symlink_to(ROOT / file)
     shutil.copy(preset(data), own / "params.yaml")
-    people = people_of(data).model_dump(exclude_defaults=True) | {"share": share}
+    people = people_of(data).model_dump(exclude_defaults=True) | {"share": share} | changed
     changes = {"data.people": people, "data.root": str(root.resolve())} | dict.fromkeys(SEEDS, seed)
     change(own / "params.yaml", changes)
 

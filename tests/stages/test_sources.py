@@ -18,23 +18,18 @@ from stages.common import paths
 from stages.common.round_files import features_in, looks_in
 from stages.common.samples import read_samples
 from tests.helpers.project import ROOT
+from tests.helpers.several_tasks import SAMPLES, people
 
-PERSONS, TASKS, WAYS, SAMPLES = 5, 30, 5, 12
+PERSONS, TASKS = 5, 30
 
 
 @pytest.fixture
 def truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
     """The class of each image of tasks by five people with cameras of their own, whose files are below this folder."""
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    classes = np.concatenate([rng.permutation(40)[:WAYS] for _ in range(PERSONS * TASKS)])
-    person = np.arange(PERSONS).repeat(TASKS * WAYS)
-    means = rng.normal(size=(40, 24))[classes] + (rng.normal(size=(PERSONS, 24)) * 2 * (np.arange(24) < 6))[person]
-    means += (rng.normal(size=(PERSONS, 40, 24)) * 0.3)[person, classes]
-    images = np.arange(len(classes) * SAMPLES)
-    vectors = means.repeat(SAMPLES, axis=0) + rng.normal(size=(len(images), 24)) * 0.7
-    number = images // (WAYS * SAMPLES)
-    rows = pd.DataFrame({"task_id": number, "image_id": images, "local_label": images // SAMPLES % WAYS})
+    vectors, labels, number, _, classes = people(0)
+    images = np.arange(len(vectors))
+    rows = pd.DataFrame({"task_id": number, "image_id": images, "local_label": labels})
     rows["role"] = np.where(images % SAMPLES < 3, "support", "query")
     store.write_table(paths.TRAIN, rows, schemas.MANIFEST, stage="manifest", params={})
     write_features(features_in(paths.LAST_ROUND), [(images, vectors.astype(np.float32))], 24, stage="round", params={})

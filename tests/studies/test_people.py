@@ -19,7 +19,7 @@ from mela.params import ROUNDS, DataParams, EmbedParams, PretrainParams, check_d
 from stages.common import paths
 from stages.common.round_files import round_files
 from studies import grid
-from studies.labels import expected, people, rivals
+from studies.labels import expected, people, rivals, sources
 from tests.helpers.project import ROOT
 
 RUN = ROOT / "results/metrics.json"
@@ -180,6 +180,35 @@ def test_what_merging_expects_is_compared_with_the_truth(tmp_path: Path) -> None
     vague = expected.measure(data="glyphs_people", share=1.0, seed=0, features="first", folder=tmp_path)
     assert vague["ari"] < 0.2
     assert vague["expected_ari"] is None or vague["expected_ari"] < 0.6
+
+
+def test_clusters_are_found_with_sources_and_without(tmp_path: Path) -> None:
+    write_run(tmp_path)
+    shutil.copy(tmp_path / round_files("first").features, tmp_path / paths.FEATURES)
+    shutil.copytree(tmp_path / paths.ROUND_FEATURES / "second", tmp_path / paths.ROUND_FEATURES / "third")
+    known = pd.DataFrame({"task_id": np.arange(40), "source": np.arange(40) // 10}).astype({"source": str})
+    store.write_table(tmp_path / paths.TASK_SOURCES, known, TASK_SOURCES, stage="names", params={})
+    rows = pd.DataFrame(sources.rows_of_rounds(tmp_path))
+    names = ["by initial", "by first", "by second", "by third"]
+    assert rows["labels"].tolist() == [name for name in names for _ in range(2)]
+    assert rows["sources"].tolist() == [True, False] * 4
+    assert (rows["true_classes"] == 6).all()
+    assert (rows["ari"] == [*rows["ari"][:4], *[1.0] * 4]).all()
+    assert (rows["ari"][:4] < 1).all()
+
+
+def test_the_tasks_of_a_preset_are_divided_among_few_people(
+    asked: dict[Path, DataParams], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sources, "rows_of_rounds", lambda _: [])
+    rows = sources.measure(data="glyphs_people", people=10, seed=2, folder=tmp_path, root=RAW)
+    ((own, data),) = asked.items()
+    assert data.people is not None
+    assert (data.people.train, data.people.tasks) == (10, 30)
+    assert data.people.share == people.people_of("glyphs_people").share
+    assert data.seed == 2
+    assert [row["labels"] for row in rows] == [*people.LABELS]
+    assert not own.exists()
 
 
 def test_what_hdbscan_takes_for_noise_is_alone() -> None:
