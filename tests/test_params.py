@@ -77,26 +77,52 @@ def steps_of_the_initial_embedding(path: Path) -> int:
     return embed.epochs * (embed.tasks_per_epoch or tasks.train or 0)
 
 
-@pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
-def test_presets_of_the_paper_have_the_schedules_of_its_authors(name: str) -> None:
-    """25 epochs over all tasks, one a step, decays at 17 and 22; then RFS's schedule for CIFAR."""
+@pytest.mark.parametrize(
+    ("name", "epochs", "milestones", "block"),
+    [("cifar_fs", 90, [45, 60], 2), ("fc100", 90, [45, 60], 2), ("mini_imagenet", 100, [60, 80], 5)],
+)
+def test_presets_of_the_paper_have_the_schedules_of_its_authors(
+    name: str, epochs: int, milestones: list[int], block: int
+) -> None:
+    """25 epochs over all tasks, one a step, decays at 17 and 22; then RFS's schedule for this data set."""
     path = ROOT / "presets" / f"{name}.yaml"
     embed, pretrain = params.EmbedParams.read(path), params.PretrainParams.read(path)
     assert (embed.epochs, embed.tasks_per_epoch, embed.tasks_per_step) == (25, None, 1)
     assert (embed.milestones, embed.decay, embed.ridge, embed.normalize) == ([17, 22], 0.1, 1e-3, False)
     assert steps_of_the_initial_embedding(path) == 75_000
-    assert (pretrain.epochs, pretrain.milestones, pretrain.batch_size) == (90, [45, 60], 64)
-    for block in (embed, pretrain):
-        assert (block.learning_rate, block.momentum, block.weight_decay) == (0.05, 0.9, 5e-4)
-    assert (params.ModelParams.read(path).backbone, params.ModelParams.read(path).drop_block) == ("resnet12", 2)
+    assert (pretrain.epochs, pretrain.milestones, pretrain.batch_size) == (epochs, milestones, 64)
+    for training in (embed, pretrain):
+        assert (training.learning_rate, training.momentum, training.weight_decay) == (0.05, 0.9, 5e-4)
+    model = params.ModelParams.read(path)
+    assert (model.backbone, model.width, model.drop_rate, model.drop_block) == ("resnet12", 64, 0.1, block)
 
 
-@pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
-def test_short_presets_differ_in_their_schedules_alone_and_say_so(name: str) -> None:
+def test_mini_imagenet_has_the_values_of_the_paper() -> None:
+    """Table 9, and what RFS does with images: their mean and deviation from 0 to 255, and how they are varied."""
+    path = ROOT / "presets/mini_imagenet.yaml"
+    model, augment = params.ModelParams.read(path), params.AugmentParams.read(path)
+    assert model.mean == [round(value / 255, 4) for value in (120.396, 115.594, 104.540)]
+    assert model.std == [round(value / 255, 4) for value in (70.682, 68.276, 72.545)]
+    assert (augment.crop_padding, augment.flip, augment.jitter) == (8, True, 0.4)
+    labeler = params.LabelerParams.read(path)
+    assert (params.DataParams.read(path).size, labeler.n_clusters, labeler.q) == (84, 300, 6.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "embed", "pretrain"),
+    [
+        ("cifar_fs", (10, [7, 9]), (30, [15, 20])),
+        ("fc100", (10, [7, 9]), (30, [15, 20])),
+        ("mini_imagenet", (7, [5, 6]), (20, [12, 16])),
+    ],
+)
+def test_short_presets_differ_in_their_schedules_alone_and_say_so(
+    name: str, embed: tuple[int, list[int]], pretrain: tuple[int, list[int]]
+) -> None:
     whole, short = (ROOT / "presets" / f"{one}.yaml" for one in (name, f"{name}_short"))
     expected = params.read_document(whole)
-    expected["embed"] |= {"epochs": 10, "tasks_per_epoch": 1000, "milestones": [7, 9]}
-    expected["pretrain"] |= {"epochs": 30, "milestones": [15, 20]}
+    expected["embed"] |= {"epochs": embed[0], "tasks_per_epoch": 1000, "milestones": embed[1]}
+    expected["pretrain"] |= {"epochs": pretrain[0], "milestones": pretrain[1]}
     assert params.read_document(short) == expected
     steps = [f"{steps_of_the_initial_embedding(path):,}" for path in (short, whole)]
     epochs = [params.PretrainParams.read(path).epochs for path in (short, whole)]

@@ -51,6 +51,7 @@ MELA = {
     "mela preset glyphs",
     "mela preset cifar_fs",
     "mela preset cifar_fs_short",
+    "mela preset mini_imagenet_short",
     "mela preset cifar_fs_cpu",
     "mela data check data/raw/mine --write params.yaml",
     "mela label features.parquet tasks.csv",
