@@ -120,6 +120,7 @@ NOT_RUN = {
     "python -m studies labels.people --data fc100_people --seeds 1 --root data/raw/cifar100": BENCH,
     "python -m studies labels.rivals --data cifar_fs_people --share 0.75 --seeds 1": BENCH,
     "python -m studies labels.sources --data glyphs_people --people 10": BENCH,
+    "python -m studies labels.sources --data cifar_fs_people --people 10 --root data/raw/cifar100": BENCH,
     "python -m studies labels.frozen --data cifar_fs_people --share 0.75 --seeds 1": BENCH,
     "python -m studies labels.worth --data cifar_fs": BENCH,
     "python -m studies labels.mixed_levels --root FOLDER --seed 0": BENCH,
