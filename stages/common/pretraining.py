@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from mela.data.array_types import Images
 from mela.models.backbones import build_backbone
 from mela.models.timm_backbones import start_from
+from mela.training.checkpoint import digest_of
 from mela.training.embeddings import pretrain
 from mela.training.loop import Schedule
 from mela.training.targets import Targets
@@ -36,6 +40,9 @@ def pretrain_on(
     less = less_memory(settings, "batch_size")
     with computing(stage, "steps", runtime, model_settings.precision, less=less) as (device, compute, watch):
         schedule = Schedule(**settings.schedule())
+        # labels that a stage finds itself rest on more parameters and files than a training reads
+        known = torch.from_numpy(np.stack([targets.image_ids, targets.labels]))
+        inputs = {**inputs, "labels": digest_of({"known": known})}
         kept = checkpoint(stage, blocks[:3], inputs, device, compute, runtime.checkpoint_seconds)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)
         start_from(backbone.body, model_settings.backbone, model_settings.weights, weights)

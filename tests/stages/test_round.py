@@ -3,20 +3,25 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mela.errors import MelaError
 from mela.io import feature_tables, store
 from mela.io.look_files import read_looks
+from mela.io.name_tables import TASK_SOURCES
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.rounds import labels_so_far
 from mela.labeling.task_classes import TaskSamples, group_samples
 from mela.models.features import extract_features
 from mela.models.files import load_model
 from mela.params import PARAMS, ROUNDS
+from mela.training.checkpoint import Checkpoint
 from stages.common import paths
+from stages.common.checkpoints import checkpoint
 from stages.common.round_files import BEFORE_ROUNDS, round_files
 from stages.common.rounds import pass_on
 from tests.helpers.processes import python
@@ -84,6 +89,29 @@ def test_looks_that_training_varies_reach_the_next_labels(copied: Path, monkeypa
     monkeypatch.setattr("mela.labeling.rounds.labels_so_far", found)
     run_stages("round@second")
     np.testing.assert_array_equal(seen, [measured])
+
+
+def test_a_checkpoint_is_of_the_labels_that_a_round_learns(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that was cut off does not go on with labels that other parameters or sources give."""
+    change(PARAMS, {"rounds.first": True, "rounds.second": True})
+    run_stages("round@first")
+    seen: list[str] = []
+
+    def kept(*given: Any) -> Checkpoint:
+        found = checkpoint(*given)
+        seen.append(found.fingerprint)
+        return found
+
+    monkeypatch.setattr("stages.common.pretraining.checkpoint", kept)
+    run_stages("round@second")
+    run_stages("round@second")
+    change(PARAMS, {"merging.min_count": 2})
+    run_stages("round@second")
+    known = pd.DataFrame({"task_id": np.arange(80), "source": np.arange(80) // 8}).astype({"source": str})
+    store.write_table(paths.TASK_SOURCES, known, TASK_SOURCES, stage="names", params={})
+    run_stages("round@second")
+    assert seen[0] == seen[1]
+    assert len({*seen}) == 3
 
 
 @pytest.mark.parametrize("number", ROUNDS)
