@@ -10,12 +10,17 @@ import pandas as pd
 import pytest
 
 from mela.errors import MelaError
+from mela.inference.classifier import FewShotClassifier
 from mela.io import feature_tables, store
+from mela.io.checked_tables import read_manifest
 from mela.io.look_files import read_looks
-from mela.io.name_tables import TASK_SOURCES
+from mela.io.name_tables import KEYS, LISTING, TASK_NAMES, TASK_SOURCES
+from mela.io.text_tables import read_text_csv
+from mela.labeling.labeler_files import load_labeler
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.rounds import labels_so_far
 from mela.labeling.task_classes import TaskSamples, group_samples
+from mela.labeling.unseen_tasks import NONE, place_labels
 from mela.models.features import extract_features
 from mela.models.files import load_model
 from mela.params import PARAMS, ROUNDS
@@ -147,10 +152,25 @@ def test_of_several_processes_the_first_passes_on(copied: Path, monkeypatch: pyt
 
 
 def test_the_last_round_is_the_embedding_of_held_out_tasks(people_copied: Path) -> None:
+    """In the stage, and in the recipe of docs/guides/faq.md for new tasks."""
     before = paths.LISTING.read_text(encoding="utf-8")
     change(PARAMS, {"rounds.first": True})
     run_stages("round", "label_merged", "assign")
     assert paths.LISTING.read_text(encoding="utf-8") != before
+    table = read_text_csv(paths.LISTING, LISTING)
+    manifest = read_manifest(paths.TEST)
+    of_image = store.read_table(paths.TASK_NAMES, TASK_NAMES).merge(manifest, on=KEYS, validate="one_to_many")
+    images = store.open_images(paths.IMAGES)[of_image["image_id"].to_numpy()]
+    labeler = load_labeler(paths.MERGED_LABELER)
+    listed = table[table["split"] == "test"].set_index(["task", "label"])["cluster"].fillna(NONE).astype(int)
+
+    def placed(model: Path) -> pd.Series:
+        features = FewShotClassifier.load(model).transform(images)
+        found = place_labels(labeler, features, of_image["label"], of_image["task"])
+        return found.set_index(["task", "label"])["cluster"][listed.index]
+
+    pd.testing.assert_series_equal(placed(paths.MERGED_EMBEDDING), listed, check_dtype=False)
+    assert (placed(paths.INITIAL) != listed).any()
     paths.MERGED_EMBEDDING.unlink()
     with pytest.raises(MelaError, match=r"sixth\.safetensors"):
         run_stages("assign")

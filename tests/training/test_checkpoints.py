@@ -307,10 +307,10 @@ def labelled(project: Path) -> Path:
 
 @pytest.mark.usefixtures("labelled")
 @pytest.mark.parametrize(
-    ("stage", "cell", "more"), [("embed", [], []), ("pretrain", ["oracle"], [paths.ORACLE_LABELS])]
+    ("stage", "cell", "more"), [("embed", [], []), ("pretrain", ["oracle"], [paths.ORACLE_LABELS, "labels"])]
 )
 def test_a_checkpoint_is_of_the_inputs_and_the_parameters_that_are_used(
-    stage: str, cell: list[str], more: list[Path], monkeypatch: pytest.MonkeyPatch
+    stage: str, cell: list[str], more: list[Path | str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though the file of parameters is edited while the stage reads its inputs."""
     module = import_module(f"stages.{stage}")
