@@ -48,7 +48,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     counts_ : int64 (n_clusters,)
         Tasks in which a cluster was found, before the last assignment of tasks.
     pair_quality_ : mela.labeling.pair_quality.PairQuality
-        Quality of the final clusters, judged by the tasks alone.
+        Quality of the final clusters, judged by the tasks alone. Where people differ, it is that of the clusters before
+        classes of one task are told apart, since the estimates hold for no others.
     n_single_tasks_ : int
         Tasks of one class. They say nothing about which classes differ, but are labelled like the others.
     task_classes_ : mela.labeling.task_classes.TaskSamples

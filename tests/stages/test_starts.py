@@ -47,7 +47,7 @@ def spoil(folder: Path) -> None:
 MISTAKE = "error: params.yaml: labeler.q: input should be a valid number, got None\n"
 
 
-@pytest.mark.parametrize("stage", STAGE_NAMES)
+@pytest.mark.parametrize("stage", ["code", *STAGE_NAMES])
 def test_every_stage_checks_all_parameters_first(stage: str, tmp_path: Path) -> None:
     """In a folder that has nothing but a params.yaml, so that whatever a stage did before would fail for that."""
     spoil(tmp_path)

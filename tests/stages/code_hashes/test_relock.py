@@ -80,6 +80,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(folder / f"stages/{name}.py", STAGE.format(name=name, function=function))
     write(folder / "dvc.yaml", PIPELINE)
     shutil.copy(ROOT / ".dvcignore", folder)
+    shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
     (folder / ".gitignore").write_text("__pycache__/\n/results/usage/\n")
     project = Project(folder)
     project.run("git", "init", "--quiet", "--initial-branch", "main")
