@@ -132,6 +132,13 @@ def test_a_face_imports_only_what_is_asked_for() -> None:
     assert "torch" not in modules_after("from mela import LearnLabeler")
 
 
+def test_the_labeler_costs_little_more_than_scikit_learn() -> None:
+    """Its time depends on the machine; which packages it imports beside those of scikit-learn does not."""
+    modules = [modules_after(code) for code in ("from mela import LearnLabeler", "import sklearn.cluster")]
+    ours, theirs = ({name.partition(".")[0] for name in names} for names in modules)
+    assert {name for name in ours - theirs if not name.startswith("_")} <= {"mela", "lazy_loader", "array_api_compat"}
+
+
 def test_file_names_of_the_library_are_said_once() -> None:
     """The command line is apart: its modules are called as its commands are."""
     names: dict[str, list[str]] = {}
