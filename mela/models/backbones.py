@@ -207,4 +207,8 @@ def build_backbone(
         if not name.startswith(PREFIX):
             _initialise(body)
     backbone = Backbone(body, dimensions, mean, std)
-    return backbone.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    for values in (*backbone.parameters(), *backbone.buffers()):
+        # torch refuses to do so for five axes, which weights of some networks of timm have
+        if values.ndim == 4:
+            values.data = values.data.contiguous(memory_format=torch.channels_last)
+    return backbone

@@ -112,6 +112,17 @@ def test_sides_that_a_network_does_not_take(name: str, side: int, reason: str) -
         build_backbone(**configuration, seed=0)
 
 
+def test_weights_of_five_axes() -> None:
+    """torch lays out four axes by channels last, and refuses more, such as those of a lambda layer's positions."""
+    network = build_backbone(**configure_any() | {"name": "timm:lambda_resnet26t", "side": 64}, seed=0)
+    axes = {values.ndim for values in network.parameters()}
+    assert {4, 5} <= axes
+    assert all(
+        values.is_contiguous(memory_format=torch.channels_last) for values in network.parameters() if values.ndim == 4
+    )
+    assert network.eval()(BATCH).shape == (len(BATCH), 2048)
+
+
 def test_larger_images_are_smoothed_when_they_shrink(tmp_path: Path) -> None:
     backbone, _ = started(tmp_path)
     fine = torch.zeros(1, 3, 320, 320)
