@@ -15,7 +15,7 @@ BLOCK = 128
 def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
     r"""Return the log marginal likelihood (k,) of clusters, without the term that all partitions share.
 
-    .. math:: \tfrac12 \sum_i \frac{b_i s_i^2}{1 + N b_i} - \log(1 + N b_i)
+    .. math:: \tfrac12 \sum_i \frac{\beta_i r_i^2}{1 + N \beta_i} - \log(1 + N \beta_i)
     """
     scale = 1 + weights[:, None] * between
     return ((between * sums**2 / scale) - np.log(scale)).sum(axis=1) / 2
@@ -110,8 +110,8 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
     r"""Merge pure clusters by the odds with their own covariances: the second round.
 
     With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average one
-    with the weight of d samples, their difference is normal with covariance A if they are one class, and A + 2 diag(b)
-    if not.
+    with the weight of d samples, their difference is normal with covariance A if they are one class, and
+    A + 2 diag(beta) if not.
 
     Parameters
     ----------

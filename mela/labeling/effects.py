@@ -16,10 +16,10 @@ without such a model:
    the first if its `match` is larger by more than two standard errors.
 4. Estimate the covariance of task classes about the centers of their clusters,
 
-   .. math:: S = \frac{D^\top D + m N}{n - k + m},
+   .. math:: S = \frac{D^\top D + m \Sigma}{n - k + m},
 
-   where D (n, m) are the deviations from the centers of k clusters and N is the covariance of the noise, which counts
-   as much as m task classes. Measure distances again in units of S, so that directions in which people differ count
+   where D (n, m) are the deviations from the centers of k clusters, and the covariance Sigma of the noise counts as
+   much as m task classes. Measure distances again in units of S, so that directions in which people differ count
    less, and average them with those of the turns before. Speaker diarization re-estimates such covariances in turns
    (Landini et al., "Bayesian HMM clustering of x-vector sequences (VBx) in speaker diarization", 2022).
 5. S fits the clusters that it comes from, right or wrong. So it has to help other tasks: half of the tasks give S, the

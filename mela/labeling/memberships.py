@@ -23,10 +23,10 @@ class Memberships:
     r"""Model clusters as normal distributions whose means are known only so well.
 
     In a `mela.labeling.space.Space` a task class of weight w (its samples over the average number) lies around its
-    class with variance 1 / w, and classes have variance b. A cluster of total weight N and weighted sum s then
-    expects a further one at
+    class with variance 1 / w, and classes have variance beta. A cluster of total weight N and weighted sum r
+    then expects a further one at
 
-    .. math:: x \sim \mathcal N \left( \frac{s}{N + 1 / b}, \; \frac1w + \frac{1}{N + 1 / b} \right)
+    .. math:: x \sim \mathcal N \left( \frac{r}{N + 1 / \beta}, \; \frac1w + \frac{1}{N + 1 / \beta} \right)
 
     in each direction, and expects it in proportion to its n task classes plus gamma (`mela.labeling.size_prior`). Where
     a task class is one of the n itself, it is taken out first; a cluster that holds no other has the prior's mean and
@@ -37,7 +37,7 @@ class Memberships:
     Attributes
     ----------
     between : float64 (d,)
-        b, variance of the classes in units of the noise.
+        beta, variance of the classes in units of the noise.
     weights : float64 (k,)
     sums : float64 (k, d)
     counts : int64 (k,)
@@ -151,8 +151,8 @@ class Memberships:
         r"""Return the log odds of the clusters and, in the last column, of none of them: float64 (n, k + 1).
 
         The points are task classes that the clusters were not made of. A class that no cluster stands for has the
-        prior's mean 0 and variance b, so that the task class is expected at :math:`\mathcal N(0, 1 / w + b)`. One more
-        task class after n in k clusters is of a new class in proportion to gamma times the ratio of what
+        prior's mean 0 and variance beta, so that the task class is expected at :math:`\mathcal N(0, 1 / w + \beta)`.
+        One more task class after n in k clusters is of a new class in proportion to gamma times the ratio of what
         `mela.labeling.size_prior.log_number` gives for k + 1 and for k classes of n + 1 task classes.
 
         Gamma is at most 1 here. A larger one says that classes are about equally frequent, which makes it all but
