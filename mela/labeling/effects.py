@@ -35,7 +35,7 @@ each class by itself, since different shifts of many people would keep its task 
 (`mela.labeling.merge_labeler`). Cameras of a few kinds do not, and their classes then remain a cluster for each kind.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class Effects:
 
 
 def find_effects(
-    samples: TaskSamples, classes: ClassMeans, fragments: Ints, other: PairQuality, *, shifted: bool = True
+    samples: TaskSamples, classes: ClassMeans, fragments: Ints, other: PairQuality, *, firm: bool = False
 ) -> tuple[Effects | None, float | None]:
     """Find clusters of task classes, and how much task classes of one cluster differ.
 
@@ -105,8 +105,9 @@ def find_effects(
         classes of each source.
     other : PairQuality
         Of a partition that knows no effects.
-    shifted : bool
-        Whether to look for shifts of tasks.
+    firm : bool
+        Whether the other partition explains the task classes by itself. Then no shifts are looked for, and the clusters
+        must be surely better also as tasks judge them that have not chosen them.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def find_effects(
     noise = [Noise(*noise_of(samples, classes))]
     if samples.looks is not None:
         noise.append(Noise(noise[0].covariance + samples.looks, noise[0].freedom))
-    shifts, means = without_shifts(classes, fragments) if shifted else (no_shifts(classes.means), classes.means)
+    shifts, means = (no_shifts(classes.means), classes.means) if firm else without_shifts(classes, fragments)
     tasks = TaskClasses(means=means, fragments=fragments, starts=classes.starts, sources=classes.sources)
     views = tasks.views(noise)
     found = tasks.first(views)
@@ -132,9 +133,11 @@ def find_effects(
     if clusters.max() + 1 < classes.ways.max() or not found.quality.beats(other):
         return None, same
     error = found.cuts.error()
-    # of many cuts the best one looks good by chance, too, but not to tasks that have not chosen it
-    if error is not None and found.quality.shared**0.5 * (1 - error) <= other.match:
-        return None, same
+    if error is not None:
+        # of many cuts the best one looks good by chance, too, but not to tasks that have not chosen it
+        judged = replace(found.quality, match=found.quality.shared**0.5 * (1 - error))
+        if not (judged.beats(other) if firm else judged.match > other.match):
+            return None, same
     deviations = means - _centers(means, clusters)
     covariance, freedom = _effects(means, clusters, noise[-1].covariance)
     space = discriminant_space(means, clusters) or space_of(means, covariance, freedom)

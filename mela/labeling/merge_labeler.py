@@ -41,9 +41,13 @@ class MergeLabeler(TaskLabeler):
     `match` then counts as at least 0, which is that of no merge at all. It counts as at most what could be reached if
     all pairs that were joined were right.
 
-    Shifts that all classes of a task share are subtracted for the second partition (`mela.labeling.shifts`). They are
-    not where merging is firm, which means that 90% of the task classes reach their own cluster by themselves. Task
+    Shifts that all classes of a task share are subtracted for the second partition (`mela.labeling.shifts`). Task
     classes of one task that share a cluster of the second partition are told apart, so that it loses no task.
+
+    Merging is firm where 90% of the task classes reach their own cluster by themselves, which people who differ would
+    prevent. Then no shifts are subtracted, and the second partition must exceed merging's by two standard errors also
+    as those tasks see it that have not chosen it. An embedding drives the classes of its own tasks apart, so pairs
+    inside few tasks may speak for coarser clusters.
 
     Parameters
     ----------
@@ -144,11 +148,13 @@ class MergeLabeler(TaskLabeler):
         # but it is no worse than to join nothing, and no better than if all that it joined were right
         joined = joined_share(merged.assignments)
         bounded = min(max(placed.match, 0.0), joined**0.5)
-        plain = placed if placed.match == bounded else replace(placed, match=bounded, match_error=0.0, shared=joined)
-        # where noise alone explains the task classes, those of a task may be akin, and are not taken for shifted
-        firm = (alone == merged.assignments)[merged.assignments >= 0].mean() >= FIRM
+        firm = bool((alone == merged.assignments)[merged.assignments >= 0].mean() >= FIRM)
+        plain = placed
+        if placed.match != bounded:
+            error = min(placed.match_error, bounded) if firm else 0.0
+            plain = replace(placed, match=bounded, match_error=error, shared=joined)
         fragments = _fragments(merged, classes)
-        effects, same = find_effects(samples, classes, fragments, plain, shifted=not firm)
+        effects, same = find_effects(samples, classes, fragments, plain, firm=firm)
         shared, error, quality = (
             (joined, 1 - placed.precision, placed)
             if effects is None

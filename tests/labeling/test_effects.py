@@ -90,6 +90,20 @@ def test_where_people_do_not_differ_merging_decides(seed: int) -> None:
     assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) == 1
 
 
+@pytest.mark.parametrize("seed", [4, 24])
+def test_few_tasks_whose_classes_training_drove_apart_do_not_overrule_firm_merging(seed: int) -> None:
+    """Pairs inside 48 tasks then speak for clusters of several classes, as if people differed."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(80, 16)) * 2.5
+    truth = np.concatenate([rng.choice(80, WAYS, replace=False) for _ in range(48)])
+    means = centers[truth].reshape(48, WAYS, 16)
+    means += (means - means.mean(axis=1, keepdims=True)) / 2
+    X = means.reshape(-1, 16).repeat(5, axis=0) + rng.normal(size=(len(truth) * 5, 16))
+    labeler = MergeLabeler().fit(X, np.tile(np.arange(WAYS), 48).repeat(5), np.arange(48).repeat(5 * WAYS))
+    assert labeler.effects_ is None
+    assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.95
+
+
 def colourful(seed: int, *, effect: float) -> tuple[TaskSamples, ClassMeans, np.ndarray, np.ndarray]:
     """Task classes whose looks vary in 6 of 18 directions, and the covariance of looks."""
     rng = np.random.default_rng(seed)
