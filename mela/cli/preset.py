@@ -47,7 +47,7 @@ def preset(
 
 
 def _convert(name: str | None, params: Path) -> None:
-    from mela.former_params import convert
+    from mela.cli.former_params import convert
     from mela.io.store import write_text
     from mela.params import check_document, read_yaml
 

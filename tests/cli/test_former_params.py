@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from mela.cli.former_params import convert
 from mela.errors import MelaError
-from mela.former_params import convert
 from mela.params import BLOCKS, LABELS, check_document
 from tests.helpers.commands import mela
 from tests.helpers.project import ROOT
