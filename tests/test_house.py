@@ -148,6 +148,34 @@ def test_file_names_of_the_library_are_said_once() -> None:
     assert {name: found for name, found in names.items() if len(found) > 1} == {}
 
 
+def array_aliases(text: str) -> list[str]:
+    """Names at the top of a module that stand for a type of NumPy's arrays, or for one of several."""
+    assigned = [node for node in ast.parse(text).body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    found = [node for node in assigned if node.value and is_array_type(node.value)]
+    return [ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target) for node in found]
+
+
+def is_array_type(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return is_array_type(node.left) or is_array_type(node.right)
+    written = ast.unparse(node.value if isinstance(node, ast.Subscript) else node)
+    return written.startswith(("npt.", "numpy.typing.")) or written in ("NDArray", "np.ndarray")
+
+
+def test_types_of_arrays_have_one_home() -> None:
+    home = "mela.data.array_types"
+    found = {module: names for module, path in FILES.items() if (names := array_aliases(path.read_text("utf-8")))}
+    assert found.keys() == {home}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Rows = npt.NDArray[np.int64]", "Rows: TypeAlias = NDArray[Any]", "Rows = npt.NDArray[np.int64] | None"],
+)
+def test_another_type_of_arrays_would_be_noticed(line: str) -> None:
+    assert array_aliases(f"import numpy.typing as npt\n{line}\nrows = np.ndarray([2])\n") == ["Rows"]
+
+
 def test_no_product_file_looks_like_a_test() -> None:
     assert [path for path in FILES.values() if path.stem.startswith("test_") or path.stem.endswith("_test")] == []
 

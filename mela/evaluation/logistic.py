@@ -25,12 +25,8 @@ tested, against less than 0.1 s here (docs/results/benchmarks.md).
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from mela.data.array_types import Floats, Ints
-
-Features = npt.NDArray[np.floating]
-Flags = npt.NDArray[np.bool_]
+from mela.data.array_types import AnyFeatures, Flags, Floats, Ints
 
 TOLERANCE = 1e-8
 ARMIJO = 1e-4
@@ -57,13 +53,13 @@ class Heads:
     iterations: int
     converged: Flags
 
-    def logits(self, queries: Features) -> Floats:
+    def logits(self, queries: AnyFeatures) -> Floats:
         """Return the logits (t, K, q) of features (t, q, m)."""
         logits: Floats = self.weights @ queries.astype(np.float64).swapaxes(1, 2) + self.intercepts
         return logits
 
 
-def fit_heads(support: Features, labels: Ints, n_classes: int, *, C: float, max_iter: int) -> Heads:
+def fit_heads(support: AnyFeatures, labels: Ints, n_classes: int, *, C: float, max_iter: int) -> Heads:
     """Fit one head per task, in float64.
 
     Classes weigh the same whatever their shots, as in `mela.evaluation.heads.fit_head`.

@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mela.data.array_types import AnyFeatures
 from mela.errors import MelaError, one_line, raise_if_machine
 from mela.io.text_tables import TEXT_SUFFIXES, parse_csv, read_text, require_columns
 from mela.labeling.task_classes import TaskSamples, group_samples, with_sources
 
-Features = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 COLUMNS = ("task_id", "image_id", "local_label")
 OPTIONAL = ("source",)
 
 
-def read_features(path: Path) -> tuple[pd.Index, Features]:
+def read_features(path: Path) -> tuple[pd.Index, AnyFeatures]:
     """Read features from a file of any origin.
 
     Parameters
@@ -73,7 +73,7 @@ def read_features(path: Path) -> tuple[pd.Index, Features]:
     return image_ids, features
 
 
-def _read_npy(path: Path) -> Features:
+def _read_npy(path: Path) -> AnyFeatures:
     try:
         array = np.load(path, allow_pickle=False)
     # the header is a Python literal, and reading a damaged one raises almost anything
@@ -86,7 +86,7 @@ def _read_npy(path: Path) -> Features:
     return _as_floats(array)
 
 
-def _as_floats(array: npt.NDArray[Any]) -> Features:
+def _as_floats(array: npt.NDArray[Any]) -> AnyFeatures:
     if array.dtype in (np.float16, np.float32):
         return array.astype(np.float32, copy=False)
     return array.astype(np.float64, copy=False)
@@ -101,7 +101,7 @@ def _read_parquet(path: Path) -> pa.Table:
         raise MelaError(f"{path}: expected a Parquet file, got {one_line(error)}; write it again") from None
 
 
-def _features(table: pa.Table, path: Path) -> Features:
+def _features(table: pa.Table, path: Path) -> AnyFeatures:
     if "feature" in table.column_names:
         return _of_lists(table.column("feature").combine_chunks(), path)
     names = sorted(
@@ -116,7 +116,7 @@ def _features(table: pa.Table, path: Path) -> Features:
     return _as_floats(np.stack([_numbers(table.column(name).combine_chunks(), path, name) for name in names], axis=1))
 
 
-def _of_lists(column: pa.Array, path: Path) -> Features:
+def _of_lists(column: pa.Array, path: Path) -> AnyFeatures:
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
         raise MelaError(f"{path}: expected lists of numbers in the column 'feature', got {kind}; convert the column")
@@ -235,7 +235,7 @@ def _named(value: object) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def match(rows: pd.DataFrame, image_ids: pd.Index, features: Features, *, where: str) -> TaskSamples:
+def match(rows: pd.DataFrame, image_ids: pd.Index, features: AnyFeatures, *, where: str) -> TaskSamples:
     """Return the samples of tasks, one per row.
 
     Identifiers that are integers in one table and text in the other are compared as text.

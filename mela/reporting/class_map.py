@@ -1,10 +1,9 @@
 """Place some classes in two dimensions."""
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-Floats = npt.NDArray[np.floating]
+from mela.data.array_types import AnyFeatures, Floats
 
 
 def draw_points(labels: pd.DataFrame, *, classes: int, images: int, seed: int) -> pd.DataFrame:
@@ -31,7 +30,7 @@ def draw_points(labels: pd.DataFrame, *, classes: int, images: int, seed: int) -
     return drawn[["image_id", "label"]].sort_values(["label", "image_id"], ignore_index=True)
 
 
-def neighbourhoods(features: Floats, *, seed: int) -> npt.NDArray[np.float64]:
+def neighbourhoods(features: AnyFeatures, *, seed: int) -> Floats:
     """Place points by the directions of their features (t-SNE, van der Maaten and Hinton, 2008).
 
     Parameters

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mela.data.array_types import AnyArray
 from mela.labeling.centroids import Centroids, norms
 from mela.labeling.pruning import run_pass
 from mela.labeling.task_classes import class_means, group_samples
@@ -13,10 +13,8 @@ from studies.speed.measure import Usage, alternate, record, uniform_tasks, write
 TASKS, WAYS, CLUSTERS, DIMENSIONS, SAMPLES, REPEATS = 4000, 5, 3000, 640, 20, 5
 BLOCK = 256
 
-Array = npt.NDArray[Any]
 
-
-def class_points(n_tasks: int, dtype: Any) -> Array:
+def class_points(n_tasks: int, dtype: Any) -> AnyArray:
     """Return class means that look like features: not negative, half of them zero."""
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(CLUSTERS, DIMENSIONS))
@@ -24,13 +22,13 @@ def class_points(n_tasks: int, dtype: Any) -> Array:
     return np.maximum(centers[uniform_tasks(rng, n_tasks, WAYS, CLUSTERS)] + noise, 0).astype(dtype)
 
 
-def product(points: Array, centroids: Array) -> None:
+def product(points: AnyArray, centroids: AnyArray) -> None:
     """Compute the matrix product alone."""
     for start in range(0, len(points), BLOCK):
         points[start : start + BLOCK] @ centroids.T
 
 
-def blocked(points: Array, centroids: Array) -> tuple[Array, Array]:
+def blocked(points: AnyArray, centroids: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Run one pass of ours; return assignments and centroids."""
     n_tasks = len(points) // WAYS
     moving = Centroids(centroids, float(norms(points).max()))
@@ -40,7 +38,7 @@ def blocked(points: Array, centroids: Array) -> tuple[Array, Array]:
     return assignments, moving.points
 
 
-def loop(points: Array, centroids: Array) -> tuple[Array, Array]:
+def loop(points: AnyArray, centroids: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Run one pass as Algorithm 2 is written: one product per task."""
     centroids, weights = centroids.copy(), np.ones(len(centroids), dtype=points.dtype)
     assignments = np.empty(len(points), dtype=np.int64)
