@@ -13,7 +13,7 @@ from mela.runtime.console import is_terminal, log
 
 if TYPE_CHECKING:
     from mela.sources.check.inspect import Findings
-    from mela.sources.check.pictures import Look
+    from mela.sources.check.pictures import Inspected
 
 app = typer.Typer(help="Look at data before the pipeline runs.", no_args_is_help=True)
 
@@ -88,9 +88,9 @@ def check(
                 yield name
                 watch.advance()
 
-    known: dict[str, Look] = {}
+    known: dict[str, Inspected] = {}
 
-    def look() -> "Findings":
+    def examine() -> "Findings":
         fractions, seed = settings.split_fractions, settings.seed
         return inspect(layout, split_fractions=fractions, seed=seed, decode=not quick, progress=counted, known=known)
 
@@ -99,12 +99,12 @@ def check(
             return ""
         return f"details: {', '.join(map(str, write_details(details, findings)))}\n"
 
-    findings, count, stay = look(), 0, list[str]()
+    findings, count, stay = examine(), 0, list[str]()
     # before anything else can fail
     written = write_tables(findings)
     # what is moved can leave a link behind that leads nowhere, which is moved then
     while aside is not None and (moved := set_aside(layout.root, findings.errors, aside, report=stay.append)):
-        findings, count = look(), count + len(moved)
+        findings, count = examine(), count + len(moved)
         written, stay = write_tables(findings), []
     told = sys.stderr if to_stdout else sys.stdout
     try:

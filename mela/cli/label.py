@@ -72,7 +72,7 @@ def label(
     from mela.labeling.labeler_choice import build_labeler
     from mela.reporting.summary import share
 
-    image_ids, vectors = user_tables.read_features(features)
+    image_ids, vectors = user_tables.read_user_features(features)
     samples = user_tables.match(user_tables.read_tasks(tasks), image_ids, vectors, where=str(features))
     pruning: dict[str, Any] = {
         name: value for name, value in {"n_clusters": n_clusters, "q": q}.items() if value is not None

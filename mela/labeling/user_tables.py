@@ -21,7 +21,7 @@ COLUMNS = ("task_id", "image_id", "local_label")
 OPTIONAL = ("source",)
 
 
-def read_features(path: Path) -> tuple[pd.Index, AnyFeatures]:
+def read_user_features(path: Path) -> tuple[pd.Index, AnyFeatures]:
     """Read features from a file of any origin.
 
     Parameters
@@ -279,8 +279,8 @@ def given_features(path: Path, image_ids: npt.NDArray[np.int64], n_images: int) 
     Parameters
     ----------
     path : Path
-        As `mela.labeling.user_tables.read_features` reads it: ``.npy`` with a row for every packed image in the order
-        of their ids, or Parquet with ``image_id`` and ``feature`` or ``f0``, ``f1``...
+        As `mela.labeling.user_tables.read_user_features` reads it: ``.npy`` with a row for every packed image in the
+        order of their ids, or Parquet with ``image_id`` and ``feature`` or ``f0``, ``f1``...
     image_ids : int64 (n,)
     n_images : int
         Number of packed images.
@@ -306,7 +306,7 @@ def features_that_are_given(
     """Return the ids that have features, and these; errors are those of `given_features`."""
     if not path.is_file():
         raise MelaError(f"extract.features: expected the file {path}, found none; put it there, or correct the name")
-    known, features = read_features(path)
+    known, features = read_user_features(path)
     if path.suffix.lower() == ".npy" and len(features) != n_images:
         raise MelaError(f"{path}: expected {n_images} rows, one for each packed image, got {len(features)}; {ORDER}")
     if not pd.api.types.is_integer_dtype(known):

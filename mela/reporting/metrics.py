@@ -90,7 +90,7 @@ class PretrainMetrics(Metrics):
     proposition1: Losses
 
 
-class Interval(Metrics):
+class IntervalMetrics(Metrics):
     """Hold a mean and the half-width of its interval, in percent."""
 
     mean: float
@@ -109,9 +109,9 @@ class Evaluation(Metrics):
     """Hold the metrics of ``evaluate`` by model and setting; see `mela.evaluation.accuracy.summarize`."""
 
     tasks: dict[str, int]
-    accuracy: dict[str, dict[str, Interval]]
-    gain: dict[str, dict[str, Interval]]
-    to_oracle: dict[str, dict[str, Interval]]
+    accuracy: dict[str, dict[str, IntervalMetrics]]
+    gain: dict[str, dict[str, IntervalMetrics]]
+    to_oracle: dict[str, dict[str, IntervalMetrics]]
     calibration: dict[str, dict[str, Calibration]] = Field(default_factory=dict)
 
 

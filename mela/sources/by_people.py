@@ -19,7 +19,7 @@ from mela.data.sampling import task_table
 from mela.errors import MelaError
 from mela.io.schemas import SPLITS, Split
 from mela.params import PeopleParams
-from mela.sources.look import GRID, Look
+from mela.sources.person_traits import GRID, PersonTraits
 from mela.sources.source import ImageSource
 
 # images of a class that can be drawn again and again
@@ -76,17 +76,17 @@ class Pool:
     ----------
     kinds : mapping from split to sequence of Kind
     traits : int
-        Traits of a person's look.
+        Traits that each person has.
     name : callable (Shown) -> str
         Names an image, unlike the others of its person.
-    load : callable (Shown, numpy.random.Generator, Look or None) -> PIL.Image.Image
-        Makes an image; there is no look where ``people.share`` is None.
+    load : callable (Shown, numpy.random.Generator, PersonTraits or None) -> PIL.Image.Image
+        Makes an image; there are no traits where ``people.share`` is None.
     """
 
     kinds: Mapping[Split, Sequence[Kind]]
     traits: int
     name: Callable[[Shown], str]
-    load: Callable[[Shown, np.random.Generator, Look | None], Image.Image]
+    load: Callable[[Shown, np.random.Generator, PersonTraits | None], Image.Image]
 
 
 def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, shots: int, seed: int) -> ImageSource:
@@ -96,8 +96,8 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
     ----------
     people : PeopleParams
         How many persons have tasks of each split, how many training tasks each has, of how many classes, and how much
-        of the look of an image is the person's (see `mela.sources.look`). What a person has of a class is of the same
-        subclass, or the same object, in all of their tasks.
+        of the look of an image is the person's (see `mela.sources.person_traits`). What a person has of a class is of
+        the same subclass, or the same object, in all of their tasks.
     pool : Pool
     images_per_class : int, above `shots`
         Images of each class of a task; those after the first `shots` are queries. In validation and test tasks, the
@@ -125,7 +125,7 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
             f"{images_per_class}"
         )
     shown: list[Shown] = []
-    looks: dict[tuple[Split, int], Look] = {}
+    persons: dict[tuple[Split, int], PersonTraits] = {}
     tasks: list[pd.DataFrame] = []
     n_tasks = 0
     for split in SPLITS:
@@ -141,7 +141,7 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
             generator = np.random.default_rng([seed, SPLITS.index(split), person])
             traits = generator.integers(GRID + 1, size=pool.traits)
             if people.share is not None:
-                looks[split, person] = Look(traits=traits, share=people.share)
+                persons[split, person] = PersonTraits(traits=traits, share=people.share)
             had: dict[int, int] = {}
             for task in range(person * several, (person + 1) * several):
                 classes[task] = generator.choice(len(kinds), size=people.ways, replace=False)
@@ -172,7 +172,7 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
     def load(image: int) -> Image.Image:
         one = shown[image]
         entropy = [seed, SPLITS.index(one.split), one.person, pool.kinds[one.split][one.kind].key, one.number]
-        return pool.load(one, np.random.default_rng(entropy), looks.get((one.split, one.person)))
+        return pool.load(one, np.random.default_rng(entropy), persons.get((one.split, one.person)))
 
     return ImageSource(
         splits=[one.split for one in shown],

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from mela.errors import MelaError
 from mela.io.schemas import SPLITS, Split
-from mela.sources.look import GRID, Look
+from mela.sources.person_traits import GRID, PersonTraits
 from mela.sources.source import ImageSource
 
 # Scripts by split, under the first word of their characters' Unicode names. Chosen among some 940 letters, less those
@@ -137,8 +137,10 @@ def require_size(size: int) -> None:
         raise MelaError(f"data.size: expected at least {_SMALLEST_SIZE} pixels, got {size}")
 
 
-def draw_glyph(character: str, size: int, generator: np.random.Generator, look: Look | None = None) -> Image.Image:
-    """Return one distorted, noisy drawing of a character of `CHARACTERS`, by a person where there is a look.
+def draw_glyph(
+    character: str, size: int, generator: np.random.Generator, person: PersonTraits | None = None
+) -> Image.Image:
+    """Return one distorted, noisy drawing of a character of `CHARACTERS`, by a person if one is given.
 
     Parameters
     ----------
@@ -146,10 +148,11 @@ def draw_glyph(character: str, size: int, generator: np.random.Generator, look: 
     size : int
         Height and width in pixels.
     generator : numpy.random.Generator
-    look : Look, optional
+    person : PersonTraits, optional
+        The person whose drawing it is; without one, all traits are drawn at random.
     """
     faces = _FACES[SCRIPTS[character]]
-    typeface, weight, slant, brightness = look.draw(generator) if look else [None] * 4
+    typeface, weight, slant, brightness = person.draw(generator) if person else [None] * 4
     face = faces[_choice(len(faces), typeface, generator)]
     growths = _GROWTH_BOLD if "Bol" in face else _GROWTH_REGULAR
     stencil = _stencil(face, character, growths[_choice(len(growths), weight, generator)])

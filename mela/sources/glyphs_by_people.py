@@ -7,7 +7,7 @@ from mela.io.schemas import SPLITS
 from mela.params import PeopleParams
 from mela.sources.by_people import Kind, Pool, Shown, tasks_by_people
 from mela.sources.glyphs import CHARACTERS, draw_glyph, require_size
-from mela.sources.look import Look
+from mela.sources.person_traits import PersonTraits
 from mela.sources.source import ImageSource
 
 TRAITS = 4
@@ -36,8 +36,8 @@ def glyphs_by_people(people: PeopleParams, *, images_per_class: int, shots: int,
     def name(shown: Shown) -> str:
         return f"U+{ord(characters[shown.split][shown.kind]):04X}/{shown.number:02d}"
 
-    def load(shown: Shown, generator: np.random.Generator, look: Look | None) -> Image.Image:
-        return draw_glyph(characters[shown.split][shown.kind], size, generator, look)
+    def load(shown: Shown, generator: np.random.Generator, person: PersonTraits | None) -> Image.Image:
+        return draw_glyph(characters[shown.split][shown.kind], size, generator, person)
 
     kinds = {split: [Kind(f"U+{ord(one):04X}", ord(one)) for one in characters[split]] for split in SPLITS}
     pool = Pool(kinds=kinds, traits=TRAITS, name=name, load=load)

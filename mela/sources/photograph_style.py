@@ -1,7 +1,7 @@
 """Render a photograph in a style, as if another camera in another hand had taken it.
 
-A style is six traits, each on the grid from 0 to 4,096 of `mela.sources.look`. The image is a function of (photograph,
-size, traits) alone, and the same bytes wherever Pillow and the JPEG library in it are the same.
+A style is six traits, each on the grid from 0 to 4,096 of `mela.sources.person_traits`. The image is a function of
+(photograph, size, traits) alone, and the same bytes wherever Pillow and the JPEG library in it are the same.
 """
 
 import io
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageFilter
 
-from mela.sources.look import GRID
+from mela.sources.person_traits import GRID
 
 TRAITS = ("temperature", "tint", "exposure", "blur", "zoom", "compression")
 

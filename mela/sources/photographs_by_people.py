@@ -10,7 +10,7 @@ from mela.errors import MelaError
 from mela.io.schemas import SPLITS, Split
 from mela.params import PeopleParams
 from mela.sources.by_people import Kind, Pool, Shown, tasks_by_people
-from mela.sources.look import Look
+from mela.sources.person_traits import PersonTraits
 from mela.sources.photograph_style import TRAITS, styled
 from mela.sources.random_splits import keyed_rank
 from mela.sources.snapshots import snapshot
@@ -84,9 +84,9 @@ def photographs_by_people(
         picture = f"@{shown.number:02d}" if people.objects else ""
         return photographs.sources[photograph(shown)] + picture
 
-    def load(shown: Shown, generator: np.random.Generator, look: Look | None) -> Image.Image:
+    def load(shown: Shown, generator: np.random.Generator, person: PersonTraits | None) -> Image.Image:
         image = photographs.load(photograph(shown))
-        traits = None if look is None else look.draw(generator)
+        traits = None if person is None else person.draw(generator)
         seen = snapshot(image, generator) if people.objects else image
         return seen if traits is None else styled(seen, size, traits)
 

@@ -9,7 +9,7 @@ from scipy import stats
 from mela.errors import MelaError
 from mela.params import PeopleParams
 from mela.sources.glyphs_by_people import glyphs_by_people
-from mela.sources.look import GRID, Look
+from mela.sources.person_traits import GRID, PersonTraits
 from mela.sources.source import ImageSource
 from tests.helpers.tasks_by_people import rows_of
 
@@ -89,10 +89,10 @@ def test_a_person_draws_the_same_however_many_there_are():
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_a_drawing_has_its_persons_traits_as_often_as_the_share_says(share):
-    look = Look(traits=np.array([1, 2, 3, 4]), share=share)
+    person = PersonTraits(traits=np.array([1, 2, 3, 4]), share=share)
     generator = np.random.default_rng(0)
-    drawn = np.array([look.draw(generator) for _ in range(4000)])
-    own = (drawn == look.traits).mean(axis=0)
+    drawn = np.array([person.draw(generator) for _ in range(4000)])
+    own = (drawn == person.traits).mean(axis=0)
     assert own == pytest.approx(share, abs=0.03)
     # the traits are drawn each for itself
     both = (drawn[:, 0] == 1) & (drawn[:, 1] == 2)
@@ -102,8 +102,8 @@ def test_a_drawing_has_its_persons_traits_as_often_as_the_share_says(share):
 @pytest.mark.parametrize("share", [0.0, 0.75, 1.0])
 def test_all_drawings_together_have_even_traits_whatever_the_share_is(share):
     generator = np.random.default_rng(0)
-    looks = [Look(traits=generator.integers(GRID + 1, size=4), share=share) for _ in range(2000)]
-    drawn = np.array([look.draw(generator) for look in looks])
+    persons = [PersonTraits(traits=generator.integers(GRID + 1, size=4), share=share) for _ in range(2000)]
+    drawn = np.array([person.draw(generator) for person in persons])
     for trait in drawn.T:
         assert stats.kstest(trait, stats.uniform(0, GRID).cdf).pvalue > 1e-3
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from mela.data.array_types import Floats
-from mela.sources.look import GRID
+from mela.sources.person_traits import GRID
 from mela.sources.photograph_style import TRAITS, styled
 
 # no tint, no change of exposure, no blur, no zoom, the best quality

@@ -17,7 +17,7 @@ from mela.io.reading_errors import AboutFile
 from mela.io.schemas import ROLES
 from mela.sources.check.brightness import spread_between
 from mela.sources.check.layout import Layout
-from mela.sources.check.pictures import Look, Pictures, Progress, look_at
+from mela.sources.check.pictures import Inspected, Pictures, Progress, inspect_files
 from mela.sources.class_folders import folder
 from mela.sources.duplicate_images import contradictions, copies_told
 from mela.sources.folder_tree import Unused, unused_files
@@ -126,7 +126,7 @@ def inspect(
     seed: int,
     decode: bool = True,
     progress: Progress = lambda names: names,
-    known: dict[str, Look] | None = None,
+    known: dict[str, Inspected] | None = None,
 ) -> Findings:
     """Inspect a data set.
 
@@ -136,10 +136,10 @@ def inspect(
     split_fractions, seed
         By which splits are drawn where they are not given; see `mela.params.DataParams`.
     decode : bool
-        Read every image whole; see `mela.sources.check.pictures.look_at`.
+        Read every image whole; see `mela.sources.check.pictures.inspect_files`.
     progress : callable
     known : dict, optional
-        What was seen of images before; see `mela.sources.check.pictures.look_at`.
+        What was seen of images before; see `mela.sources.check.pictures.inspect_files`.
     """
     errors: list[str] = []
     tasks, classes, rows = None, None, None
@@ -157,7 +157,9 @@ def inspect(
             errors.append(told(error) or str(error))
     # what was told of a file before need not be told again
     told_of = {error.path for error in errors if isinstance(error, AboutFile)}
-    pictures = look_at(layout.root, sorted(set(split_of) - told_of), decode=decode, progress=progress, known=known)
+    pictures = inspect_files(
+        layout.root, sorted(set(split_of) - told_of), decode=decode, progress=progress, known=known
+    )
     if rows is not None:
         errors += contradictions(rows, pictures.digests)
     if rows is not None and tasks is not None and not errors and pictures.brightness:

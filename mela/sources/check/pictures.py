@@ -53,7 +53,7 @@ class Pictures:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class Inspected:
     """Hold what was seen of one file: its size, mode and pixels, or the problem that kept it from being read."""
 
     size: tuple[int, int] | None = None
@@ -64,13 +64,13 @@ class Look:
     problem: str | None = None
 
 
-def look_at(
+def inspect_files(
     root: Path,
     names: Sequence[str],
     *,
     decode: bool,
     progress: Progress = lambda names: names,
-    known: dict[str, Look] | None = None,
+    known: dict[str, Inspected] | None = None,
 ) -> Pictures:
     """Open image files one after the other.
 
@@ -88,25 +88,25 @@ def look_at(
     """
     known = {} if known is None else known
     for name in progress([name for name in names if name not in known]):
-        known[name] = _look(root / name, name, decode=decode)
-    looks = {name: known[name] for name in names}
+        known[name] = _inspected(root / name, name, decode=decode)
+    files = {name: known[name] for name in names}
     by_pixels: dict[bytes, list[str]] = {}
-    for name, look in looks.items():
-        if look.digest is not None:
-            by_pixels.setdefault(look.digest, []).append(name)
+    for name, file in files.items():
+        if file.digest is not None:
+            by_pixels.setdefault(file.digest, []).append(name)
     return Pictures(
         count=len(names),
-        sizes=Counter(look.size for look in looks.values() if look.size is not None),
-        modes=Counter(look.mode for look in looks.values() if look.mode is not None),
-        coloured=any(look.coloured for look in looks.values()),
+        sizes=Counter(file.size for file in files.values() if file.size is not None),
+        modes=Counter(file.mode for file in files.values() if file.mode is not None),
+        coloured=any(file.coloured for file in files.values()),
         copies=sorted(sorted(group) for group in by_pixels.values() if len(group) > 1),
-        digests={name: look.digest for name, look in looks.items() if look.digest is not None},
-        brightness={name: look.brightness for name, look in looks.items() if look.brightness is not None},
-        problems=[look.problem for look in looks.values() if look.problem is not None],
+        digests={name: file.digest for name, file in files.items() if file.digest is not None},
+        brightness={name: file.brightness for name, file in files.items() if file.brightness is not None},
+        problems=[file.problem for file in files.values() if file.problem is not None],
     )
 
 
-def _look(path: Path, name: str, *, decode: bool) -> Look:
+def _inspected(path: Path, name: str, *, decode: bool) -> Inspected:
     try:
         with warnings.catch_warnings():
             # told below as an error
@@ -114,14 +114,14 @@ def _look(path: Path, name: str, *, decode: bool) -> Look:
             size, mode = read_header(path, name)
             image = open_image(path, name) if decode else None
     except MelaError as error:
-        return Look(problem=AboutFile(str(error), name))
+        return Inspected(problem=AboutFile(str(error), name))
     except OSError as error:
-        return Look(problem=told(error) or str(error))
+        return Inspected(problem=told(error) or str(error))
     if image is None:
-        return Look(size=size, mode=mode, coloured=mode not in GREY_MODES)
+        return Inspected(size=size, mode=mode, coloured=mode not in GREY_MODES)
     # between levels 0 and 1, so that it has a logarithm
     brightness = (float(np.asarray(image.convert("L")).mean()) + 0.5) / 255.5
-    return Look(size=size, mode=mode, coloured=_is_coloured(image), digest=digest(image), brightness=brightness)
+    return Inspected(size=size, mode=mode, coloured=_is_coloured(image), digest=digest(image), brightness=brightness)
 
 
 def _is_coloured(image: Image.Image) -> bool:

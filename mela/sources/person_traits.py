@@ -10,7 +10,7 @@ GRID = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class PersonTraits:
     """Hold what a person's images have in common: traits, each on the grid from 0 to 4,096.
 
     Attributes
