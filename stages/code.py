@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mela.params import PARAMS, check_document
-from stages.code_hashes.files import OF_BENCHMARK, PIPELINE
+from stages.code_hashes.hash_files import OF_BENCHMARK, PIPELINE
 from stages.common.run import run
 
 

@@ -8,7 +8,7 @@ from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes
 from mela.evaluation.accuracy import evaluate_model, require_unseen, summarize
 from mela.evaluation.calibration import QueryLogits, calibrations
-from mela.evaluation.temperatures import write_temperatures
+from mela.evaluation.temperature_files import write_temperatures
 from mela.io import atomic, store
 from mela.io.checked_tables import read_manifest
 from mela.io.schemas import ACCURACIES

@@ -41,7 +41,7 @@ def main(
     settings, used, data = ReportParams.read(params), UseParams.read(params).labels, DataParams.read(params)
     # takes a second, which a wrong parameter need not wait for
     from mela.reporting.figures import save_figures
-    from mela.reporting.page.content import STAGES, TABLES, Run, page_content, run_figures
+    from mela.reporting.page.assembly import STAGES, TABLES, Run, page_content, run_figures
     from mela.reporting.page.render import render
 
     outcome = read_outcome({"merged": merged, "pruned": pruned}, scores, evaluate, data.described)

@@ -19,7 +19,7 @@ from stages.common.pretrained import Settings
 from stages.common.pretraining import pretrain_on
 from stages.common.processes import run_shared
 from stages.common.round_files import BEFORE_ROUNDS, round_files
-from stages.common.rounds import pass_on, write_round
+from stages.common.round_outputs import pass_on, write_round
 from stages.common.samples import read_samples
 
 

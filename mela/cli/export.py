@@ -37,7 +37,7 @@ def export(
 
     from torch import device
 
-    from mela.evaluation.temperatures import read_temperatures, sha256
+    from mela.evaluation.temperature_files import read_temperatures, sha256
     from mela.inference import export
     from mela.inference.model_card import Source, model_card
     from mela.inference.provenance import provenance

@@ -15,7 +15,7 @@ from torch import Tensor
 from mela.data.array_types import Features, Floats, Ints
 from mela.data.images import to_unit
 from mela.errors import MelaError, UnsolvableError
-from mela.evaluation.temperatures import Temperatures, read_temperatures
+from mela.evaluation.temperature_files import Temperatures, read_temperatures
 from mela.inference.input_images import Pictures, packed_blocks
 from mela.learners.base import Learner
 from mela.models.backbones import Backbone

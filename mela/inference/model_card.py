@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from mela.evaluation.temperatures import Temperatures
+from mela.evaluation.temperature_files import Temperatures
 from mela.inference.export import Export
 from mela.inference.provenance import Provenance
 from mela.models.timm_backbones import PREFIX
-from mela.reporting.page.named import Names, names_of_classes
+from mela.reporting.page.class_names import Names, names_of_classes
 from mela.reporting.summary import NAMES, share, tested_on
 
 # classes whose labels the card lists

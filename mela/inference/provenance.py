@@ -10,7 +10,7 @@ import pandas as pd
 from ruamel.yaml import YAML
 
 from mela.errors import MelaError, one_line
-from mela.evaluation.temperatures import read_entry
+from mela.evaluation.temperature_files import read_entry
 from mela.io.name_tables import LISTING
 from mela.io.store import read_json
 from mela.io.text_tables import read_text_csv

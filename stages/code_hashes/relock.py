@@ -22,8 +22,8 @@ import typer
 
 from mela.errors import MelaError
 from mela.runtime.console import ending_in_one_line, log
-from stages.code_hashes.files import BENCHMARK, OF_BENCHMARK, PIPELINE, Files
-from stages.code_hashes.reaching import PACKAGES, Code, renaming
+from stages.code_hashes.hash_files import BENCHMARK, OF_BENCHMARK, PIPELINE, Files
+from stages.code_hashes.reached_code import PACKAGES, Code, renaming
 
 PIPELINES = {Path(): PIPELINE, BENCHMARK: OF_BENCHMARK}
 Entry = dict[str, Any]

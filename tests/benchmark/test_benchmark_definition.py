@@ -19,8 +19,8 @@ from mela.errors import MelaError
 from mela.io import schemas
 from mela.methods import find_method, method_names
 from mela.reporting.published import SYSTEMS
-from stages.code_hashes.files import OF_BENCHMARK
-from stages.code_hashes.reaching import Code
+from stages.code_hashes.hash_files import OF_BENCHMARK
+from stages.code_hashes.reached_code import Code
 from tests.helpers import pipeline
 from tests.helpers.cells import CODE, HERE, MATRIX, STAGES, YAML_FILES, filled
 from tests.helpers.project import ROOT

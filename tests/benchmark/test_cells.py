@@ -40,8 +40,8 @@ from mela.methods import find_method
 from mela.methods.moco import MoCo
 from mela.params import MethodsParams
 from stages import code as stage_of_code
-from stages.code_hashes.files import OF_BENCHMARK
-from stages.code_hashes.reaching import Code
+from stages.code_hashes.hash_files import OF_BENCHMARK
+from stages.code_hashes.reached_code import Code
 from stages.common.checkpoints import checkpoint as stages_checkpoint
 from studies.grid import program
 from studies.training import trials

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from mela import FewShotClassifier
-from mela.evaluation.temperatures import write_temperatures
+from mela.evaluation.temperature_files import write_temperatures
 from mela.models.files import save_nothing
 from tests.helpers.classifier import save, some_images, write_model
 from tests.helpers.commands import mela

@@ -16,7 +16,7 @@ from mela.evaluation.calibration import (
     fit_temperature,
     negative_log_likelihood,
 )
-from mela.evaluation.temperatures import NAME, Temperatures, read_temperatures, write_temperatures
+from mela.evaluation.temperature_files import NAME, Temperatures, read_temperatures, write_temperatures
 
 
 def drawn(seed: int, temperature: float, *, tasks: int = 40, ways: int = 5, queries: int = 75) -> Part:

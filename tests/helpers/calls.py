@@ -6,7 +6,7 @@ from cProfile import Profile
 from pathlib import Path
 from types import CodeType, FrameType
 
-from stages.code_hashes.reaching import PACKAGES
+from stages.code_hashes.reached_code import PACKAGES
 from tests.helpers.project import ROOT
 
 

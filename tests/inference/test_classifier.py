@@ -23,7 +23,7 @@ from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes
 from mela.errors import MelaError
 from mela.evaluation.heads import l2_normalize
-from mela.evaluation.temperatures import write_temperatures
+from mela.evaluation.temperature_files import write_temperatures
 from mela.inference import input_images as pictures
 from mela.io import feature_tables, schemas, store
 from mela.models.features import extract_features

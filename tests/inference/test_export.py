@@ -19,7 +19,7 @@ import torch
 from ruamel.yaml import YAML
 
 from mela.cli import main as cli
-from mela.evaluation.temperatures import write_temperatures
+from mela.evaluation.temperature_files import write_temperatures
 from mela.inference import export as exporting
 from mela.inference.export import Export
 from mela.inference.model_card import Source, model_card

@@ -22,7 +22,7 @@ from mela import FewShotClassifier
 from mela.errors import MelaError
 from mela.evaluation import accuracy as evaluation
 from mela.evaluation.heads import fit_head
-from mela.evaluation.temperatures import Temperatures, read_temperatures
+from mela.evaluation.temperature_files import Temperatures, read_temperatures
 from mela.io import schemas, store
 from mela.models.files import is_trained
 from mela.params import BLOCKS, LABELS, PARAMS, Block, RuntimeParams

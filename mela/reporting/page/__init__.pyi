@@ -1,2 +1,2 @@
-from .content import page_content as page_content
-from .content import run_figures as run_figures
+from .assembly import page_content as page_content
+from .assembly import run_figures as run_figures

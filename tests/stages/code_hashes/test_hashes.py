@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mela.errors import MelaError
-from stages.code_hashes.reaching import Code, scripts
+from stages.code_hashes.reached_code import Code, scripts
 from tests.helpers.project import edit, write
 
 PACKAGES = ("lib", "jobs")

@@ -11,8 +11,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from mela.params import BLOCKS, LABELS, ROUNDS
-from stages.code_hashes.files import PIPELINE
-from stages.code_hashes.reaching import Code
+from stages.code_hashes.hash_files import PIPELINE
+from stages.code_hashes.reached_code import Code
 from stages.common import paths
 from stages.common.round_files import round_files
 from tests.helpers.pipeline import CODE, STAGES, imported_modules, listed

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.code_hashes.reaching import Code
+from stages.code_hashes.reached_code import Code
 from tests.helpers.calls import Calls
 from tests.helpers.project import ROOT, STAGE_NAMES, run_stages
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from stages.code_hashes.modules import Import, Imported, Module, Unit, is_text
-from stages.code_hashes.names import Found, Names
+from stages.code_hashes.name_lookup import Found, Names
+from stages.code_hashes.parsed_modules import Import, Imported, Module, Unit, is_text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp

@@ -6,7 +6,7 @@ from pathlib import Path
 from mela.errors import MelaError
 from mela.io.atomic import together
 from mela.io.store import write_json
-from stages.code_hashes.reaching import Code, scripts
+from stages.code_hashes.reached_code import Code, scripts
 from stages.common import paths
 
 Start = tuple[str, str | None]

@@ -15,7 +15,7 @@ from PIL import Image
 
 from mela.io import schemas, store
 from mela.reporting import figures
-from mela.reporting.page.content import by_doubt, map_points, published_rows
+from mela.reporting.page.assembly import by_doubt, map_points, published_rows
 from mela.reporting.page.sheets import choose_images, sheet
 from mela.reporting.page.svg import COLOURS, inline
 from stages.common import paths

@@ -17,7 +17,7 @@ from mela.params import LABELS, ROUNDS, DataParams, ReportParams
 from mela.reporting import figures
 from mela.reporting.environment import commit, hardware, versions
 from mela.reporting.outcome import Outcome
-from mela.reporting.page.named import held_out_counts, names_of_classes, readable
+from mela.reporting.page.class_names import held_out_counts, names_of_classes, readable
 from mela.reporting.page.sheets import choose_images, sheet
 from mela.reporting.page.svg import inline
 from mela.reporting.published import ON_PAGE, PUBLISHED_SHOTS, SYSTEMS

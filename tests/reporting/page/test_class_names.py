@@ -11,7 +11,7 @@ import pytest
 from mela.io import schemas, store
 from mela.io.name_tables import IMAGE_NAMES, LISTING
 from mela.io.text_tables import read_text_csv
-from mela.reporting.page.named import Written, held_out_counts, names_of_classes, readable
+from mela.reporting.page.class_names import Written, held_out_counts, names_of_classes, readable
 from stages.common import paths
 from tests.helpers.people import LONG
 from tests.helpers.project import change, run_stages

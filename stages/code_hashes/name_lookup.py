@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from stages.code_hashes.modules import Import, Imported, Module, Tree, Unit
+from stages.code_hashes.parsed_modules import Import, Imported, Module, Tree, Unit
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from functools import cache
 from pathlib import Path
 
 from mela.errors import MelaError
-from stages.code_hashes.modules import Module, Tree, Unit
-from stages.code_hashes.names import Names
-from stages.code_hashes.syntax import Written, write, write_statements
+from stages.code_hashes.name_lookup import Names
+from stages.code_hashes.parsed_modules import Module, Tree, Unit
+from stages.code_hashes.tree_hashes import Written, write, write_statements
 
 PACKAGES = ("mela", "stages", "benchmark")
 MAIN = ":script"
