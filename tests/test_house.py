@@ -188,6 +188,17 @@ def test_tests_lie_beside_what_they_test() -> None:
         assert any((place / folder / "__init__.py").is_file() for place in (ROOT / "mela", ROOT)), folder
 
 
+def test_tests_of_an_inner_package_lie_in_its_folder() -> None:
+    """A file that imports one package within the folder's package, and nothing beside it there, tests the inner one."""
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        folder = ".".join(path.parent.relative_to(ROOT / "tests").parts)
+        outer = folder if folder in PACKAGES else f"mela.{folder}"
+        rooms = {room(module) for module in imported(path.read_text(encoding="utf-8"))}
+        inside = [name for name in rooms if name == outer or name.startswith(f"{outer}.")]
+        # all stages find their files by the paths in stages.common
+        assert len(inside) != 1 or inside[0] in {outer, "stages.common"} or inside[0] not in PACKAGES, path
+
+
 def test_test_files_import_no_test_files() -> None:
     for path in (ROOT / "tests").rglob("test_*.py"):
         names = imported_names(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))

@@ -1,26 +1,17 @@
 """What is wrong with the machine ends in one line too, and leaves every file as it was: disk, rights, memory."""
 
 import errno
-import os
 import re
 import shlex
 import shutil
-import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
-import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 
-from mela.errors import MelaError, line_of
-from mela.io import atomic, feature_tables, store
-from mela.models.files import load_model
 from mela.params import PARAMS, EmbedParams
-from mela.sources.image_files import open_image
 from stages.common.training import less_memory
 from tests.helpers.bad_input import fails, folders
 from tests.helpers.folders import contents, rights_of, without_rights
@@ -29,16 +20,8 @@ from tests.helpers.processes import ENVIRONMENT, python, started
 from tests.helpers.project import change, stage_words
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has these means")
-
-
-def load_initial(path: Path) -> object:
-    return load_model(path, torch.device("cpu"), np.zeros((1, 16, 16, 1), dtype=np.uint8))
-
-
 FREE = "No space left on device; free some space and run the same command again"
 RIGHTS = "Permission denied; check who may read and write it"
-
-
 # a disk of its own for a folder, with `room` bytes left beside what was there
 FULL = """
 mount -t tmpfs -o size=4m tmpfs "$FOLDER" && cp -a kept/. "$FOLDER" || exit 77
@@ -118,138 +101,6 @@ def test_a_file_for_a_folder(copied: Path, monkeypatch: pytest.MonkeyPatch, capf
     )
 
 
-def test_files_appear_together(tmp_path: Path) -> None:
-    first, second = tmp_path / "a", tmp_path / "b"
-    first.write_text("old")
-
-    def write(*, broken: bool) -> None:
-        with atomic.together():
-            for path in (first, second):
-                with atomic.replacing(path) as temporary:
-                    temporary.write_text("new")
-                assert not second.exists()
-                assert first.read_text() == "old"
-            if broken:
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write(broken=True)
-    assert list(tmp_path.iterdir()) == [first]
-    write(broken=False)
-    assert sorted(tmp_path.iterdir()) == [first, second]
-    assert first.read_text() == second.read_text() == "new"
-
-
-def test_files_of_a_block_within_another_appear_with_those_of_that(tmp_path: Path) -> None:
-    def write(*, broken: bool) -> None:
-        with atomic.together():
-            with atomic.together():
-                store.write_text(tmp_path / "inner", "new")
-            assert not (tmp_path / "inner").exists()
-            store.write_text(tmp_path / "outer", "new")
-            if broken:
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write(broken=True)
-    assert not list(tmp_path.iterdir())
-    write(broken=False)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["inner", "outer"]
-
-
-def test_what_an_inner_block_wrote_before_its_error_does_not_appear(tmp_path: Path) -> None:
-    def broken() -> None:
-        with atomic.together():
-            store.write_text(tmp_path / "broken", "new")
-            raise KeyError
-
-    with atomic.together():
-        store.write_text(tmp_path / "before", "new")
-        with pytest.raises(KeyError):
-            broken()
-        store.write_text(tmp_path / "after", "new")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["after", "before"]
-
-
-def test_a_signal_waits_until_all_files_have_appeared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = Path.replace
-
-    def interrupted(self: Path, target: Path) -> Path:
-        signal.raise_signal(signal.SIGINT)
-        return plain(self, target)
-
-    monkeypatch.setattr(Path, "replace", interrupted)
-    handler = signal.getsignal(signal.SIGINT)
-
-    def write() -> None:
-        with atomic.together():
-            for name in ("a", "b", "c"):
-                store.write_text(tmp_path / name, "new")
-
-    with pytest.raises(KeyboardInterrupt):
-        write()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
-    assert signal.getsignal(signal.SIGINT) is handler
-
-
-MEMORY = "error: out of memory: {}: .*; use a machine with more, .*"
-REPLACE = "expected a readable image; replace the file"
-FILES = "error: {}: Too many open files; raise the number of open files .*"
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (MemoryError(), MEMORY),
-        (pa.ArrowMemoryError("malloc of size 1536 failed"), MEMORY),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), MEMORY),
-        (OSError(errno.EMFILE, "Too many open files", "pandas_compat.py"), FILES),
-        (OSError(errno.EIO, "Input/output error"), "error: {}: Input/output error; check the disk"),
-    ],
-    ids=["memory", "arrow", "errno", "files", "disk"],
-)
-@pytest.mark.parametrize(
-    ("path", "opens", "read"),
-    [
-        ("data/images/images.npy", "mela.io.store.np.lib.format.open_memmap", store.open_images),
-        ("data/features.parquet", "mela.io.store.pq.ParquetFile", feature_tables.read_features),
-        ("models/initial.safetensors", "mela.io.tensors.read_tensors", load_initial),
-        ("picture.png", "mela.sources.image_files.Image.open", lambda path: open_image(path, "picture")),
-    ],
-    ids=["images", "table", "model", "picture"],
-)
-def test_the_machine_is_not_mistaken_for_a_damaged_file(
-    path: str,
-    opens: str,
-    read: Callable[[Path], object],
-    error: Exception,
-    line: str,
-    copied: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(opens, Mock(side_effect=error))
-    with pytest.raises((MemoryError, OSError)) as caught:
-        read(Path(path))
-    said = line_of(caught.value)
-    assert said is not None
-    assert re.fullmatch(line.format(path), said), said
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (OSError(errno.EIO, "x", "a\nb\x1b[31m.npy"), r"error: a\nb\x1b[31m.npy: Input/output error; check the disk"),
-        (MelaError("data.root: 'mine\x1b[31m'"), r"error: data.root: 'mine\x1b[31m'"),
-        (OSError(errno.EXDEV, "x", "é"), "error: é: Invalid cross-device link; check the file and the machine"),
-        (MelaError(f"image 'out of memory.png': {REPLACE}"), f"error: image 'out of memory.png': {REPLACE}"),
-        (RuntimeError("a defect"), None),
-    ],
-)
-def test_what_is_said_of_an_error(error: Exception, line: str | None) -> None:
-    """One line of what can be printed, whatever files are called."""
-    assert line_of(error) == line
-
-
 def stage_without(rights: int, target: Path, stage: str) -> str:
     """What a stage says, which ends with status 1 since a user has only these rights for a file or folder."""
     with rights_of(target, rights):
@@ -308,32 +159,6 @@ run(main)
 """
 
 
-@pytest.mark.parametrize("name", ["/dev/null", "/dev/a-new-name.csv", "pipe", "link", "", "/"])
-def test_a_file_takes_no_place_of_a_device(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root could rename a file to /dev/null, and all programs of the machine would miss it."""
-    monkeypatch.chdir(tmp_path)
-    os.mkfifo("pipe")
-    Path("link").symlink_to("/dev/null")
-    # what would go wrong must not go wrong here
-    monkeypatch.setattr(Path, "replace", lambda *_: pytest.fail("the place was taken"))
-    with (
-        pytest.raises(MelaError, match=r"^.*: expected the name of a file, got a .*; give another name$"),
-        atomic.replacing(Path(name)) as temporary,
-    ):
-        pytest.fail(f"asked to write {temporary}")
-
-
-def test_shared_memory_is_no_device(tmp_path: Path) -> None:
-    place = Path("/dev/shm") / f"mela-{os.getpid()}"
-    if not place.parent.is_dir():
-        pytest.skip("there is no /dev/shm")
-    try:
-        store.write_text(place, "new")
-        assert place.read_text() == "new"
-    finally:
-        place.unlink(missing_ok=True)
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -369,15 +194,6 @@ def test_advice_for_one_task_at_a_time(copied: Path) -> None:
     """There is nothing to divide."""
     advice = less_memory(EmbedParams.read(), "tasks_per_step")
     assert advice == "lower data.size or model.width, or use a machine with more"
-
-
-def test_threads_that_memory_is_too_small_for_are_no_damaged_file(
-    copied: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    error = OSError("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
-    monkeypatch.setattr("mela.io.store.pq.ParquetFile", Mock(side_effect=error))
-    with pytest.raises(MemoryError, match=r"^data/features.parquet: .*worker thread"):
-        feature_tables.read_features(Path("data/features.parquet"))
 
 
 @LINUX

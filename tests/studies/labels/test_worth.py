@@ -1,0 +1,33 @@
+"""What labels of a run are worth, against its true labels."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from mela.io import schemas, store
+from stages.common import paths
+from studies.labels import worth
+
+WORTH = ("initial", "pruned", "oracle")
+
+
+def test_accuracies_of_a_run_are_paired_with_those_of_true_labels(tmp_path: Path) -> None:
+    run = tmp_path / "glyphs"
+    accuracies = {"initial": [10.0, 30.0], "merged": [0.0, 1.0], "pruned": [50.0, 70.0], "oracle": [56.0, 72.0]}
+    rows = [
+        {"task_id": task, "setting": "1_shot", "accuracy": value, "split": split, "model": model}
+        for model, values in accuracies.items()
+        for split, task, value in [*(("test", *one) for one in enumerate(values)), ("val", 0, 99.0)]
+    ]
+    (run / paths.PER_TASK).parent.mkdir(parents=True)
+    store.write_table(run / paths.PER_TASK, pd.DataFrame(rows), schemas.ACCURACIES, stage="evaluate", params={})
+    (run / paths.LABELS).mkdir(parents=True)
+    for path, known in {paths.PRUNED_LABELS: [0, 1, 2, 2, 1, 0], paths.ORACLE_LABELS: range(6)}.items():
+        labels = pd.DataFrame({"image_id": range(6), "label": known})
+        store.write_table(run / path, labels, schemas.LABELS, stage="label", params={})
+    found = {labels: worth.of_a_run(data="glyphs", labels=labels, projects=tmp_path) for labels in WORTH}
+    assert [found[labels]["1_shot"] for labels in WORTH] == [20, 60, 64]
+    assert [found[labels].get("1_shot_less_oracle") for labels in WORTH] == [-44, -4, None]
+    assert [found[labels].get("classes") for labels in WORTH] == [None, 3, 6]
+    assert found["pruned"]["1_shot_less_oracle_ci95"] == pytest.approx(12.706 * 2, abs=1e-3)
