@@ -19,6 +19,9 @@ Such a study is a YAML file, and ``python -m studies labels.grid`` runs studies/
     then: module:function       # takes the whole table and prints a summary; optional
 
 Rows that are there are not measured again, so that a run that was cut off goes on; ``--again`` replaces them.
+
+Hydra's sweeps and DVC's experiments keep a folder or a commit for each run, but a study keeps one table, of which only
+missing rows are measured.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

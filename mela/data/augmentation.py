@@ -3,6 +3,9 @@
 Batched counterparts of torchvision's RandomCrop (zero padding), ColorJitter (brightness, contrast and saturation, in a
 random order), RandomHorizontalFlip and RandomAffine, and beside them tints and blur. Drawing is apart from applying, so
 that a part of a batch changes just as it would among the others.
+
+torchvision changes all images of a batch alike, and Kornia draws from PyTorch's global generator, not from one that a
+training owns and restores.
 """
 
 import math

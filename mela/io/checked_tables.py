@@ -1,4 +1,8 @@
-"""Read tables of stages, and check that their rows make sense together."""
+"""Read tables of stages, and check that their rows make sense together.
+
+Pandera could call these checks, but they would be the same functions, and its errors would name neither the file nor
+the stage to rerun.
+"""
 
 from pathlib import Path
 

@@ -1,6 +1,9 @@
 """Write files for other stages so that each is complete or absent, and check them when they are read.
 
 Every parquet file carries its schema and, under the metadata key ``mela``, which stage made it from which parameters.
+
+Pandera checks columns too, but a reader also has to hear which file is damaged, whether a stage wrote it, and what to
+rerun.
 """
 
 import io

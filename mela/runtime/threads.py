@@ -1,4 +1,8 @@
-"""Solve many small problems side by side."""
+"""Solve many small problems side by side.
+
+joblib limits the threads of BLAS only in processes of its own, and starting these takes longer than solving such
+problems.
+"""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,7 @@
-"""Read CIFAR-100 as published: pickles of arrays in a tar file, without running what a pickle may ask for."""
+"""Read CIFAR-100 as published: pickles of arrays in a tar file, without running what a pickle may ask for.
+
+torchvision's CIFAR100, which knows addresses and checksums, unpickles with pickle.load, and this may run code.
+"""
 
 import io
 import pickle

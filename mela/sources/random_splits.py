@@ -1,4 +1,8 @@
-"""Choose by seed and names alone, whatever the order of files and the version of a library."""
+"""Choose by seed and names alone, whatever the order of files and the version of a library.
+
+scikit-learn's GroupShuffleSplit shuffles all groups at once, so that one class more would move many others to another
+split.
+"""
 
 import hashlib
 import math

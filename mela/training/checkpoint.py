@@ -1,4 +1,8 @@
-"""Keep the state of an interrupted training on disk, so that the next run goes on where it stopped."""
+"""Keep the state of an interrupted training on disk, so that the next run goes on where it stopped.
+
+The module is the project's own, since checkpoints of Lightning and Accelerate contain pickles, and neither notices
+that parameters, inputs or code have changed.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,8 @@
-"""Keep a training's progress, and all that the rest of it depends on, and restore it."""
+"""Keep a training's progress, and all that the rest of it depends on, and restore it.
+
+The module is the project's own, since Accelerate restores the order of batches through data loaders, and batches here
+are drawn from arrays without one.
+"""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -1,4 +1,8 @@
-"""Say how the process of a stage ends before its work is done."""
+"""Say how the process of a stage ends before its work is done.
+
+Click, on which Typer rests, ends in one line at Ctrl-C, but it knows no SIGTERM, and imports and destructors may
+swallow its exception.
+"""
 
 import os
 import signal

@@ -1,4 +1,8 @@
-"""End the process of a stage whose results nobody wants any more."""
+"""End the process of a stage whose results nobody wants any more.
+
+Linux's PR_SET_PDEATHSIG, which python-prctl sets, tells only of the direct parent, and between DVC and a stage there
+may be a shell.
+"""
 
 import os
 import time

@@ -1,4 +1,8 @@
-"""Measure times side by side, memory, and where both were measured."""
+"""Measure times side by side, memory, and where both were measured.
+
+pyperf and pytest-benchmark finish one contender before the next one begins, so that a machine that slows down
+meanwhile favours the first.
+"""
 
 import ctypes
 import gc

@@ -1,7 +1,8 @@
 """Ask the server of forks to run Python; imports what starts in no time, since a shell's `python` uses it.
 
 As a script, with the path of the server's socket and what `python` was given, it is that `python`: a module or code
-with arguments is run in a fork, and anything else by Python itself.
+with arguments is run in a fork, and anything else by Python itself. `tests.helpers.forked` says why no library
+does this.
 """
 
 import json

@@ -1,6 +1,7 @@
 """A process that imports the packages of others, does nothing else, and forks into a Python program when asked.
 
 Started as a script with the path of its socket; it ends with its standard input, which whoever started it holds open.
+`tests.helpers.forked` says why no library does this.
 """
 
 import atexit

@@ -2,6 +2,9 @@
 
 One server for all tests of this process imports the packages of others and forks for every command; a fork imports the
 project itself, from the folder that the command runs in.
+
+multiprocessing's forkserver forks only for functions of the program that started it, but here shells, DVC and torchrun
+start Python as a command.
 """
 
 import atexit
