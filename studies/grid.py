@@ -195,9 +195,9 @@ def _name(key: str, values: Any) -> str:
 
 def _option(name: str, value: Any, words: str = "") -> Parameter:
     """Return an option by its default; whole numbers beside others stand for numbers of any kind."""
-    if isinstance(value, str) and "/" in value:
-        value = Path(value)
     kind: Any = type(value)
+    if isinstance(value, str) and "/" in value:
+        kind, value = Path, Path(value)
     if isinstance(value, list):
         kinds = {type(one) for one in value} or {str}
         kind = list[float if float in kinds else kinds.pop()]  # type: ignore[misc]

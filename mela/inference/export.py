@@ -143,6 +143,8 @@ def run_torch(content: bytes) -> Callable[[Features], Features]:
     with warnings.catch_warnings():
         # torch reads weights from bytes that cannot be written to, and does not write to them
         warnings.filterwarnings("ignore", "The given buffer is not writable", UserWarning)
+        # torch 2.4 warns of a default of torch.load that it relies on itself
+        warnings.filterwarnings("ignore", "You are using `torch.load` with `weights_only=False`", FutureWarning)
         module = torch.export.load(io.BytesIO(content)).module()
 
     def compute(images: Features) -> Features:

@@ -159,7 +159,7 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
             others = _by_others(own, shows.reshape(own.shape), classes, origins, queries, split, seed)
             own = np.concatenate([own, others], axis=2)
         table = task_table(own, shots)
-        numbers = table["task_id"].to_numpy()
+        numbers = table["task_id"].to_numpy(copy=True)
         whose = np.array([f"{split}/{person:04d}" for person in owner])
         called = [f"{name}/{place % several}" if several > 1 else name for place, name in enumerate(whose)]
         table["task_id"] += n_tasks

@@ -14,6 +14,7 @@ from PIL import Image
 from mela.io import schemas, store
 from tests.helpers.commands import mela
 from tests.helpers.docs import MELA, PYTHON, blocks
+from tests.helpers.extras import ONNX
 from tests.helpers.labelers import tasks
 from tests.helpers.project import ROOT
 
@@ -24,6 +25,7 @@ def run(command: str) -> None:
     assert (program, mela(*arguments).returncode) == ("mela", 0), command
 
 
+@ONNX
 def test_using_the_model_does_what_it_says(copied: Path) -> None:
     names: dict[str, Any] = {}
     printed: list[Any] = []

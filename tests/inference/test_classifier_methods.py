@@ -29,6 +29,7 @@ from mela.training.learner_files import save_learner
 from tests.helpers.classifier import accuracy, save
 from tests.helpers.commands import mela
 from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, batch_of, configuration, episodes
+from tests.helpers.extras import ONNX
 
 CONFIGURATION = configuration(width=8, drop_rate=0.0, drop_block=1, std=[0.3])
 SOME = Augmentation(crop_padding=2, flip=True, jitter=0.4)
@@ -228,6 +229,7 @@ def test_the_command_takes_what_a_method_has_learned(tmp_path: Path, monkeypatch
     assert (done.returncode, done.stderr) == (1, "error: head: expected auto or logistic, got 'svm'; correct it\n")
 
 
+@ONNX
 @pytest.mark.parametrize("name", ["maml", "frn", "distill", "cmc"])
 def test_the_embedding_of_a_method_is_exported(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the method has changed the network, or has two."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 import pytest
 import torch
 from ruamel.yaml import YAML
@@ -28,10 +27,12 @@ from mela.io import store
 from mela.models.backbones import Backbone, build_backbone
 from mela.models.files import read_model, save_nothing
 from tests.helpers.classifier import write_model
+from tests.helpers.extras import ONNX
 from tests.helpers.processes import python
 from tests.helpers.project import change
 from tests.helpers.starts import modules_after
 
+FORMATS = [pytest.param("onnx", marks=ONNX), "torch"]
 SHAPES = {
     "conv4": {"name": "conv4", "channels": 1, "size": 28, "width": 8, "drop_rate": 0.0},
     "resnet12": {"name": "resnet12", "channels": 3, "size": 32, "width": 4, "drop_rate": 0.3},
@@ -89,7 +90,7 @@ def features_of(backbone: Backbone, images: npt.NDArray[np.float32]) -> npt.NDAr
         return backbone(torch.from_numpy(images)).numpy()
 
 
-@pytest.mark.parametrize("kind", ["onnx", "torch"])
+@pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("name", SHAPES)
 def test_an_export_computes_what_the_embedding_does(name: str, kind: exporting.Format) -> None:
     backbone, configuration = embedding(name)
@@ -103,6 +104,8 @@ def test_an_export_computes_what_the_embedding_does(name: str, kind: exporting.F
     assert made.difference <= exporting.TOLERANCE
     assert not re.search(rb"[/\\][^\0]{0,200}\.py\b", made.content), "paths of the machine that made it"
     if kind == "onnx":
+        import onnxruntime
+
         session = onnxruntime.InferenceSession(made.content, providers=["CPUExecutionProvider"])
         (taken,), (given,) = session.get_inputs(), session.get_outputs()
         assert (taken.name, taken.type, taken.shape) == ("images", "tensor(float)", ["batch", *images.shape[1:]])
@@ -128,7 +131,7 @@ def test_the_torch_program_needs_no_mela(tmp_path: Path) -> None:
         (lambda features: features[:1], "inf"),
     ],
 )
-@pytest.mark.parametrize("kind", ["onnx", "torch"])
+@pytest.mark.parametrize("kind", FORMATS)
 def test_what_does_not_agree_is_refused(
     run: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
@@ -193,6 +196,7 @@ def code_of(card: str) -> str:
     return code
 
 
+@ONNX
 def test_both_formats_with_a_card_each(copied: Path, run: Callable[..., str]) -> None:
     said = run("--onnx", "out/psi.onnx", "--torch", "out/psi.pt2")
     assert re.fullmatch(
@@ -509,6 +513,7 @@ def test_it_refuses_in_one_line_and_writes_nothing(run: Callable[..., str], case
     assert {path: path.is_file() and path.read_bytes() for path in Path().rglob("*")} == before
 
 
+@ONNX
 @pytest.mark.parametrize("package", exporting.PACKAGES)
 def test_a_missing_package_is_told(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -519,6 +524,7 @@ def test_a_missing_package_is_told(run: Callable[..., str], monkeypatch: pytest.
     assert run("--onnx", "psi.onnx", status=1) == message
 
 
+@ONNX
 @pytest.mark.parametrize(
     "error",
     [ImportError("libstdc++.so.6: version not found"), RuntimeError("a line\nand another"), AttributeError("x")],

@@ -110,7 +110,7 @@ def test_a_checkpoint_is_of_the_labels_that_a_round_learns(copied: Path, monkeyp
     monkeypatch.setattr("stages.common.pretraining.checkpoint", kept)
     run_stages("round@second")
     run_stages("round@second")
-    change(PARAMS, {"merging.min_count": 2})
+    change(PARAMS, {"merging.min_count": 3})
     run_stages("round@second")
     known = pd.DataFrame({"task_id": np.arange(80), "source": np.arange(80) // 8}).astype({"source": str})
     store.write_table(paths.TASK_SOURCES, known, TASK_SOURCES, stage="names", params={})
