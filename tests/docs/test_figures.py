@@ -75,6 +75,7 @@ def test_an_accuracy_that_changes_is_another_one_on_the_page(copy: Path) -> None
     assert not page.exists(), "with data of one's own the pages are left as they are"
 
 
+@pytest.mark.slow
 def test_who_is_ahead_cannot_change_unnoticed(copy: Path) -> None:
     for path in copy.glob("benchmark/results/fc100/seed*/protonet.parquet"):
         rows = store.read_table(path, schemas.RESULTS)

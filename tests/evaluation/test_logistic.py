@@ -77,6 +77,7 @@ def test_features_that_hardly_differ(spread: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_full_step_would_go_too_far() -> None:
     support, labels, query = batch(shots=(5,) * 30, dimensions=64, dtype=np.float32, tasks=2)
     heads = fit_heads(support, labels, 30, C=1000.0, max_iter=20)

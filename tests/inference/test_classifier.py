@@ -53,6 +53,7 @@ def fitted(model: Path, **parameters: Any) -> FewShotClassifier:
     return FewShotClassifier.load(model, "cpu", **parameters).fit(IMAGES, LABELS)
 
 
+@pytest.mark.slow
 def test_the_package_offers_it_without_importing_torch() -> None:
     imported = modules_after("import mela; assert 'FewShotClassifier' in mela.__all__")
     assert not {name for name in SLOW if name in imported}
@@ -61,6 +62,7 @@ def test_the_package_offers_it_without_importing_torch() -> None:
         exec("from mela import FewShotLearner")
 
 
+@pytest.mark.slow
 def test_accuracies_are_those_of_the_stage_evaluate(finished: Path) -> None:
     """On every frozen test task, in both settings."""
     images = store.open_images(finished / "data/images/images.npy")

@@ -63,6 +63,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "model.safetensors"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "network"), [*((name, "conv4") for name in ON_TASKS), ("tadam", "resnet12"), ("frn", "resnet12")]
 )
@@ -229,6 +230,7 @@ def test_the_command_takes_what_a_method_has_learned(tmp_path: Path, monkeypatch
     assert (done.returncode, done.stderr) == (1, "error: head: expected auto or logistic, got 'svm'; correct it\n")
 
 
+@pytest.mark.slow
 @ONNX
 @pytest.mark.parametrize("name", ["maml", "frn", "distill", "cmc"])
 def test_the_embedding_of_a_method_is_exported(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ def test_damaged_files_are_told_in_one_line(name: str, tmp_path: Path) -> None:
     assert [found for seed in range(count) if (found := fuzz.read_damaged(name, seed, tmp_path))] == []
 
 
+@pytest.mark.slow
 @hypothesis_settings(deadline=None, max_examples=60)
 @example(seed=1106535)  # equal samples beside ones that are far apart
 @given(seed=st.integers(0, 2**32 - 1))
@@ -52,6 +53,7 @@ def test_any_text_as_a_table(text: str) -> None:
         assert fuzz.attempt(read) is None
 
 
+@pytest.mark.slow
 @hypothesis_settings(deadline=None, max_examples=200)
 @given(content=st.binary(max_size=300))
 def test_any_bytes_as_a_file(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -51,6 +51,7 @@ def labels_of_task_classes(labeler: MergeLabeler) -> np.ndarray:
     return np.asarray(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("effect", [2.0, 5.0])
 def test_finds_the_classes_of_people_who_differ(effect: float, seed: int) -> None:
@@ -138,6 +139,7 @@ def test_looks_turn_with_the_features() -> None:
     assert adjusted_rand_score(first.cut, again.cut) > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [20.0, 100.0])
 def test_a_shift_that_all_classes_of_a_task_share_makes_little_difference(shift: float) -> None:
     X, y, groups, truth = people(1, shift=shift)
@@ -162,6 +164,7 @@ def test_classes_that_are_akin_are_not_taken_for_shifted_ones(kin: float, seed: 
     assert adjusted_rand_score(truth, found.cut) < 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("soft", [False, True])
 def test_new_tasks_are_shifted_as_well(soft: bool, tmp_path: Path) -> None:
     X, y, groups, truth = people(1, shift=20.0, n_tasks=260)
@@ -267,6 +270,7 @@ def test_rounds_learn_clusters_that_may_join_classes_of_a_task() -> None:
     assert adjusted_rand_score(truth, effects.cut) > 0.5
 
 
+@pytest.mark.slow
 def test_order_and_names_make_no_difference() -> None:
     X, y, groups, _ = people(0, effect=5.0)
     first = MergeLabeler().fit(X, y, groups)

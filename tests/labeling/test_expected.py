@@ -118,6 +118,7 @@ def people(seed: int, effect: float) -> tuple[Floats, Ints, Ints, Ints]:
     return X, np.tile(np.arange(5), 120).repeat(8), np.arange(120).repeat(40), truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effect", [0.0, 2.0, 4.0, 6.0, 12.0])
 def test_what_merging_expects_is_near_what_it_reaches(effect: float) -> None:
     expected, reached = [], []
@@ -129,6 +130,7 @@ def test_what_merging_expects_is_near_what_it_reaches(effect: float) -> None:
     assert np.mean(expected) == pytest.approx(np.mean(reached), abs=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_tasks", "ways", "n_classes"), [(200, 2, 300), (60, 5, 150), (80, 5, 200), (2, 3, 4)])
 def test_rare_classes_are_not_called_wrong(n_tasks: int, ways: int, n_classes: int) -> None:
     """There are about two task classes of a class, so that hardly any pair inside tasks could have shared a cluster."""

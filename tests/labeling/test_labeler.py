@@ -66,6 +66,7 @@ class Pruning(WithoutGroups, LearnLabeler):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("labeler", [Merging(), Pruning(n_clusters=2)], ids=["merged", "pruned"])
@@ -249,6 +250,7 @@ def partition(labels: np.ndarray) -> list[int]:
     return [int(number) for number in pd.factorize(np.where(labels < 0, np.nan, labels))[0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings_", [{}, PRUNING], ids=["merged", "pruned"])
 @given(seed=st.integers(0, 2**31), distance=st.floats(1.5, 4))
 @settings(deadline=None, max_examples=15)
@@ -304,6 +306,7 @@ def test_never_fewer_clusters_than_the_largest_way(seed: int, q: float, merge: b
         assert len(found.cluster_centers_) >= pd.Series(y).groupby(groups).nunique().max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 1.5])
 def test_rare_classes_are_kept(exponent: float) -> None:
     """30 classes whose frequencies fall as a power of their rank.

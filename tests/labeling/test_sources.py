@@ -22,6 +22,7 @@ def classes_of(given: Given) -> ClassMeans:
     return class_means(with_sources(group_samples(X, np.arange(len(X)), groups, y), sources))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_few_people_with_many_tasks_each(seed: int) -> None:
     """Merging finds the classes of each person, which all lie apart from those of the others."""

@@ -205,6 +205,7 @@ def test_a_batch_is_one_whole() -> None:
         train_without_labels(MoCo(backbone(), 20), COLOURED, IDS, training, batch_size=12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARN_FROM_IMAGES)
 def test_a_method_learns(name: str) -> None:
     """Images of one class end up together without any label: far above chance, 17%, and what it was at the start."""

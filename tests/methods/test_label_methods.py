@@ -134,6 +134,7 @@ def test_a_student_without_a_teacher() -> None:
         DistillLearner(backbone(), 3).loss(LabelLearner(backbone(), 3), images, targets, generator())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARN_FROM_LABELS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_method_learns(name: str, dtype: torch.dtype) -> None:

@@ -66,6 +66,7 @@ def started(folder: Path, images: Any = IMAGES, **changes: Any) -> tuple[Backbon
     return backbone, configuration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [None, 64], ids=["its own side", "the side asked for"])
 @pytest.mark.parametrize("name", ["test_resnet", "test_vit", "test_convnext"])
 def test_features_are_those_of_timm_with_its_own_normalisation(name: str, side: int | None, tmp_path: Path) -> None:
@@ -178,6 +179,7 @@ def test_all_of_it_learns_otherwise(tmp_path: Path) -> None:
         assert torch.equal(value, before[name]) == (name in ("mean", "std")), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train", ["all", "head"])
 def test_round_trip_without_the_weights_file(train: str, tmp_path: Path) -> None:
     backbone, configuration = started(tmp_path, train=train)

@@ -83,6 +83,7 @@ def similarities(characters: list[str]) -> NDArray[np.float32]:
     return np.maximum(highest, np.transpose(highest))
 
 
+@pytest.mark.slow
 def test_no_two_characters_look_alike_in_any_split():
     """Slow (seconds): every character in every face, in 135 poses, is compared with all others."""
     characters = all_characters()

@@ -149,6 +149,7 @@ GOOD: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", GOOD)
 def test_what_can_be_read_is_read_by_both(case: str, mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     GOOD[case](mine / "p0/l0")

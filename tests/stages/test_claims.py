@@ -47,6 +47,7 @@ def test_classes_of_a_benchmark_are_split(copied: Path, monkeypatch: pytest.Monk
     require_new_classes(copied, monkeypatch)
 
 
+@pytest.mark.slow
 def test_classes_are_split_as_the_user_says(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Images in folders of classes, and a table that says which classes are for testing."""
     draw_people(project / "mine")

@@ -62,6 +62,7 @@ def measured() -> dict[str, set[str]]:
     return {key: set(found[key]) for key in ("accuracy", "gain", "to_oracle")}
 
 
+@pytest.mark.slow
 def test_pruning_that_is_off(copied: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = store.read_json(paths.EVALUATE_METRICS)
     change(PARAMS, {"compare.pruned": False})
@@ -91,6 +92,7 @@ def test_pruning_that_is_off(copied: Path, capfd: pytest.CaptureFixture[str]) ->
     assert "pruned" not in ended.stdout + (paths.REPORT / "summary.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_merging_that_is_off(copied: Path, capfd: pytest.CaptureFixture[str]) -> None:
     change(PARAMS, {"compare.merged": False, "use": "pruned"})
     cells = ("pretrain@merged", "pretrain@merged_soft")
@@ -116,6 +118,7 @@ def test_soft_labels_alone_need_merging(copied: Path) -> None:
     assert measured()["gain"] == {"merged_soft", "pruned", "oracle"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", ["merged_soft", "kmeans"])
 def test_further_labels_can_be_compared(copied: Path, labels: str) -> None:
     before, others = store.read_json(paths.EVALUATE_METRICS), contents(paths.MODELS)
@@ -153,6 +156,7 @@ def named_by_use(stage: str, use: str) -> set[Path]:
     return {Path(path) for path in {*listed(stage, "deps", use=use)} - {*listed(stage, "deps", use=other)}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", TELLING)
 @pytest.mark.parametrize("use", ["merged", "pruned"])
 def test_results_are_of_the_labels_in_use(copied: Path, stage: str, use: str) -> None:

@@ -51,6 +51,7 @@ def alone(*arguments: str) -> None:
     subprocess.run([sys.executable, *arguments], env=environment, check=True)
 
 
+@pytest.mark.slow
 def test_the_batched_meta_test_needs_no_scikit_learn(copied: Path) -> None:
     """Importing it takes longer than all heads together."""
     code = "import sys, stages.evaluate as stage\nstage.main()\nassert 'sklearn' not in sys.modules"
@@ -154,6 +155,7 @@ def test_a_calibrated_model_predicts_the_same_with_other_probabilities(copied: P
     np.testing.assert_allclose(calibrated.predict_proba(queries), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_without_validation_tasks_there_are_no_temperatures(copied: Path) -> None:
     change(PARAMS, {"tasks.val": 0})
     run_stages("manifest", "evaluate", "report")
@@ -188,6 +190,7 @@ def test_splits_share_no_image(copied: Path) -> None:
         assert set(split_of[images]) == {split}
 
 
+@pytest.mark.slow
 def test_the_same_again_gives_the_same_bytes(copied: Path) -> None:
     folders = ("data", "models", "results")
     before = {path: path.read_bytes() for folder in folders for path in Path(folder).rglob("*.*")}
@@ -198,6 +201,7 @@ def test_the_same_again_gives_the_same_bytes(copied: Path) -> None:
     assert not changed
 
 
+@pytest.mark.slow
 def test_no_other_stage_needs_the_truth(copied: Path) -> None:
     """Without the truth at hand, all stages that may not see it give the same as before."""
     others = [stage for stage in STAGE_NAMES if "data/truth.parquet" not in listed(stage, "deps", "outs")]
@@ -208,6 +212,7 @@ def test_no_other_stage_needs_the_truth(copied: Path) -> None:
     assert {path: path.read_bytes() for path in MODELS} == before
 
 
+@pytest.mark.slow
 def test_parameters_read_are_the_ones_declared(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every stage reads what dvc.yaml lists for it and nothing else, and some stage reads every key."""
     read: dict[str, set[str]] = defaultdict(set)
@@ -313,6 +318,7 @@ def test_soft_labels_that_do_not_add_up(copied: Path) -> None:
     assert paths.MERGED_SOFTLY.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_resnet12_without_replacement(project: Path) -> None:
     network = {"model.backbone": "resnet12", "model.width": 4, "embed.tasks_per_epoch": 3}
     change(PARAMS, network | {"tasks.replacement": False, "tasks.train": None, "labeler.n_clusters": 40})
@@ -345,6 +351,7 @@ OWN: dict[str, object] = {"data.name": "tasks", "data.root": "mine", "data.table
 OWN |= {"embed.tasks_per_epoch": None, "compare.pruned": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_split", [True, False])
 def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[str], with_split: bool) -> None:
     draw_tasks(project / "mine", with_split=with_split)
@@ -367,6 +374,7 @@ def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[st
     assert set(metrics("evaluate")["accuracy"]) == {"initial", "merged"}
 
 
+@pytest.mark.slow
 # two epochs may give images the same features of 8 dimensions, and k-means a cluster to each image
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_own_tasks_that_are_all_for_training(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,6 +48,7 @@ def test_a_round_that_is_off_passes_on_what_it_gets(copied: Path) -> None:
         assert told(number) == {}
 
 
+@pytest.mark.slow
 def test_rounds_train_one_after_the_other(copied: Path) -> None:
     change(PARAMS, {"rounds.first": True, "rounds.second": True})
     run_stages("round", "label_merged")
@@ -96,6 +97,7 @@ def test_looks_that_training_varies_reach_the_next_labels(copied: Path, monkeypa
     np.testing.assert_array_equal(seen, [measured])
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_of_the_labels_that_a_round_learns(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A training that was cut off does not go on with labels that other parameters or sources give."""
     change(PARAMS, {"rounds.first": True, "rounds.second": True})

@@ -39,7 +39,7 @@ def test_tasks_have_different_classes_and_different_images() -> None:
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 1.5])
 def test_frequencies_fall_as_a_power_of_the_rank(exponent: float) -> None:
     """A pair without replacement has class i with the chance p_i + sum over j of p_j p_i / (1 - p_j)."""
-    n = 20_000
+    n = 5_000
     found = np.sort(np.bincount(classes(draw_uneven(IMAGES, settings(n), exponent)), minlength=CLASSES))[::-1]
     share = np.arange(1, CLASSES + 1.0) ** -exponent
     share /= share.sum()

@@ -131,6 +131,7 @@ def test_a_class_is_doubtful_by_certainty_and_then_by_the_number_of_its_task_cla
     assert by_doubt(clusters)["label"].tolist() == [4, 5, 1, 3, 2, 0]
 
 
+@pytest.mark.slow
 def test_a_class_of_one_task_class_is_not_merged(copied: Path) -> None:
     path = paths.MERGED_CLUSTERS
     clusters = pd.read_csv(path)
@@ -143,6 +144,7 @@ def test_a_class_of_one_task_class_is_not_merged(copied: Path) -> None:
     assert "nan%" not in page
 
 
+@pytest.mark.slow
 def test_fewer_classes_and_none(copied: Path) -> None:
     for count in (3, 0):
         change(Path("params.yaml"), {"report.sheets": count, "report.images": 2})
@@ -151,6 +153,7 @@ def test_fewer_classes_and_none(copied: Path) -> None:
         assert ("The 3 most doubtful of" in page) == (count == 3)
 
 
+@pytest.mark.slow
 def test_names_of_classes_are_text_whatever_they_are(copied: Path) -> None:
     evil = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
     rewrite_truth(lambda truth: truth.assign(**{"class": evil + truth["class"]}))
@@ -160,6 +163,7 @@ def test_names_of_classes_are_text_whatever_they_are(copied: Path) -> None:
     assert "<img src=x" not in page
 
 
+@pytest.mark.slow
 def test_without_truth_nothing_is_said_of_it(copied: Path) -> None:
     rewrite_truth(lambda truth: truth.head(0))
     page = page_of("label_oracle", "score_labels", "pretrain@oracle", "evaluate", "report")
@@ -170,6 +174,7 @@ def test_without_truth_nothing_is_said_of_it(copied: Path) -> None:
     assert "the quality of labels is not known: this data has no ground truth" in page
 
 
+@pytest.mark.slow
 def test_what_stages_took_is_shown_where_it_is_known(copied: Path) -> None:
     change(Path("params.yaml"), {"report.usage": True})
     assert "What each stage took" not in page_of("report")
@@ -206,6 +211,7 @@ def test_labels_that_are_off_have_no_figure_and_no_row(of_people: Path) -> None:
     assert "MeLa, pruned" not in page
 
 
+@pytest.mark.slow
 def test_the_page_is_about_the_labels_in_use(copied: Path) -> None:
     change(Path("params.yaml"), {"use": "pruned"})
     page = page_of("assign", "map", "report")
@@ -224,6 +230,7 @@ def test_the_page_is_about_the_labels_in_use(copied: Path) -> None:
     assert "They are those of MeLa, pruned, by" in page
 
 
+@pytest.mark.slow
 def test_pictures_that_are_no_longer_made_go(copied: Path) -> None:
     Path("results/report/old.png").write_bytes(b"old")
     run_stages("report")

@@ -101,6 +101,7 @@ def test_drawn_tasks_show_no_names_and_no_files(finished: Path) -> None:
     assert "the labels that people gave it" not in page
 
 
+@pytest.mark.slow
 def test_without_held_out_tasks(people_copied: Path) -> None:
     rate = {"embed.learning_rate": 0.01}
     change(Path("params.yaml"), {"data.split_fractions": [1.0, 0.0, 0.0], "report.sheets": 2} | rate)

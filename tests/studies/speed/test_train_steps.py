@@ -48,6 +48,7 @@ def test_operations_of_a_step() -> None:
     assert gpu.operations_of_a_step(gpu.RESNET12) == pytest.approx(3.1e9, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_preset_runs_stage_by_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first stage in a process of its own, as it is meant; the others in this one, which has torch loaded."""
     start = subprocess.run
