@@ -25,7 +25,7 @@ repro: setup     ## run the pipeline (what has not changed does not run again) a
 test: setup      ## run all tests
 	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
 
-test-fast: setup ## run the quick tests, which need no real DVC, no browser and no other processes
+test-fast: setup ## run the quick tests, which need no real DVC, no browser and few other processes
 	python -m pytest --numprocesses auto --dist loadfile -m "not slow"
 
 coverage: setup  ## run all tests, and print which branches of the code they leave out

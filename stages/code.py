@@ -10,7 +10,7 @@ from stages.common.run import run
 def main(benchmark: bool = False) -> None:
     """Read the project's code; write a file of hashes for each script of the pipeline, or of the benchmark."""
     if not benchmark:
-        # this stage always runs, and first: a mistake in any block is told before the others begin
+        # where code has changed, this stage runs first: a mistake in any block is told before the others begin
         check_document(PARAMS)
     (OF_BENCHMARK if benchmark else PIPELINE).write(Path())
 

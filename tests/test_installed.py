@@ -58,6 +58,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 def test_the_wheel_holds_the_presets(python: Path, tmp_path: Path) -> None:
     done = run(python, "-m", "mela", "preset", "glyphs", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -70,6 +71,7 @@ def test_the_wheel_holds_the_presets(python: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 def test_the_wheel_holds_the_templates(python: Path) -> None:
     (packages,) = python.parents[1].glob("lib/python*/site-packages")
     for name in ("mela/reporting/page/page.html", "mela/inference/model_card.md.jinja"):
@@ -77,6 +79,7 @@ def test_the_wheel_holds_the_templates(python: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 def test_the_wheel_tells_its_version(python: Path, tmp_path: Path) -> None:
     told = run(python, "-c", "import mela; print(mela.__version__)", folder=tmp_path)
     assert told.stdout.strip() == mela.__version__ == version("mela")
@@ -85,6 +88,7 @@ def test_the_wheel_tells_its_version(python: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 def test_the_wheel_checks_data(python: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for name in (f"mine/p{p}/l{label}/{n}.png" for p in range(6) for label in range(2) for n in range(3)):

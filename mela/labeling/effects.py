@@ -35,7 +35,7 @@ each class by itself, since different shifts of many people would keep its task 
 (`mela.labeling.merge_labeler`). Cameras of a few kinds do not, and their classes then remain a cluster for each kind.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -125,7 +125,7 @@ def find_effects(
     found = tasks.first(views)
     same = same_share([tasks.judged(views[own]).cuts for own in (0, 1, -1)], classes.starts)
     certain = other.match > 2 * other.match_error
-    # where merging joins as many as neighbours do, no look keeps task classes apart
+    # where merging joins as many as neighbours do, no difference between people keeps task classes apart
     if certain and not found.quality.beats(other) and found.quality.shared < LARGER * other.shared:
         return None, same
     found = _in_turns(tasks, noise, found)
@@ -133,9 +133,13 @@ def find_effects(
     if clusters.max() + 1 < classes.ways.max() or not found.quality.beats(other):
         return None, same
     error = found.cuts.error()
-    if error is not None:
+    if error is None:
+        if firm:
+            return None, same
+    else:
         # of many cuts the best one looks good by chance, too, but not to tasks that have not chosen it
-        judged = replace(found.quality, match=found.quality.shared**0.5 * (1 - error))
+        known, shared = int(found.cuts.known.sum()), found.quality.shared
+        judged = PairQuality.of(error * shared * known, known, shared)
         if not (judged.beats(other) if firm else judged.match > other.match):
             return None, same
     deviations = means - _centers(means, clusters)

@@ -39,15 +39,16 @@ class MergeLabeler(TaskLabeler):
     is used only if its `match` (`mela.labeling.pair_quality`) exceeds that of the merged partition by more than two
     standard errors. The merged partition is judged as if each task class went to its nearest cluster by itself. Its
     `match` then counts as at least 0, which is that of no merge at all. It counts as at most what could be reached if
-    all pairs that were joined were right.
+    all pairs that were joined were right. Such a bound counts as exact, unless merging is firm. The second partition
+    must also have the larger `match` as those tasks judge it that have not chosen its cut.
 
     Shifts that all classes of a task share are subtracted for the second partition (`mela.labeling.shifts`). Task
     classes of one task that share a cluster of the second partition are told apart, so that it loses no task.
 
-    Merging is firm where 90% of the task classes reach their own cluster by themselves, which people who differ would
-    prevent. Then no shifts are subtracted, and the second partition must exceed merging's by two standard errors also
-    as those tasks see it that have not chosen it. An embedding drives the classes of its own tasks apart, so pairs
-    inside few tasks may speak for coarser clusters.
+    Merging is firm where 90% of the task classes reach their own cluster by themselves, which many people who differ
+    each in their own way would prevent. Then no shifts are subtracted, and the second partition must exceed merging's
+    `match` by two standard errors also as tasks judge it that have not chosen its cut. An embedding drives the classes
+    of its own tasks apart, so pairs inside few tasks may speak for coarser clusters.
 
     Parameters
     ----------
@@ -151,6 +152,7 @@ class MergeLabeler(TaskLabeler):
         firm = bool((alone == merged.assignments)[merged.assignments >= 0].mean() >= FIRM)
         plain = placed
         if placed.match != bounded:
+            # the bound is exact, but what lies below it is not sure, and firm merging has the benefit of the doubt
             error = min(placed.match_error, bounded) if firm else 0.0
             plain = replace(placed, match=bounded, match_error=error, shared=joined)
         fragments = _fragments(merged, classes)

@@ -1,7 +1,7 @@
 r"""Measure how far apart task classes are by the neighbours that they share.
 
-Where people differ, a task class may lie closer to another class of a similar look than to most of its own. Its nearest
-neighbours are still of its class more often than not. So two task classes are close here if they have the same
+Where people differ, a task class may lie closer to another class of similar appearance than to most of its own. Its
+nearest neighbours are still of its class more often than not. So two task classes are close here if they have the same
 neighbours. Zhong et al. ("Re-ranking person re-identification with k-reciprocal encoding", 2017) compare photographs of
 different cameras this way. The steps are those of the paper, whose neighbourhoods are of 20 and 6 instead of 10 and 4:
 

@@ -52,6 +52,31 @@ class PairQuality:
     match_error: float
     shared: float
 
+    @classmethod
+    def of(cls, wrong: float, known: int, shared: float) -> "PairQuality":
+        """Return the quality of clusters, by what is counted.
+
+        Standard errors treat the number of pairs within tasks that share a cluster as Poisson. One is added to it, so
+        that the error is not zero where no pair does.
+
+        Parameters
+        ----------
+        wrong, known : float, int
+            Pairs inside tasks that share a cluster, of all these pairs.
+        shared : float
+            b.
+        """
+        if not shared:
+            return cls(precision=1.0, precision_error=0.0, match=0.0, match_error=0.0, shared=0.0)
+        within, error = wrong / known, float(np.sqrt(wrong + 1)) / known
+        return cls(
+            precision=1 - within / shared,
+            precision_error=error / shared,
+            match=float((shared - within) / np.sqrt(shared)),
+            match_error=float(error / np.sqrt(shared)),
+            shared=shared,
+        )
+
     def beats(self, other: "PairQuality") -> bool:
         """Return whether `match` is larger by more than two standard errors of the difference."""
         return self.match - other.match > 2 * float(np.hypot(self.match_error, other.match_error))
@@ -75,21 +100,8 @@ def joined_share(clusters: Ints) -> float:
 def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
     """Estimate precision and `match` of clusters (n,) of task classes, numbered from 0; what is left out has -1.
 
-    Task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``. Standard errors treat the number of pairs within tasks
-    that share a cluster as Poisson. One is added to it, so that the error is not zero where no pair does.
+    Task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``.
     """
     ways = np.diff(starts)
     known = int((ways * (ways - 1)).sum()) // 2
-    wrong = collisions(clusters, starts)
-    everywhere = joined_share(clusters)
-    if not everywhere:
-        return PairQuality(precision=1.0, precision_error=0.0, match=0.0, match_error=0.0, shared=0.0)
-    within = wrong / known
-    error = float(np.sqrt(wrong + 1)) / known
-    return PairQuality(
-        precision=1 - within / everywhere,
-        precision_error=error / everywhere,
-        match=float((everywhere - within) / np.sqrt(everywhere)),
-        match_error=float(error / np.sqrt(everywhere)),
-        shared=everywhere,
-    )
+    return PairQuality.of(collisions(clusters, starts), known, joined_share(clusters))

@@ -210,5 +210,5 @@ def build_backbone(
     for values in (*backbone.parameters(), *backbone.buffers()):
         # torch refuses to do so for five axes, which weights of some networks of timm have
         if values.ndim == 4:
-            values.data = values.data.contiguous(memory_format=torch.channels_last)
+            values.data = values.data.to(memory_format=torch.channels_last)
     return backbone

@@ -96,7 +96,7 @@ def tasks_by_people(people: PeopleParams, pool: Pool, *, images_per_class: int, 
     ----------
     people : PeopleParams
         How many persons have tasks of each split, how many training tasks each has, of how many classes, and how much
-        of the look of an image is the person's (see `mela.sources.person_traits`). What a person has of a class is of
+        of the traits of an image is the person's (see `mela.sources.person_traits`). What a person has of a class is of
         the same subclass, or the same object, in all of their tasks.
     pool : Pool
     images_per_class : int, above `shots`

@@ -91,6 +91,7 @@ def features_of(backbone: Backbone, images: npt.NDArray[np.float32]) -> npt.NDAr
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("name", SHAPES)
 def test_an_export_computes_what_the_embedding_does(name: str, kind: exporting.Format) -> None:
@@ -198,6 +199,7 @@ def code_of(card: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 @ONNX
 def test_both_formats_with_a_card_each(copied: Path, run: Callable[..., str]) -> None:
     said = run("--onnx", "out/psi.onnx", "--torch", "out/psi.pt2")

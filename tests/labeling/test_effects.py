@@ -91,18 +91,43 @@ def test_where_people_do_not_differ_merging_decides(seed: int) -> None:
     assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) == 1
 
 
-@pytest.mark.parametrize("seed", [4, 24])
-def test_few_tasks_whose_classes_training_drove_apart_do_not_overrule_firm_merging(seed: int) -> None:
-    """Pairs inside 48 tasks then speak for clusters of several classes, as if people differed."""
+def driven_apart(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """X, y, groups and true classes of 48 tasks whose classes are further apart than those of different tasks."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(80, 16)) * 2.5
     truth = np.concatenate([rng.choice(80, WAYS, replace=False) for _ in range(48)])
     means = centers[truth].reshape(48, WAYS, 16)
     means += (means - means.mean(axis=1, keepdims=True)) / 2
     X = means.reshape(-1, 16).repeat(5, axis=0) + rng.normal(size=(len(truth) * 5, 16))
-    labeler = MergeLabeler().fit(X, np.tile(np.arange(WAYS), 48).repeat(5), np.arange(48).repeat(5 * WAYS))
+    return X, np.tile(np.arange(WAYS), 48).repeat(5), np.arange(48).repeat(5 * WAYS), truth
+
+
+@pytest.mark.parametrize("seed", [4, 24])
+def test_few_tasks_whose_classes_training_drove_apart_do_not_overrule_firm_merging(seed: int) -> None:
+    """Pairs inside 48 tasks then speak for clusters of several classes, as if people differed."""
+    X, y, groups, truth = driven_apart(seed)
+    labeler = MergeLabeler().fit(X, y, groups)
     assert labeler.effects_ is None
     assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.95
+
+
+def test_a_bound_of_merging_is_exact_unless_merging_is_firm(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def asked(samples: Any, classes: Any, fragments: Any, other: PairQuality, *, firm: bool) -> Any:
+        seen.append((other, firm))
+        return find_effects(samples, classes, fragments, other, firm=firm)
+
+    monkeypatch.setattr("mela.labeling.merge_labeler.find_effects", asked)
+    for X, y, groups, _ in (driven_apart(4), people(0, effect=5.0)):
+        MergeLabeler().fit(X, y, groups)
+    (told, firm), (bounded, loose) = seen
+    assert firm
+    assert told.match == told.shared**0.5, "else nothing was bounded"
+    assert 0 < told.match_error <= told.match
+    assert not loose
+    assert bounded.match in (0, bounded.shared**0.5), "else nothing was bounded"
+    assert bounded.match_error == 0
 
 
 def colourful(seed: int, *, effect: float) -> tuple[TaskSamples, ClassMeans, np.ndarray, np.ndarray]:

@@ -67,6 +67,7 @@ class Pruning(WithoutGroups, LearnLabeler):
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("labeler", [Merging(), Pruning(n_clusters=2)], ids=["merged", "pruned"])

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def started(folder: Path, images: Any = IMAGES, **changes: Any) -> tuple[Backbon
 
 
 @pytest.mark.slow
+@pytest.mark.versions
 @pytest.mark.parametrize("side", [None, 64], ids=["its own side", "the side asked for"])
 @pytest.mark.parametrize("name", ["test_resnet", "test_vit", "test_convnext"])
 def test_features_are_those_of_timm_with_its_own_normalisation(name: str, side: int | None, tmp_path: Path) -> None:
@@ -123,6 +125,17 @@ def test_weights_of_five_axes() -> None:
         values.is_contiguous(memory_format=torch.channels_last) for values in network.parameters() if values.ndim == 4
     )
     assert network.eval()(BATCH).shape == (len(BATCH), 2048)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("name", ["conv4", "resnet12"])
+def test_weights_are_laid_out_as_torch_does(name: str, channels: int) -> None:
+    """Also where several layouts have the same order, since convolutions choose their algorithm by strides."""
+    size = {"channels": channels, "size": 32, "width": 8, "drop_rate": 0.0, "drop_block": 1}
+    network = build_backbone(name=name, **size, mean=[0.5] * channels, std=[0.25] * channels, seed=0)
+    expected = deepcopy(network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    for mine, theirs in zip(network.state_dict().values(), expected.state_dict().values(), strict=True):
+        assert mine.stride() == theirs.stride()
 
 
 def test_larger_images_are_smoothed_when_they_shrink(tmp_path: Path) -> None:

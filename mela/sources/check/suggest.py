@@ -82,7 +82,7 @@ def _of_tasks(tasks: Tasks, *, coloured: bool) -> dict[str, Any]:
     per_epoch = min(n_tasks, STEPS)
     return {
         **(PHOTOGRAPHS | {"augment.jitter": jitter_for(tasks.brightness or 0.0)} if coloured else {}),
-        # the initial embedding learns the look of each person, and each round of training looks less at it
+        # the initial embedding learns how each person's images appear, and each round of training minds it less
         **{f"rounds.{number}": True for number in ROUNDS},
         # nobody knows true labels, and each further training takes as long again
         "compare.pruned": False,
