@@ -3,18 +3,19 @@ r"""Take away by how much all classes of a task are shifted alike, as by their p
 The mean of a task class is that of its class, plus a shift of its task, plus whatever differs between task classes of
 one class:
 
-.. math:: x_{tc} = \mu + g_t + b_{tc}, \qquad g_t \sim N(0, G), \quad b_{tc} \sim N(0, W) .
+.. math:: x_{tc} = \mu + g_t + b_{tc}, \qquad g_t \sim N(0, \Theta), \quad b_{tc} \sim N(0, W) .
 
 W is the covariance of classes about the mean of their task. Means of tasks of K classes have the covariance
-:math:`G + W / K`. The best linear predictor of a shift is therefore
-:math:`\hat g_t = G (G + W / K)^{-1} (\bar x_t - \mu)`.
+:math:`\Theta + W / K`. The best linear predictor of a shift is therefore
+:math:`\hat g_t = \Theta (\Theta + W / K)^{-1} (\bar x_t - \mu)`.
 
-Classes of a task have the covariance G before the prediction is taken away, and :math:`-G (G + W / K)^{-1} W / K` after
-it. Along directions of shifts they are then slightly further apart than others, so that pairs inside tasks judge
-clusters a little too well. Without the whole mean of each task this would be so, and by more, in all directions. With
-the factor :math:`I - (I + K G W^{-1})^{-1/2}` no covariance would be left, but more of the shift.
+Classes of a task have the covariance Theta before the prediction is taken away, and
+:math:`-\Theta (\Theta + W / K)^{-1} W / K` after it. Along directions of shifts they are then slightly further apart
+than others, so that pairs inside tasks judge clusters a little too well. Without the whole mean of each task this
+would be so, and by more, in all directions. With the factor :math:`I - (I + K \Theta W^{-1})^{-1/2}` no covariance
+would be left, but more of the shift.
 
-G is unknown, and tasks are few. In units of W / K, the covariance of the means of tasks has eigenvalues of 1 where
+Theta is unknown, and tasks are few. In units of W / K, the covariance of the means of tasks has eigenvalues of 1 where
 nothing is shifted, but for chance. What chance makes is measured by dealing the task classes to tasks at random 19
 times. Shifts are seen in the directions whose eigenvalue l is larger than that of any deal (parallel analysis; Horn, "A
 rationale and test for the number of factors in factor analysis", 1965). Large eigenvalues exaggerate. With e for the

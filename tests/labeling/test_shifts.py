@@ -54,7 +54,7 @@ def test_shifts_are_found(shift: float, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shift", [2.0, 5.0, 50.0])
 def test_what_is_left_in_a_task_is_as_derived(shift: float, seed: int) -> None:
-    """Along shifted directions its classes are alike by G, and then a little apart."""
+    """Along shifted directions its classes are alike by Theta, and then a little apart."""
     means, starts, shifts = tasks(seed, shift=shift, n_tasks=2000)
     axes = np.linalg.svd(shifts, full_matrices=False)[2][:DIRECTIONS]
     apart = np.cov((means - shifts).T) / WAYS
