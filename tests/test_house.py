@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.pipeline import imported_names
 from tests.helpers.project import ROOT
-from tests.helpers.starts import SLOW, modules_after
+from tests.helpers.starts import SLOW, modules_after, modules_after_each
 
 FOLDERS = ("mela", "stages", "benchmark", "studies")
 
@@ -134,7 +134,7 @@ def test_a_face_imports_only_what_is_asked_for() -> None:
 
 def test_the_labeler_costs_little_more_than_scikit_learn() -> None:
     """Its time depends on the machine; which packages it imports beside those of scikit-learn does not."""
-    modules = [modules_after(code) for code in ("from mela import LearnLabeler", "import sklearn.cluster")]
+    modules = modules_after_each(["from mela import LearnLabeler", "import sklearn.cluster"], "")
     ours, theirs = ({name.partition(".")[0] for name in names} for names in modules)
     assert {name for name in ours - theirs if not name.startswith("_")} <= {"mela", "lazy_loader", "array_api_compat"}
 

@@ -133,10 +133,9 @@ def find_effects(
     if clusters.max() + 1 < classes.ways.max() or not found.quality.beats(other):
         return None, same
     error = found.cuts.error()
-    if error is None:
-        if firm:
-            return None, same
-    else:
+    if error is None and firm:
+        return None, same
+    if error is not None:
         # of many cuts the best one looks good by chance, too, but not to tasks that have not chosen it
         known, shared = int(found.cuts.known.sum()), found.quality.shared
         judged = PairQuality.of(error * shared * known, known, shared)

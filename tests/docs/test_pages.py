@@ -268,11 +268,15 @@ def test_links_lead_somewhere(page: str) -> None:
     assert not without_text, "for those who cannot see them"
 
 
+def split_sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.:;!?])\**\s", text)
+
+
 def long_sentences(page: str, most: int = 30) -> list[str]:
     """Sentences of a page's text, without blocks of code and tables, that have more words than `most`."""
     texts = [inline.content for opened, inline in pairwise(tokens(page)) if opened.type == "paragraph_open"]
     plain = [re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text) for text in texts]
-    sentences = [sentence for text in plain for sentence in re.split(r"(?<=[.:;!?])\**\s", text)]
+    sentences = [sentence for text in plain for sentence in split_sentences(text)]
     return [sentence for sentence in sentences if len(sentence.split()) > most]
 
 
@@ -283,7 +287,7 @@ def test_sentences_are_short(page: str) -> None:
 
 def claims_of_new_classes(text: str) -> list[str]:
     """Sentences which say that the classes of new tasks are new: where tasks are split, not classes, nobody knows."""
-    sentences = re.split(r"(?<=[.:;!?])\**\s", " ".join(text.split()))
+    sentences = split_sentences(" ".join(text.split()))
     return [sentence for sentence in sentences if "new task" in sentence and "never seen" in sentence]
 
 
