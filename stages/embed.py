@@ -16,9 +16,9 @@ from mela.training.embeddings import train_embedding
 from mela.training.loop import Schedule, curve_table
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
-from stages.common.kept import learned_part
+from stages.common.learned_part import learned_part
 from stages.common.processes import computing, run_shared
-from stages.common.training import less_memory, training_of
+from stages.common.training_setup import less_memory, training_of
 
 
 def main(

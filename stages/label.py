@@ -40,7 +40,7 @@ def main(
         write_nothing("label", out, schemas.PASSES)
         return
     # takes a second, which a wrong parameter need not wait for
-    from mela.labeling.labeler import LearnLabeler
+    from mela.labeling.learn_labeler import LearnLabeler
 
     labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
     write_labels("label", labeler, features, train, out, passes_table)

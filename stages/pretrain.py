@@ -17,10 +17,10 @@ from mela.training.loop import curve_table
 from mela.training.proposition1 import both_losses
 from mela.training.targets import read_targets
 from stages.common import paths
-from stages.common.pretrained import Settings
+from stages.common.embedding_files import not_trained, trained
 from stages.common.pretraining import pretrain_on
+from stages.common.pretraining_settings import Settings
 from stages.common.processes import run_shared
-from stages.common.trained import not_trained, trained
 
 
 def main(

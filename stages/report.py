@@ -14,8 +14,8 @@ from mela.reporting.summary import accuracies, accuracy_table, labels, markdown,
 from mela.runtime.console import log
 from mela.runtime.usage import kept
 from stages.common import paths
+from stages.common.embedding_files import trained
 from stages.common.run import run
-from stages.common.trained import trained
 
 
 def main(

@@ -15,8 +15,8 @@ from mela.runtime.console import log
 from mela.training.checkpoint import steady
 from mela.training.targets import Targets
 from stages.common import paths
-from stages.common.pretrained import Settings
 from stages.common.pretraining import pretrain_on
+from stages.common.pretraining_settings import Settings
 from stages.common.processes import run_shared
 from stages.common.round_files import BEFORE_ROUNDS, round_files
 from stages.common.round_outputs import pass_on, write_round
@@ -51,7 +51,7 @@ def main(
         )
     # takes a second, which a wrong parameter need not wait for
     from mela.labeling.merge_labeler import MergeLabeler
-    from mela.labeling.rounds import labels_so_far
+    from mela.labeling.round_labels import labels_so_far
 
     labeler = MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed) if place else None
     with steady(images, train, sources, before.features, *filter(None, [before.looks])) as inputs:

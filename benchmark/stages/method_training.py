@@ -20,7 +20,7 @@ from mela.training.learner_files import AnyLearner, save_learner
 from mela.training.loop import Epoch, Schedule, Training, curve_table
 from stages.common.checkpoints import checkpoint
 from stages.common.processes import computing
-from stages.common.training import training_of
+from stages.common.training_setup import training_of
 
 if TYPE_CHECKING:
     # a stage depends on the block that it reads, and not on those of other trainings

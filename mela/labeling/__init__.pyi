@@ -1,8 +1,8 @@
 from .image_labels import label_images as label_images
-from .labeler import LearnLabeler as LearnLabeler
 from .labeler_choice import build_labeler as build_labeler
 from .labeler_files import load_labeler as load_labeler
 from .labeler_files import save_labeler as save_labeler
+from .learn_labeler import LearnLabeler as LearnLabeler
 from .merge_labeler import MergeLabeler as MergeLabeler
 from .merging import merge_classes as merge_classes
 from .pruning import prune_clusters as prune_clusters

@@ -41,7 +41,7 @@ import numpy as np
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import cluster_means
-from mela.labeling.expected import same_share
+from mela.labeling.expected_ari import same_share
 from mela.labeling.pair_quality import PairQuality
 from mela.labeling.shifts import Shifts, no_shifts, without_shifts
 from mela.labeling.space import Space, discriminant_space, noise_of, space_of
@@ -114,7 +114,7 @@ def find_effects(
     effects : Effects or None
         None where these clusters are not surely better than the other partition, or fewer than a task has ways.
     same : float or None
-        Estimated share of all pairs of task classes that are of one class (`mela.labeling.expected.same_share`).
+        Estimated share of all pairs of task classes that are of one class (`mela.labeling.expected_ari.same_share`).
     """
     noise = [Noise(*noise_of(samples, classes))]
     if samples.looks is not None:

@@ -3,7 +3,7 @@
 import inspect
 from typing import Any
 
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.learn_labeler import LearnLabeler
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.task_labeler import TaskLabeler
 

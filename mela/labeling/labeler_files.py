@@ -13,7 +13,7 @@ from safetensors.numpy import load, save
 from mela.errors import MelaError, one_line, raise_if_machine
 from mela.io.atomic import replacing
 from mela.io.store import read_json, write_json
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.learn_labeler import LearnLabeler
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.merging import Merged, Round

@@ -12,7 +12,7 @@ from mela.errors import MelaError
 from mela.labeling.assignment import Collisions
 from mela.labeling.clusters import of_sources, weighted_sums
 from mela.labeling.effects import Effects, find_effects
-from mela.labeling.expected import expected_ari
+from mela.labeling.expected_ari import expected_ari
 from mela.labeling.merging import OTHERWISE, SINGLES, Merged, left_out, merge_classes
 from mela.labeling.name_checks import require_one_type
 from mela.labeling.pair_quality import joined_share, pair_quality
@@ -71,8 +71,8 @@ class MergeLabeler(TaskLabeler):
     shifts_ : mela.labeling.shifts.Shifts or None
         What that partition takes for shifts that the classes of a task share. They are subtracted from new tasks, too.
     expected_ari_ : float or None
-        Estimated adjusted Rand index of the clusters of task classes (`mela.labeling.expected`), before classes of one
-        task are told apart and rare clusters are dropped. None where pairs inside tasks are too few to tell.
+        Estimated adjusted Rand index of the clusters of task classes (`mela.labeling.expected_ari`), before classes of
+        one task are told apart and rare clusters are dropped. None where pairs inside tasks are too few to tell.
     consistency_ : float
         Share of the labelled task classes that would reach their own cluster had they not been part of it. A value far
         below 1 says that the labels rest on thin evidence.

@@ -8,9 +8,9 @@ from mela.io.reading_errors import Report, refuse
 from mela.io.text_tables import read_text
 from mela.sources.folder_tree import check_files
 from mela.sources.image_files import load_by_source, open_below, require_folder, walk_images
-from mela.sources.random_splits import split_by_fractions
 from mela.sources.source import ImageSource
 from mela.sources.split_tables import parse_split_table
+from mela.sources.splits_by_name import split_by_fractions
 
 
 def folder(

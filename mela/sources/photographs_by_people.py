@@ -12,9 +12,9 @@ from mela.params import PeopleParams
 from mela.sources.by_people import Kind, Pool, Shown, tasks_by_people
 from mela.sources.person_traits import PersonTraits
 from mela.sources.photograph_style import TRAITS, styled
-from mela.sources.random_splits import keyed_rank
 from mela.sources.snapshots import snapshot
 from mela.sources.source import ImageSource
+from mela.sources.splits_by_name import keyed_rank
 
 # images by class and subclass
 _Classes = dict[str, dict[str, list[int]]]

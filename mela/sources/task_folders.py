@@ -18,8 +18,8 @@ from mela.io.schemas import SPLITS
 from mela.sources.folder_tree import check_files
 from mela.sources.image_files import load_by_source, open_below, require_folder
 from mela.sources.pinned_splits import PINS, read_pins
-from mela.sources.random_splits import keyed_rank, split_by_fractions
 from mela.sources.source import REST, ImageSource
+from mela.sources.splits_by_name import keyed_rank, split_by_fractions
 from mela.sources.task_rows import check_tasks, is_rest, list_folders, read_table
 
 
@@ -41,7 +41,7 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
         others become query. Which, depends on the seed and the names within the task only.
     split_fractions : sequence of float, length 3
         Where splits are not given: the shares of train, val and test, by which the tasks are split. A task's split
-        follows from its name (see `mela.sources.random_splits.split_by_fractions`). Tasks that share images or a
+        follows from its name (see `mela.sources.splits_by_name.split_by_fractions`). Tasks that share images or a
         source, even by way of other tasks, stay together, by one of their names, which does not depend on those of
         the others; if that connects all of them, all are train.
     seed : int

@@ -15,10 +15,10 @@ from mela.training.embeddings import pretrain
 from mela.training.loop import Schedule
 from mela.training.targets import Targets
 from stages.common.checkpoints import checkpoint
-from stages.common.kept import learned_part
-from stages.common.pretrained import Pretrained, Settings
+from stages.common.learned_part import learned_part
+from stages.common.pretraining_settings import Pretrained, Settings
 from stages.common.processes import computing
-from stages.common.training import less_memory, training_of
+from stages.common.training_setup import less_memory, training_of
 
 
 def pretrain_on(

@@ -12,10 +12,10 @@ from mela.models.features import feature_batches
 from mela.models.looks import look_covariance
 from mela.training.loop import curve_table
 from stages.common import paths
-from stages.common.pretrained import Pretrained
+from stages.common.embedding_files import Trained
+from stages.common.pretraining_settings import Pretrained
 from stages.common.round_files import RoundFiles, looks_in, round_files
 from stages.common.run import is_first
-from stages.common.trained import Trained
 
 
 def round_trained(number: str) -> Trained:

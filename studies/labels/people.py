@@ -13,7 +13,7 @@ from mela.evaluation.label_scores import score_labels
 from mela.io import store
 from mela.io.checked_tables import read_manifest, read_truth
 from mela.labeling.merge_labeler import MergeLabeler
-from mela.labeling.rounds import labels_so_far
+from mela.labeling.round_labels import labels_so_far
 from mela.params import PARAMS, ROUNDS, DataParams, MergingParams, PeopleParams, RoundsParams
 from stages.common import paths
 from stages.common.round_files import features_in, looks_in

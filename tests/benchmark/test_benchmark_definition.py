@@ -101,7 +101,7 @@ def test_the_stage_in_front_writes_the_code_of_all_scripts_and_methods() -> None
 @pytest.mark.parametrize(
     ("name", "stages"),
     [
-        ("mela.labeling.labeler.LearnLabeler", {"label"}),
+        ("mela.labeling.learn_labeler.LearnLabeler", {"label"}),
         # `label` writes into the file of its labeler that this is no MergeLabeler
         ("mela.labeling.merge_labeler.MergeLabeler", {"label", "label_merged"}),
         ("mela.labeling.size_prior.evenness", {"label", "label_merged"}),

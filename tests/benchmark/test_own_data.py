@@ -178,7 +178,7 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, clone: P
     change(clone / DATA, {"rates.protonet": None, "rates.feat": 0.0001})
     assert cells_due(clone) == others
     change(clone / DATA, {"rates.feat": None})
-    touch(clone / "mela/labeling/labeler.py", "LearnLabeler")
+    touch(clone / "mela/labeling/learn_labeler.py", "LearnLabeler")
     assert cells_due(clone) == others, "nothing that was measured is about pruning"
     touch(clone / "mela/labeling/merge_labeler.py", "MergeLabeler")
     assert cells_due(clone) - others == {on_labels, scored}

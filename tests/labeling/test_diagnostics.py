@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from mela.labeling import diagnostics
 from mela.labeling.image_labels import ImageLabels
-from mela.labeling.labeler import LearnLabeler
+from mela.labeling.learn_labeler import LearnLabeler
 from mela.labeling.merge_labeler import MergeLabeler
 from tests.helpers import labelers
 

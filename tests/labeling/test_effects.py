@@ -16,7 +16,7 @@ from mela.labeling.diagnostics import merges_table, remark
 from mela.labeling.effects import find_effects
 from mela.labeling.labeler_files import load_labeler, save_labeler
 from mela.labeling.pair_quality import PairQuality, collisions, pair_quality
-from mela.labeling.rounds import labels_so_far
+from mela.labeling.round_labels import labels_so_far
 from mela.labeling.space import noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
 from mela.labeling.trees import Found, Noise, TaskClasses

@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from mela.errors import MelaError
 from mela.io import feature_tables, schemas, store
-from mela.labeling.labeler import LearnLabeler
 from mela.labeling.labeler_files import ARRAYS, DESCRIPTION, load_labeler, save_labeler
+from mela.labeling.learn_labeler import LearnLabeler
 from mela.labeling.merge_labeler import MergeLabeler
 from stages.common import paths
 from tests.helpers.labelers import tasks

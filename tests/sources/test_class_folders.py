@@ -13,8 +13,8 @@ from mela.params import PARAMS, DataParams
 from mela.sources.class_folders import folder
 from mela.sources.image_files import list_images, open_image
 from mela.sources.open import open_source
-from mela.sources.random_splits import split_by_fractions
 from mela.sources.source import ImageSource
+from mela.sources.splits_by_name import split_by_fractions
 from tests.helpers.folders import truncated
 from tests.helpers.project import change
 

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from mela.errors import MelaError
-from mela.sources.random_splits import split_by_fractions
 from mela.sources.source import ImageSource
+from mela.sources.splits_by_name import split_by_fractions
 from mela.sources.task_folders import _draw_splits, natural_key, task_number, task_numbers, tasks
 from tests.helpers.bad_input import cell
 

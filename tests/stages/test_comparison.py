@@ -14,7 +14,7 @@ from mela.models.files import is_trained, load_model
 from mela.params import LABELS, PARAMS
 from mela.reporting.summary import NAMES
 from stages.common import paths
-from stages.common.trained import trained
+from stages.common.embedding_files import trained
 from tests.helpers.commands import mela
 from tests.helpers.folders import contents
 from tests.helpers.pipeline import STAGES, listed

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from mela.params import PARAMS, EmbedParams
-from stages.common.training import less_memory
+from stages.common.training_setup import less_memory
 from tests.helpers.bad_input import fails, folders
 from tests.helpers.folders import contents, rights_of, without_rights
 from tests.helpers.forked import with_forks

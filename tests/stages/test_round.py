@@ -18,7 +18,7 @@ from mela.io.name_tables import KEYS, LISTING, TASK_NAMES, TASK_SOURCES
 from mela.io.text_tables import read_text_csv
 from mela.labeling.labeler_files import load_labeler
 from mela.labeling.merge_labeler import MergeLabeler
-from mela.labeling.rounds import labels_so_far
+from mela.labeling.round_labels import labels_so_far
 from mela.labeling.task_classes import TaskSamples, group_samples
 from mela.labeling.unseen_tasks import NONE, place_labels
 from mela.models.features import extract_features
@@ -92,7 +92,7 @@ def test_looks_that_training_varies_reach_the_next_labels(copied: Path, monkeypa
         seen.append(samples.looks)
         return labels_so_far(samples, *rest)
 
-    monkeypatch.setattr("mela.labeling.rounds.labels_so_far", found)
+    monkeypatch.setattr("mela.labeling.round_labels.labels_so_far", found)
     run_stages("round@second")
     np.testing.assert_array_equal(seen, [measured])
 

@@ -130,7 +130,9 @@ def test_a_stage_reaches_the_blocks_of_parameters_that_it_lists(stage: str) -> N
 
 
 def test_labels_alone_depend_on_how_labels_are_inferred() -> None:
-    inside = {stage for stage in STAGES if any(name.startswith("mela.labeling.labeler.") for name in reached(stage))}
+    inside = {
+        stage for stage in STAGES if any(name.startswith("mela.labeling.learn_labeler.") for name in reached(stage))
+    }
     # the last one places new tasks by what one of the others has fitted
     assert inside == {"label", "assign"}
     merging = {stage for stage in STAGES if any("mela.labeling.merge_labeler." in name for name in reached(stage))}

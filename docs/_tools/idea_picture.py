@@ -1,4 +1,4 @@
-"""Draw docs/images/idea.png, the picture of the README: python docs/_tools/picture.py."""
+"""Draw docs/images/idea.png, the picture of the README: python docs/_tools/idea_picture.py."""
 
 from pathlib import Path
 

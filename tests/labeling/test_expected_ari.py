@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 from mela import MergeLabeler
 from mela.data.array_types import Floats, Ints
 from mela.labeling.cuts import Cuts
-from mela.labeling.expected import expected_ari, same_share
+from mela.labeling.expected_ari import expected_ari, same_share
 from mela.labeling.pair_quality import pair_quality
 
 

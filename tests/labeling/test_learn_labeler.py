@@ -24,8 +24,8 @@ from mela.evaluation.label_scores import majority_accuracy
 from mela.labeling import merge_labeler
 from mela.labeling.assignment import assign_tasks
 from mela.labeling.diagnostics import THIN, sizes_table
-from mela.labeling.labeler import LearnLabeler
 from mela.labeling.labeler_choice import build_labeler
+from mela.labeling.learn_labeler import LearnLabeler
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.merging import left_out
 from mela.labeling.pair_quality import pair_quality

@@ -19,7 +19,7 @@ UNCHANGED = AugmentParams(crop_padding=0, flip=False, jitter=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned:
+class LearnedPart:
     """Hold the part of an embedding that is trained, and its data.
 
     Attributes
@@ -52,7 +52,7 @@ def learned_part(
     watch: Watch,
     *,
     epochs: int,
-) -> Learned:
+) -> LearnedPart:
     """Return all of a backbone, or its head alone if the network is frozen and its features are to be kept.
 
     Parameters
@@ -63,11 +63,11 @@ def learned_part(
         How long the training is; for none of them nothing is kept.
     """
     if model.train != "head" or not model.keep_features or not epochs:
-        return Learned(backbone=backbone, images=images, augment=augment)
+        return LearnedPart(backbone=backbone, images=images, augment=augment)
     if compute.team.leads:
         log.info(
             f"{stage}: the network's features of {len(image_ids):,} images are computed once, without augmentation "
             "(model.keep_features)"
         )
     kept = keep_features(backbone, images, image_ids, folder=FOLDER, files=files, team=compute.team, watch=watch)
-    return Learned(backbone=kept.backbone, images=kept.images, augment=UNCHANGED, remove=kept.remove)
+    return LearnedPart(backbone=kept.backbone, images=kept.images, augment=UNCHANGED, remove=kept.remove)

@@ -11,7 +11,7 @@ from mela.params import AugmentParams, ModelParams, PretrainParams, RuntimeParam
 from mela.runtime.compute import Compute
 from mela.training.checkpoint import Checkpoint
 from mela.training.loop import Epoch
-from stages.common.kept import Learned
+from stages.common.learned_part import LearnedPart
 
 
 class Settings(NamedTuple):
@@ -38,7 +38,7 @@ class Pretrained:
     """Hold what `pretrain_on` returns: an embedding, what was trained of it, its classifier and its curve."""
 
     backbone: Backbone
-    part: Learned
+    part: LearnedPart
     classifier: nn.Linear
     epochs: list[Epoch]
     compute: Compute

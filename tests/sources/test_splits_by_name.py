@@ -8,7 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from mela.io.schemas import SPLITS
-from mela.sources.random_splits import split_by_fractions
+from mela.sources.splits_by_name import split_by_fractions
 
 USUAL = (0.64, 0.16, 0.2)
 EXTREME = [(0.98, 0.01, 0.01), (0.1, 0.45, 0.45), (0.8, 0.0, 0.2), (0.9, 0.1, 0.0), (1.0, 0.0, 0.0)]
