@@ -46,8 +46,8 @@ def main() -> None:
                 show(axes, source.load(chosen[hidden] + index), 17.5 + 5.2 * drawing, height, None)
 
     axes.add_patch(FancyArrowPatch((42, 20), (55, 20), arrowstyle="-|>", mutation_scale=22, linewidth=2, color="#444"))
-    axes.text(48.5, 22.3, "first embedding", ha="center", fontsize=9.5)
-    axes.text(48.5, 16.6, "LearnLabeler", ha="center", fontsize=9.5)
+    axes.text(48.5, 22.3, "initial embedding", ha="center", fontsize=9.5)
+    axes.text(48.5, 16.6, "MergeLabeler", ha="center", fontsize=9.5)
     for hidden, drawings in seen.items():
         height = 31.4 - 7.2 * hidden
         axes.text(58, height + 1.6, f"class {hidden}", va="center", fontsize=10)

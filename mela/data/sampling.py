@@ -57,10 +57,10 @@ def draw_without_replacement(
 
     Each class holds ``b = n_c // (shots + queries)`` blocks of images; a task takes one block of each of its classes,
     which are drawn in proportion to the blocks that remain. R further tasks are possible if and only if
-    ``sum(min(b, R)) >= ways * R``. The slack is the left side less the right side, and falls by one for each
-    class with at least R blocks that a task leaves out. If there are more such classes than the slack allows to leave
-    out, the excess is drawn first. Hence the largest possible
-    number of tasks is always reached: 64 classes of 600 images give all 384 tasks of 5 x 20.
+    ``sum(min(b, R)) >= ways * R``. The slack is the left side less the right side. It falls by one for each class with
+    at least R blocks that a task leaves out. So as many of these classes are drawn first as the slack does not allow to
+    leave out. Hence the largest possible number of tasks is always reached: 64 classes of 600 images give all 384 tasks
+    of 5 x 20.
 
     Parameters and returns as `draw_with_replacement`; ``n_tasks=None`` draws as many as there can be.
 

@@ -130,8 +130,8 @@ def task_accuracies(tasks: Episodes, names: Mapping[str, int | None], rules: Map
     names : mapping of str to int or None
         Names of settings, and their shots; None takes all support images of a class.
     rules : mapping of str to callable
-        Predicted labels (t, q) of tasks of one shape, who are also told the setting; each under the end that the names
-        of its settings have.
+        By the end that the names of their settings have. A rule gets tasks of one shape and the name of the setting,
+        and returns predicted labels (t, q).
 
     Returns
     -------

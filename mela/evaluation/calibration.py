@@ -1,12 +1,13 @@
 r"""Calibrate probabilities by one temperature for the logits of the head, fitted on validation tasks.
 
-Logistic regression on a few features of length 1 is too modest: C = 1 keeps its logits small. Guo et al. ("On
-Calibration of Modern Neural Networks", 2017) divide all logits by one number T, the temperature, that minimises
+Logistic regression on few support images, with features of length 1, gives too small probabilities: C = 1 keeps its
+logits small. Guo et al. ("On Calibration of Modern Neural Networks", 2017) divide all logits by one number T, the
+temperature, that minimises
 
 .. math:: - \sum_i \log \mathrm{softmax}(z_i / T)_{y_i}
 
 over the queries i of tasks that nothing was fitted on. The most probable class stays the same, and so does accuracy.
-One more query, for which all classes are true in equal shares, keeps T above 0 if no query is wrong.
+One more query, for which all classes are equally right, keeps T above 0 where no prediction is wrong.
 """
 
 from collections import defaultdict

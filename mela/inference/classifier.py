@@ -35,9 +35,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     .. math:: \min_{W, b} \sum_i s_i \, \mathrm{CE}(W \psi(x_i) + b, y_i) + \frac{1}{2 C} |W|^2.
 
-    The embedding does not change, so that fitting takes milliseconds. A method that has learned from tasks, such as
-    FEAT or FRN, classifies by its own rule, as in the tables of systems. If a rule learns from the support set, by
-    gradient steps (MAML and its relatives, LEO) or a solver, it does so whenever images are classified.
+    The embedding does not change. Fitting the head takes milliseconds once the features are computed. A method that has
+    learned from tasks, such as FEAT or FRN, classifies by its own rule, as in the tables of systems. If a rule learns
+    from the support set, by gradient steps (MAML and its relatives, LEO) or a solver, it does so whenever images are
+    classified.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     support_copies : int, default=1
         Above 1, this many augmented copies take the place of each support image, as in RFS; for the logistic head.
     augmentation : Augmentation, optional
-        Changes of the copies; needed if there are any.
+        Changes of the copies; required if `support_copies` is above 1.
     random_state : int, RandomState or None, default=0
         Seed of the augmentation.
 
@@ -73,7 +74,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Newton steps of the logistic head alone.
     temperature_ : float
         Number by which `predict_proba` divides the logits of the logistic head to calibrate probabilities. The stage
-        ``evaluate`` has fitted it on validation tasks of about as many shots; 1 if it has not.
+        ``evaluate`` has fitted it on validation tasks of about as many shots. It is 1 if none was fitted.
     calibrated_ : bool
         Whether the temperature was fitted for this model and this `C`, with support images that are not augmented;
         of the logistic head alone. This requires a file ``temperatures.json`` beside the model that knows the model.

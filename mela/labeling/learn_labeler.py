@@ -17,14 +17,15 @@ from mela.labeling.task_labeler import TaskLabeler
 class LearnLabeler(TaskLabeler):
     r"""Infer the global classes of independently labelled tasks by pruning clusters: Algorithm 2 of the paper.
 
-    Clusters are matched task by task,
+    A pass visits all tasks, and moves the nearest centroid of each task class towards its mean,
 
     .. math:: v^*_j = \arg\min_v |g_v - \bar\psi_j|^2, \qquad
         g_v \leftarrow \frac{N_v g_v + I \bar\psi_j}{N_v + I} \quad (12, 13)
 
-    for the class means :math:`\bar\psi_j` of I samples of a task none of whose classes collide, and those rarer than
-    q standard deviations below the mean are pruned (14, 15) until none is (`mela.labeling.pruning.prune_clusters`).
-    Then each task class takes its nearest centroid. `MergeLabeler` needs neither n_clusters nor q.
+    where :math:`\bar\psi_j` is the mean of the I samples of a task class. It skips a task two of whose classes have the
+    same nearest centroid. After a pass, clusters are removed whose number of tasks is q standard deviations below the
+    mean number (14, 15). Passes end when none is removed (`mela.labeling.pruning.prune_clusters`). Then each task class
+    takes its nearest centroid. `MergeLabeler` needs neither n_clusters nor q.
 
     Parameters
     ----------
@@ -35,10 +36,11 @@ class LearnLabeler(TaskLabeler):
     guard : bool, default=True
         Go back to an earlier pass where pruning ran away; see `mela.labeling.pruning.prune_clusters`.
     min_count : int, default=1
-        Tasks that a cluster needs.
+        Clusters in fewer tasks are removed, whatever q is.
     cumulative_weights : bool, default=False
         Keep the weights of the running means between passes, as the authors' code does.
     max_passes : int, default=100
+        Passes after which pruning ends even if the last one removed clusters.
     collisions, soft
         See `mela.labeling.task_labeler.TaskLabeler`, which has the other attributes too.
     random_state : int, RandomState or None, default=0
@@ -47,7 +49,7 @@ class LearnLabeler(TaskLabeler):
     Attributes
     ----------
     n_iter_ : int
-        Passes.
+        Number of passes.
     path_ : list of mela.labeling.pruning.Pass
         Clusters, threshold and share of tasks clustered of each pass.
     chosen_pass_ : int

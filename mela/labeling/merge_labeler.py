@@ -28,7 +28,7 @@ UNKNOWN = 0.25
 
 
 class MergeLabeler(TaskLabeler):
-    """Infer the global classes of independently labelled tasks by merging the classes of tasks.
+    r"""Infer the global classes of independently labelled tasks by merging the classes of tasks.
 
     Task classes are merged as long as it is more probable than not that they are one class, given how far apart they
     lie, how much the samples of one differ, and which clusters met in a task (`mela.labeling.merging.merge_classes`).
@@ -36,19 +36,22 @@ class MergeLabeler(TaskLabeler):
 
     Where people differ, task classes of one class lie further apart than their samples tell, and merging keeps them
     apart. So a second partition is found by the neighbours that they share (`mela.labeling.effects.find_effects`). It
-    is used only if its `match` (`mela.labeling.pair_quality`) exceeds that of the merged partition by more than two
-    standard errors. The merged partition is judged as if each task class went to its nearest cluster by itself. Its
-    `match` then counts as at least 0, which is that of no merge at all. It counts as at most what could be reached if
-    all pairs that were joined were right. Such a bound counts as exact, unless merging is firm. The second partition
-    must also have the larger `match` as those tasks judge it that have not chosen its cut.
+    replaces merging only if it passes two tests of `match` (`mela.labeling.pair_quality`):
 
-    Shifts that all classes of a task share are subtracted for the second partition (`mela.labeling.shifts`). Task
-    classes of one task that share a cluster of the second partition are told apart, so that it loses no task.
+    1. It exceeds the `match` of merging by more than two standard errors. For this, merging places each task class by
+       centers that are computed without it. Its `match` is not taken below 0, which joining nothing has, or above
+       :math:`\sqrt{b}`, which it has if all pairs that it joins are right. Where such a bound is taken, it has no
+       standard error, unless merging is firm.
+    2. Half of the tasks choose a cut and the others judge it, in turns. This `match` exceeds that of merging, too.
+       Where merging is firm, it must do so by two standard errors. An embedding drives the classes of its own tasks
+       apart, so pairs inside few tasks may speak for coarser clusters.
 
-    Merging is firm where 90% of the task classes reach their own cluster by themselves, which many people who differ
-    each in their own way would prevent. Then no shifts are subtracted, and the second partition must exceed merging's
-    `match` by two standard errors also as tasks judge it that have not chosen its cut. An embedding drives the classes
-    of its own tasks apart, so pairs inside few tasks may speak for coarser clusters.
+    Merging is firm where 90% of the task classes still have their cluster as the nearest one without themselves. Many
+    people who differ each in their own way would prevent this.
+
+    Shifts that all classes of a task share are subtracted for the second partition (`mela.labeling.shifts`), but not
+    where merging is firm. Task classes of one task that share a cluster of the second partition are told apart, so that
+    it loses no task.
 
     Parameters
     ----------
@@ -74,8 +77,8 @@ class MergeLabeler(TaskLabeler):
         Estimated adjusted Rand index of the clusters of task classes (`mela.labeling.expected_ari`), before classes of
         one task are told apart and rare clusters are dropped. None where pairs inside tasks are too few to tell.
     consistency_ : float
-        Share of the labelled task classes that would reach their own cluster had they not been part of it. A value far
-        below 1 says that the labels rest on thin evidence.
+        Share of the labelled task classes whose cluster is still the nearest one when they are taken out of its center.
+        A value far below 1 says that the labels rest on thin evidence.
 
     Examples
     --------

@@ -67,7 +67,7 @@ class Pruned:
 
     @property
     def guarded(self) -> bool:
-        """True if pruning ran away, so that the clusters are those of a pass before it removed any."""
+        """True if pruning ran away, so that the clusters are those of an earlier pass, before that pass removed any."""
         return self.chosen < len(self.path) - 1 or len(self.centroids) > self.path[-1].kept
 
 

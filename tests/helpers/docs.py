@@ -54,7 +54,6 @@ MELA = {
     "mela preset mini_imagenet_short",
     "mela preset cifar_fs_cpu",
     "mela data check data/raw/mine --write params.yaml",
-    "mela label features.parquet tasks.csv",
 }
 # commands that tests/dvc/test_pipeline.py runs among those of the tutorial, before its experiment is undone
 DVC = {"dvc repro", "dvc plots diff"}
@@ -104,7 +103,6 @@ NOT_RUN = {
     "dvc exp run -S labeler.guard=false": TRAINS,
     "dvc exp run -S pretrain.epochs=20": TRAINS,
     "dvc exp run -S embed.epochs=2 -S 'embed.milestones=[1]'": TRAINS,
-    "dvc exp run -S compare.merged_soft=true": TRAINS,
     "dvc exp run -S compare.kmeans=true": TRAINS,
     "dvc exp run --name kmeans -S compare.kmeans=true": TRAINS,
     "dvc exp run -S tasks.replacement=false -S tasks.train=null -S embed.tasks_per_epoch=null": TRAINS,
