@@ -103,6 +103,14 @@ class Cuts:
         found = fcluster(steps, cut + 0.5, "distance").astype(np.int64) - 1
         return np.where(self.items >= 0, found[self.items], -1)
 
+    def held_out(self) -> float:
+        """Return `match` as tasks judge it that have not chosen the cut; -inf where a half has no pairs inside tasks.
+
+        Half of the tasks choose a cut, and the others judge it, in turns, as for `error`.
+        """
+        found = [self.matches(~half)[self.best(half)] for half in halves(self.known, self.sources)]
+        return float(np.mean(found)) if found else -np.inf
+
     def error(self) -> float | None:
         """Return a / b of such a cut, as tasks judge it that have not chosen it.
 

@@ -28,6 +28,11 @@ without such a model:
 6. Task classes of one task that share a cluster cannot all be right. The one closest to the center stays, and each of
    the others becomes a cluster of its own.
 
+Two people's cameras may make all their images alike, and one person's even more so. All steps are therefore also done
+with scores (`mela.labeling.pair_scores`) in place of the distances by which neighbours are found: how close two task
+classes are compared with other pairs of the same two tasks. Scores are taken where the first cut is better by more than
+a standard error, as those tasks judge it that have not chosen it.
+
 Where people shift all classes of a task alike, the classes of a task are more alike than others, and pairs inside tasks
 would judge every cut too low. So the shifts are estimated and taken away before all this (`mela.labeling.shifts`).
 Classes of a task may also be alike because they are akin, as all fish are. Nothing is taken away where merging finds
@@ -106,8 +111,8 @@ def find_effects(
     other : PairQuality
         Of a partition that knows no effects.
     firm : bool
-        Whether the other partition explains the task classes by itself. Then no shifts are looked for, and the clusters
-        must be surely better also as tasks judge them that have not chosen them.
+        Whether the other partition explains the task classes by itself. Then neither shifts nor scores are looked for,
+        and the clusters must be surely better also as tasks judge them that have not chosen them.
 
     Returns
     -------
@@ -123,6 +128,12 @@ def find_effects(
     tasks = TaskClasses(means=means, fragments=fragments, starts=classes.starts, sources=classes.sources)
     views = tasks.views(noise)
     found = tasks.first(views)
+    scored = None if firm else tasks.with_scores()
+    if scored is not None:
+        by_scores = scored.views(noise)
+        of_scores = scored.first(by_scores)
+        if of_scores.holds_better(found):
+            tasks, views, found = scored, by_scores, of_scores
     same = same_share([tasks.judged(views[own]).cuts for own in (0, 1, -1)], classes.starts)
     certain = other.match > 2 * other.match_error
     # where merging joins as many as neighbours do, no difference between people keeps task classes apart

@@ -9,6 +9,7 @@ different cameras this way. The steps are those of the paper, whose neighbourhoo
 2. The same set of half as many neighbours of each member j joins R(i), if more than two thirds of it are in R(i).
 3. i is described by the weights :math:`v_{ij} = \exp(-d_{ij})` of the members of R(i), which sum to 1. Here d is the
    squared distance, divided by the largest one from i. This is averaged over i and its 3 nearest neighbours.
+   `mela.labeling.pair_scores` may take the place of squared distances. Then d is from 0 for the nearest to 1.
 4. The distance of i and j is that of Jaccard, :math:`1 - \sum_k \min(v_{ik}, v_{jk}) / \sum_k \max(v_{ik}, v_{jk})`.
 """
 
@@ -17,48 +18,51 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mela.data.array_types import Floats, Ints
+from mela.labeling.pair_scores import Distances, blocks
 
 NEIGHBOURS, AVERAGED = 10, 4
 OVERLAP = 2 / 3
-BLOCK = 512
 
 
-def shared_neighbours(points: Floats, count: int = NEIGHBOURS) -> Floats:
+def shared_neighbours(distances: Distances, count: int = NEIGHBOURS) -> Floats:
     """Return the distances between points, in [0, 1], in the condensed form of ``scipy.spatial.distance.pdist``.
 
     Parameters
     ----------
-    points : float64 (n, d), n > 1
+    distances : Distances
+        Of two points or more.
     count : int, at least 1
         Nearest neighbours to look at.
     """
-    nearest, farthest = _nearest(points, min(count, len(points) - 1))
+    nearest, lowest, farthest = _nearest(distances, min(count, distances.n - 1))
     near = _mutual(nearest)
     closer = _mutual(nearest[:, : count // 2 + 1])
     overlap = (near @ closer.T).multiply(near).tocoo()
     alike = overlap.data > OVERLAP * closer.sum(axis=1)[overlap.col]
     joined = csr_array((np.ones(alike.sum()), (overlap.row[alike], overlap.col[alike])), shape=near.shape)
     rows, columns = (near + joined @ closer).nonzero()
-    squared = ((points[rows] - points[columns]) ** 2).sum(axis=1) / farthest[rows]
-    weights = csr_array((np.exp(-squared), (rows, columns)), shape=near.shape)
+    spans = np.maximum(farthest - lowest, np.finfo(np.float64).tiny)
+    far = np.where(rows == columns, 0.0, distances.between(rows, columns) - lowest[rows]) / spans[rows]
+    weights = csr_array((np.exp(-far), (rows, columns)), shape=near.shape)
     weights = csr_array(weights.multiply(1 / weights.sum(axis=1)[:, None]))
     averaged = nearest[:, :AVERAGED]
     return _jaccard(csr_array(_directed(averaged, 1 / averaged.shape[1]) @ weights))
 
 
-def _nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
-    """Return each point and its nearest ones (n, count + 1), nearest first, and its largest squared distance (n,)."""
-    n, lengths = len(points), (points**2).sum(axis=1)
-    found, farthest = np.empty((n, count + 1), dtype=np.int64), np.empty(n)
-    for start in range(0, n, BLOCK):
-        rows = np.arange(start, min(start + BLOCK, n))
-        squared = np.maximum(lengths[rows, None] + lengths - 2 * points[rows] @ points.T, 0)
-        farthest[rows] = np.maximum(squared.max(axis=1), np.finfo(np.float64).tiny)
-        squared[rows - start, rows] = -1
-        some = np.argpartition(squared, count, axis=1)[:, : count + 1]
-        order = np.argsort(np.take_along_axis(squared, some, axis=1), axis=1, kind="stable")
+def _nearest(distances: Distances, count: int) -> tuple[Ints, Floats, Floats]:
+    """Return each point and its nearest ones (n, count + 1), and the lowest and largest distance of each (n,)."""
+    n = distances.n
+    found, lowest, farthest = np.empty((n, count + 1), dtype=np.int64), np.empty(n), np.empty(n)
+    for rows in blocks(n):
+        far, own = distances.of(rows), (np.arange(len(rows)), rows)
+        far[own] = np.inf
+        lowest[rows] = distances.lowest(far)
+        far[own] = -np.inf
+        farthest[rows] = far.max(axis=1)
+        some = np.argpartition(far, count, axis=1)[:, : count + 1]
+        order = np.argsort(np.take_along_axis(far, some, axis=1), axis=1, kind="stable")
         found[rows] = np.take_along_axis(some, order, axis=1)
-    return found, farthest
+    return found, lowest, farthest
 
 
 def _mutual(nearest: Ints) -> csr_array:

@@ -1,6 +1,6 @@
 """Find clusters of task classes by trees of the neighbours that they share, cut by the pairs inside tasks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from mela.labeling.clusters import cluster_means
 from mela.labeling.cuts import Cuts
 from mela.labeling.neighbours import NEIGHBOURS, shared_neighbours
 from mela.labeling.pair_quality import PairQuality, pair_quality
+from mela.labeling.pair_scores import PairScores, SquaredDistances
 from mela.labeling.space import space_of
 
 # views without looks
@@ -44,6 +45,11 @@ class Found(NamedTuple):
     clusters: Ints
     quality: PairQuality
 
+    def holds_better(self, other: "Found") -> bool:
+        """Return whether `match` is larger by more than a standard error, as tasks judge it that chose neither cut."""
+        error = float(np.hypot(self.quality.match_error, other.quality.match_error))
+        return self.cuts.held_out() > other.cuts.held_out() + error
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskClasses:
@@ -58,12 +64,15 @@ class TaskClasses:
         Bounds of the tasks.
     sources : int64 (n_tasks,), optional
         Source of each task, from 0; without, each task is one of its own.
+    scored : bool, default=False
+        Whether distances are replaced by `mela.labeling.pair_scores.PairScores`.
     """
 
     means: Floats
     fragments: Ints
     starts: Ints
     sources: Ints | None = None
+    scored: bool = False
 
     def first(self, views: list[Floats]) -> Found:
         """Return what all views lead to together; or the two by angles as they are and with looks, if clearly better.
@@ -78,6 +87,10 @@ class TaskClasses:
             return found
         of_looks = self.judged(_mean([views[0], views[-1]]))
         return of_looks if of_looks.quality.beats(found.quality) else found
+
+    def with_scores(self) -> "TaskClasses | None":
+        """Return the same with scores in place of distances; None where a fragment is of several tasks or sources."""
+        return replace(self, scored=True) if self._owners() is not None else None
 
     def again(self, found: Found, turn: int, noise: Noise) -> Found:
         """Return the clusters by distances in units of this noise as well, averaged with those of the turns before."""
@@ -96,7 +109,18 @@ class TaskClasses:
         if self.sources is not None:
             # of a class there are as many versions as people who have it, and some have not
             count = min(count, (int(self.sources.max()) + 2) // 2)
-        return shared_neighbours(cluster_means(self.fragments, points)[1], count)
+        squared = SquaredDistances(cluster_means(self.fragments, points)[1])
+        owners = self._owners() if self.scored else None
+        return shared_neighbours(squared if owners is None else PairScores.of_owners(squared, owners), count)
+
+    def _owners(self) -> Ints | None:
+        """Return the task, or if known the source, of each fragment, from 0; None where it is of several."""
+        ways = np.diff(self.starts)
+        whose = np.repeat(np.arange(len(ways)) if self.sources is None else self.sources, ways)
+        used = self.fragments >= 0
+        owners = np.zeros(int(self.fragments.max()) + 1, dtype=np.int64)
+        owners[self.fragments[used]] = whose[used]
+        return owners if (owners[self.fragments[used]] == whose[used]).all() else None
 
     def judged(self, distances: Floats) -> Found:
         """Return the clusters of that cut of the tree of these distances whose `match` is largest."""
@@ -113,7 +137,7 @@ class TaskClasses:
         used, fragments = np.unique(self.fragments[rows], return_inverse=True)
         own = fragments - int(used[0] < 0)
         sources = None if self.sources is None else np.unique(self.sources[tasks], return_inverse=True)[1]
-        return TaskClasses(means=self.means[rows], fragments=own, starts=starts, sources=sources)
+        return replace(self, means=self.means[rows], fragments=own, starts=starts, sources=sources)
 
     def halves(self) -> list["TaskClasses"]:
         """Return the tasks of two halves of the sources, drawn at random; none where one half has no pairs in tasks."""

@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial.distance import squareform
 
 from mela.labeling.neighbours import AVERAGED, NEIGHBOURS, shared_neighbours
+from mela.labeling.pair_scores import SquaredDistances
 
 
 def plain(points: np.ndarray) -> np.ndarray:
@@ -42,15 +43,15 @@ def plain(points: np.ndarray) -> np.ndarray:
 def test_as_the_plain_loop(n: int) -> None:
     rng = np.random.default_rng(n)
     points = rng.normal(size=(n, 3)) + rng.normal(size=(5, 3))[rng.integers(5, size=n)] * 2
-    np.testing.assert_allclose(squareform(shared_neighbours(points)), plain(points), atol=1e-12)
+    np.testing.assert_allclose(squareform(shared_neighbours(SquaredDistances(points))), plain(points), atol=1e-12)
 
 
 def test_order_size_and_place_make_no_difference() -> None:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(700, 8))
     mixed = rng.permutation(len(points))
-    found = squareform(shared_neighbours(points))
-    again = squareform(shared_neighbours(3 * points[mixed] + 7))
+    found = squareform(shared_neighbours(SquaredDistances(points)))
+    again = squareform(shared_neighbours(SquaredDistances(3 * points[mixed] + 7)))
     np.testing.assert_allclose(again, found[np.ix_(mixed, mixed)], atol=1e-9)
 
 
@@ -58,11 +59,11 @@ def test_a_look_that_moves_some_of_a_class_away_leaves_its_neighbours() -> None:
     """Two looks of one class lie far apart, but chains of neighbours join each of them."""
     rng = np.random.default_rng(0)
     line = np.linspace(0, 30, 60)[:, None] * np.eye(2)[0] + rng.normal(size=(60, 2)) * 0.1
-    far = squareform(shared_neighbours(line))
+    far = squareform(shared_neighbours(SquaredDistances(line)))
     assert far[0, 1] < 0.9
     assert far[0, 59] == 1
 
 
 @pytest.mark.parametrize("points", [np.zeros((5, 2)), np.zeros((40, 2))])
 def test_equal_points_are_at_finite_distances(points: np.ndarray) -> None:
-    assert np.isfinite(shared_neighbours(points)).all()
+    assert np.isfinite(shared_neighbours(SquaredDistances(points))).all()
