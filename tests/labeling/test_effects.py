@@ -245,6 +245,11 @@ def test_the_covariance_is_that_of_effects_and_noise() -> None:
     found, _ = find_effects(samples, classes, np.arange(len(classes.sizes)), NOTHING)
     assert found is not None
     np.testing.assert_allclose(np.diag(found.covariance), (4**2 + 1) / SAMPLES, rtol=0.25)
+    # S = (D'D + m Sigma) / (n - k + m)
+    centers = np.array([found.means[found.cut == cluster].mean(axis=0) for cluster in range(found.cut.max() + 1)])
+    rest, features = found.means - centers[found.cut], X.shape[1]
+    whole = rest.T @ rest + features * noise
+    np.testing.assert_allclose(found.covariance, whole / (len(rest) - len(centers) + features), rtol=1e-9)
 
 
 def test_merging_that_joins_nothing_does_not_win_by_where_its_classes_would_go(monkeypatch: pytest.MonkeyPatch) -> None:
