@@ -152,3 +152,9 @@ def test_nothing_is_expected_of_a_single_task_and_0_where_many_were_not_joined()
     assert (len(single.cluster_centers_), single.expected_ari_) == (3, None)
     alone = MergeLabeler().fit(X, y, groups)
     assert (len(alone.cluster_centers_), alone.expected_ari_) == (60, 0.0)
+
+
+def test_no_more_pairs_are_right_than_are_of_one_class() -> None:
+    """Where fewer are thought to be of one class, clusters are not called perfect for this."""
+    assert expected_ari(0.1, 0.1, 0.02) == pytest.approx(expected_ari(0.1, 0.1, None), abs=0.01)
+    assert expected_ari(0.1, 0.1, 0.02) < 0.96
