@@ -49,9 +49,10 @@ class MergeLabeler(TaskLabeler):
     Merging is firm where 90% of the task classes still have their cluster as the nearest one without themselves. Many
     people who differ each in their own way would prevent this.
 
-    Shifts that all classes of a task share are subtracted for the second partition (`mela.labeling.shifts`), but not
-    where merging is firm. Task classes of one task that share a cluster of the second partition are told apart, so that
-    it loses no task.
+    Where merging is not firm, shifts that all classes of a task share are subtracted for the second partition
+    (`mela.labeling.shifts`). If it is better for it, each pair of task classes is also compared with other pairs of the
+    same two tasks (`mela.labeling.pair_scores`). Task classes of one task that share a cluster of the second partition
+    are told apart, so that it loses no task.
 
     Parameters
     ----------
