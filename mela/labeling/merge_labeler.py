@@ -197,6 +197,18 @@ class MergeLabeler(TaskLabeler):
         self.effects_, self.merged_, self.n_iter_ = effects, merged, sum(done.kept for done in merged.rounds)
         return merged.points
 
+    @property
+    def learned_labels(self) -> Ints:
+        """Cluster of each task class (n_task_classes,) for a network to learn, -1 where it has none.
+
+        Where people differ, these are the clusters before classes of one task were told apart. One of them is then
+        wrong, but a class of its own would be wrong as well, and farther from its true class.
+        """
+        # rare clusters are among those of the cut
+        if self.effects_ is None or self.min_count > 1:
+            return self.class_labels_
+        return np.where(self.effects_.cut >= 0, self.effects_.cut, self.class_labels_)
+
     def _clusters(self, points: Floats, centers: Floats) -> Ints:
         found = super()._clusters(points, centers)
         if self.effects_ is None:

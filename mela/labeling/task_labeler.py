@@ -85,6 +85,11 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
         """Find the clusters, set the attributes that describe them, and return the points of the task classes."""
 
+    @property
+    def learned_labels(self) -> Ints:
+        """Cluster of each task class (n_task_classes,) for a network to learn, -1 where it has none."""
+        return self.class_labels_
+
     def _clusters(self, points: Floats, centers: Floats) -> Ints:
         """Return the cluster (n,) of each task class that was fitted."""
         return nearest(points, centers)

@@ -36,7 +36,7 @@ def write_labels(
     samples, known_images = read_samples(read_manifest(train), features, looks, sources)
     labeler.fit_tasks(samples)
     image_ids = known_images[samples.index]
-    flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), image_ids, samples.classes)
+    flat = label_images(labeler.learned_labels, len(labeler.cluster_centers_), image_ids, samples.classes)
     weights = image_weights(flat, labeler.class_weights_, image_ids, samples.classes)
     by_image = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
     by_task = diagnostics.assignments_table(flat, labeler)
