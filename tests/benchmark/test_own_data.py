@@ -182,7 +182,7 @@ def test_what_is_due_is_what_is_not_measured_or_has_changed(mine: Path, clone: P
     assert cells_due(clone) == others, "nothing that was measured is about pruning"
     touch(clone / "mela/labeling/merge_labeler.py", "MergeLabeler")
     assert cells_due(clone) - others == {on_labels, scored}
-    for name in ("labeler", "merge_labeler"):
+    for name in ("learn_labeler", "merge_labeler"):
         shutil.copy(mine / f"mela/labeling/{name}.py", clone / f"mela/labeling/{name}.py")
     change(clone / DATA, {"pretrain.epochs": 2})
     assert cells_due(clone) - others == {on_labels}
