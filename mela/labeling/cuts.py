@@ -108,7 +108,7 @@ class Cuts:
 
         Half of the tasks choose a cut, and the others judge it, in turns, as for `error`.
         """
-        found = [self.matches(~half)[self.best(half)] for half in halves(self.known, self.sources)]
+        found = [self.matches(others)[cut] for cut, others in self._chosen()]
         return float(np.mean(found)) if found else -np.inf
 
     def error(self) -> float | None:
@@ -123,10 +123,14 @@ class Cuts:
             None where a half has no pairs inside tasks.
         """
         found = []
-        for half in halves(self.known, self.sources):
-            cut = self.best(half)
-            found.append(self.inside(~half)[cut] / self.shared[cut] if self.shared[cut] else 0.0)
+        for cut, others in self._chosen():
+            found.append(self.inside(others)[cut] / self.shared[cut] if self.shared[cut] else 0.0)
         return float(np.mean(found)) if found else None
+
+    def _chosen(self) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+        """Yield the cut that a half of the tasks chooses, and the tasks (n_tasks,) of the other half, in turns."""
+        for half in halves(self.known, self.sources):
+            yield self.best(half), ~half
 
 
 def halves(known: Ints, sources: Ints) -> Iterator[npt.NDArray[np.bool_]]:

@@ -28,10 +28,10 @@ without such a model:
 6. Task classes of one task that share a cluster cannot all be right. The one closest to the center stays, and each of
    the others becomes a cluster of its own.
 
-Two people's cameras may make all their images alike, and one person's even more so. All steps are therefore also done
-with scores (`mela.labeling.pair_scores`) in place of the distances by which neighbours are found: how close two task
-classes are compared with other pairs of the same two tasks. Scores are taken where the first cut is better by more than
-a standard error, as those tasks judge it that have not chosen it.
+Two people's cameras may make all their images alike, and one person's even more so. Steps 1 to 3 are therefore also
+done with scores (`mela.labeling.pair_scores`) in place of the distances by which neighbours are found: how close two
+task classes are compared with other pairs of the same two tasks. The other steps go on with scores where this cut is
+better by more than a standard error, as those tasks judge it that have not chosen it.
 
 Where people shift all classes of a task alike, the classes of a task are more alike than others, and pairs inside tasks
 would judge every cut too low. So the shifts are estimated and taken away before all this (`mela.labeling.shifts`).

@@ -92,7 +92,7 @@ class PairScores:
         Inside owners and otherwise: mean distance, common variance, and the variance of means of owners.
     """
 
-    distances: SquaredDistances
+    distances: Distances
     owners: Ints
     sums: Floats
     freedom: Floats
@@ -102,7 +102,7 @@ class PairScores:
     between_owners: Floats
 
     @classmethod
-    def of_owners(cls, distances: SquaredDistances, owners: Ints) -> "PairScores":
+    def of_owners(cls, distances: Distances, owners: Ints) -> "PairScores":
         """Return the scores that distances have if these are the owners (n,) of the points, from 0."""
         n_owners = int(owners.max()) + 1
         member = csr_array((np.ones(len(owners)), (owners, np.arange(len(owners)))), shape=(n_owners, len(owners)))

@@ -113,10 +113,15 @@ class TaskClasses:
         owners = self._owners() if self.scored else None
         return shared_neighbours(squared if owners is None else PairScores.of_owners(squared, owners), count)
 
+    @property
+    def _of_tasks(self) -> Ints:
+        """Source of each task (n_tasks,), from 0."""
+        return np.arange(len(self.starts) - 1) if self.sources is None else self.sources
+
     def _owners(self) -> Ints | None:
         """Return the task, or if known the source, of each fragment, from 0; None where it is of several."""
         ways = np.diff(self.starts)
-        whose = np.repeat(np.arange(len(ways)) if self.sources is None else self.sources, ways)
+        whose = np.repeat(self._of_tasks, ways)
         used = self.fragments >= 0
         owners = np.zeros(int(self.fragments.max()) + 1, dtype=np.int64)
         owners[self.fragments[used]] = whose[used]
@@ -141,7 +146,7 @@ class TaskClasses:
 
     def halves(self) -> list["TaskClasses"]:
         """Return the tasks of two halves of the sources, drawn at random; none where one half has no pairs in tasks."""
-        sources = np.arange(len(self.starts) - 1) if self.sources is None else self.sources
+        sources = self._of_tasks
         order = np.random.default_rng(0).permutation(int(sources.max()) + 1)
         parts = [np.flatnonzero(np.isin(sources, half)) for half in np.array_split(order, 2)]
         halves = [self.some(part) for part in parts if len(part)]

@@ -1,19 +1,16 @@
 """Clusters of people who differ: on tasks whose classes are known, and what must make no difference."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.metrics import adjusted_rand_score
 
 from mela import MergeLabeler
-from mela.io import schemas, store
-from mela.io.feature_tables import write_features
 from mela.labeling.cuts import Cuts
 from mela.labeling.diagnostics import merges_table, remark
 from mela.labeling.effects import find_effects
@@ -24,8 +21,6 @@ from mela.labeling.space import noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
 from mela.labeling.trees import Found, Noise, TaskClasses
 from mela.labeling.unseen_tasks import place_labels
-from stages.common.label_files import Files
-from stages.common.labeling import write_labels
 
 WAYS, SAMPLES = 5, 20
 DIFFER = "people differ: their task classes lie further apart than their samples tell, which the clusters allow for"
@@ -316,32 +311,6 @@ def test_networks_learn_the_labels_where_none_were_told_apart() -> None:
     often = MergeLabeler(min_count=20).fit(X, y, groups)
     assert often.effects_ is not None
     np.testing.assert_array_equal(often.learned_labels, often.class_labels_)
-
-
-def test_images_get_the_clusters_that_networks_learn_and_task_classes_those_told_apart(tmp_path: Path) -> None:
-    X, y, groups, _ = people(0, effect=7.0)
-    images = np.arange(len(X))
-    roles = np.where(images % SAMPLES < 5, "support", "query")
-    manifest = pd.DataFrame({"task_id": groups, "image_id": images, "local_label": y, "role": roles})
-    store.write_table(tmp_path / "train.parquet", manifest, schemas.MANIFEST, stage="manifest", params={})
-    features, train = tmp_path / "features.parquet", tmp_path / "train.parquet"
-    write_features(features, [(images, X.astype(np.float32))], X.shape[1], stage="extract", params={})
-    out = Files(**{field.name: tmp_path / field.name for field in fields(Files)})
-    labeler = MergeLabeler(soft=True)
-    write_labels("label_merged", labeler, features, train, out, merges_table)
-    effects = labeler.effects_
-    assert effects is not None
-    by_image = store.read_table(out.labels, schemas.LABELS)["label"].to_numpy()
-    cut = effects.cut[labeler.task_classes_.classes]
-    assert adjusted_rand_score(cut, by_image[labeler.task_classes_.index]) == 1
-    assert store.read_json(out.metrics)["clusters"] == by_image.max() + 1 == effects.cut.max() + 1
-    told = store.read_table(out.assignments, schemas.ASSIGNMENTS)
-    assert not told.duplicated(["task_id", "cluster"]).any()
-    # what was not told apart has the same number in both
-    same = told["cluster"].to_numpy() < by_image.max() + 1
-    assert same.mean() > 0.9
-    first = labeler.task_classes_.index[np.searchsorted(labeler.task_classes_.classes, np.arange(len(told)))]
-    np.testing.assert_array_equal(told["cluster"][same], by_image[first][same])
 
 
 @pytest.mark.slow

@@ -9,8 +9,9 @@ from mela.labeling import pair_scores
 from mela.labeling.cuts import Cuts
 from mela.labeling.pair_scores import CERTAIN, PairScores, SquaredDistances, _strength
 from mela.labeling.space import noise_of
-from mela.labeling.task_classes import class_means, group_samples
+from mela.labeling.task_classes import class_means
 from mela.labeling.trees import Noise, TaskClasses
+from studies.labels.cameras import simulated
 
 
 def drawn(owners: np.ndarray, seed: int = 0, features: int = 4) -> np.ndarray:
@@ -99,19 +100,9 @@ def test_how_much_variances_differ_is_found(strength: float) -> None:
     assert _strength(np.array([1.0]), np.array([3.0])) == CERTAIN
 
 
-def by_cameras(seed: int, gain: float) -> tuple[np.ndarray, ...]:
-    """Samples, local labels, tasks and true classes; each person's camera changes each feature by a factor."""
-    rng = np.random.default_rng(seed)
-    centers, truth = np.abs(rng.normal(size=(30, 24))), np.concatenate([rng.permutation(30)[:5] for _ in range(120)])
-    factors = np.exp(gain * rng.normal(size=(120, 24))).repeat(5, axis=0)
-    samples = (centers[truth] * factors).repeat(8, axis=0) + 0.3 * rng.normal(size=(4_800, 24))
-    return samples, np.tile(np.arange(5), 120).repeat(8), np.arange(120).repeat(40), truth
-
-
 def test_wrong_pairs_share_clusters_inside_tasks_as_often_as_elsewhere() -> None:
     """Without scores, clusters look far worse than they are, since the images of a person are alike."""
-    X, y, groups, truth = by_cameras(0, gain=0.8)
-    samples = group_samples(X, np.arange(len(X)), groups, y)
+    samples, truth = simulated(gain=0.8, objects=0.0, seed=0)
     classes = class_means(samples)
     noise = Noise(*noise_of(samples, classes))
     tasks = TaskClasses(means=classes.means, fragments=np.arange(600), starts=classes.starts)
@@ -130,11 +121,11 @@ def test_wrong_pairs_share_clusters_inside_tasks_as_often_as_elsewhere() -> None
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_classes_are_found_behind_cameras_that_shift_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y, groups, truth = by_cameras(seed, gain=0.8)
-    labels = MergeLabeler().fit(X, y, groups).class_labels_
+    samples, truth = simulated(gain=0.8, objects=0.0, seed=seed)
+    labels = MergeLabeler().fit_tasks(samples).class_labels_
     assert adjusted_rand_score(truth, labels) > 0.4
     monkeypatch.setattr(TaskClasses, "with_scores", lambda self: None)
-    without = MergeLabeler().fit(X, y, groups).class_labels_
+    without = MergeLabeler().fit_tasks(samples).class_labels_
     assert adjusted_rand_score(truth, without) < 0.35
 
 
