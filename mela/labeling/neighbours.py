@@ -41,8 +41,10 @@ def shared_neighbours(distances: Distances, count: int = NEIGHBOURS) -> Floats:
     alike = overlap.data > OVERLAP * closer.sum(axis=1)[overlap.col]
     joined = csr_array((np.ones(alike.sum()), (overlap.row[alike], overlap.col[alike])), shape=near.shape)
     rows, columns = (near + joined @ closer).nonzero()
-    spans = np.maximum(farthest - lowest, np.finfo(np.float64).tiny)
-    far = np.where(rows == columns, 0.0, distances.between(rows, columns) - lowest[rows]) / spans[rows]
+    spans = (farthest - lowest)[rows]
+    # rounding may put a distance outside of those that were found by blocks, and leaves nothing to divide by
+    beyond = np.clip(np.where(rows == columns, 0.0, distances.between(rows, columns) - lowest[rows]), 0, spans)
+    far = np.divide(beyond, spans, out=np.zeros_like(beyond), where=spans > 0)
     weights = csr_array((np.exp(-far), (rows, columns)), shape=near.shape)
     weights = csr_array(weights.multiply(1 / weights.sum(axis=1)[:, None]))
     averaged = nearest[:, :AVERAGED]

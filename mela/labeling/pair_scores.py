@@ -166,7 +166,8 @@ class PairScores:
         expected = means + weight * ((self.sums[at] - found) / others - means)
         # the pair varies about the mean of its owners, and that about what is expected of it
         variance = self.spread[at] * (1 + weight**2 / others) + between * (1 - weight) ** 2
-        return (found - expected) / np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
+        # where distances are all the same, none of them tells anything
+        return np.divide(found - expected, np.sqrt(variance), out=np.zeros_like(found), where=variance > 0)
 
 
 def blocks(n: int) -> list[Ints]:

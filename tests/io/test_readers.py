@@ -36,6 +36,7 @@ def test_damaged_files_are_told_in_one_line(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @hypothesis_settings(deadline=None, max_examples=60)
+@example(seed=123)  # a single pair of task classes
 @example(seed=1106535)  # equal samples beside ones that are far apart
 @given(seed=st.integers(0, 2**32 - 1))
 def test_odd_features_are_labelled_or_told(seed: int) -> None:

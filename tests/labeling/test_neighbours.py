@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import squareform
 
 from mela.labeling.neighbours import AVERAGED, NEIGHBOURS, shared_neighbours
-from mela.labeling.pair_scores import SquaredDistances
+from mela.labeling.pair_scores import PairScores, SquaredDistances
 
 
 def plain(points: np.ndarray) -> np.ndarray:
@@ -67,3 +67,12 @@ def test_a_look_that_moves_some_of_a_class_away_leaves_its_neighbours() -> None:
 @pytest.mark.parametrize("points", [np.zeros((5, 2)), np.zeros((40, 2))])
 def test_equal_points_are_at_finite_distances(points: np.ndarray) -> None:
     assert np.isfinite(shared_neighbours(SquaredDistances(points))).all()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-160])
+@pytest.mark.parametrize("owners", [np.array([0, 0]), np.array([0, 1])])
+def test_a_single_pair_is_at_a_finite_distance(owners: np.ndarray, size: float) -> None:
+    for seed in range(20):
+        distances = SquaredDistances(size * np.random.default_rng(seed).normal(size=(2, 5)))
+        for found in (distances, PairScores.of_owners(distances, owners)):
+            assert np.isfinite(shared_neighbours(found)).all()
