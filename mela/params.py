@@ -155,8 +155,9 @@ class PeopleParams(BaseModel):
     """Say whose the images are: one person's for each task; see `mela.sources.by_people`.
 
     Without a share, photographs stay as they are. With `subclasses`, a class is a superclass, of which each person has
-    one subclass. With `objects`, each person has one photograph of a class, taken again and again. With `classes`,
-    that many classes of each split are used. Each person of the training tasks has `tasks` of them. These four keys may
+    one subclass. With `objects`, each person has one photograph of a class, taken again and again. With `paper`, images
+    are drawings in a person's ink on their paper (`mela.sources.ink_on_paper`), which a camera sees. With `classes`,
+    that many classes of each split are used. Each person of the training tasks has `tasks` of them. These five keys may
     be missing.
     """
 
@@ -168,6 +169,7 @@ class PeopleParams(BaseModel):
     share: Fraction | None
     subclasses: bool = False
     objects: bool = False
+    paper: bool = False
     classes: Annotated[int, Field(ge=2)] | None = None
     tasks: Positive = 1
 
@@ -178,6 +180,7 @@ class PeopleParams(BaseModel):
             f"share {self.share or 0:g}": self.share is not None,
             "one subclass each": self.subclasses,
             "one object each": self.objects,
+            "ink on paper": self.paper,
             f"{self.tasks} tasks each": self.tasks > 1,
         }
         return ", ".join(name for name, shared in alike.items() if shared)
@@ -233,6 +236,11 @@ class DataParams(Block):
         if self.people is not None and self.name == "glyphs" and (self.people.objects or self.people.classes):
             raise ValueError(
                 "people.objects, people.classes: expected none with data.name: glyphs, each of which is drawn by itself"
+            )
+        if self.people is not None and self.people.paper and (self.name != "omniglot" or self.people.share is None):
+            raise ValueError(
+                f"people.paper: expected false with data.name: {self.name} and people.share: {self.people.share}; only "
+                "omniglot has drawings, and a share says how often they have their person's ink and paper"
             )
         if self.people is not None and self.people.subclasses and self.name != "fc100":
             raise ValueError(

@@ -207,6 +207,12 @@ BAD = [
         )
         for own in ({"objects": True}, {"classes": 30})
     ),
+    (
+        "data",
+        "people",
+        PEOPLE | {"paper": True},
+        "data: people.paper: expected false with data.name: glyphs and people.share: None; only omniglot",
+    ),
     ("data", "people", PEOPLE | {"share": 1.5}, "data.people.share: input should be less than or equal to 1, got 1.5"),
     ("merging", "q", 5.0, "merging.q: unknown key; remove it or correct its name"),
     ("compare", "mela", True, "compare.mela: unknown key; remove it or correct its name"),
@@ -414,7 +420,7 @@ def test_people_have_no_images_of_tasks(tmp_path: Path) -> None:
 
 
 def test_what_people_have_in_common_is_said_and_is_part_of_what_images_are_made_from() -> None:
-    names = ("glyphs", "glyphs_people", "omniglot_people", "cifar_fs_people", "fc100_people")
+    names = ("glyphs", "glyphs_people", "omniglot_people", "omniglot_on_paper", "cifar_fs_people", "fc100_people")
     found = {name: params.DataParams.read(ROOT / f"presets/{name}.yaml") for name in names}
     people = {name: data.made_from().get("people") for name, data in found.items()}
     assert people["glyphs"] is None
@@ -436,6 +442,8 @@ def test_what_people_have_in_common_is_said_and_is_part_of_what_images_are_made_
         "objects": True,
         "classes": 40,
     }
+    assert people["omniglot_on_paper"] == people["omniglot_people"] | {"paper": True}
+    assert found["omniglot_on_paper"].described == "omniglot by people (share 1, one object each, ink on paper)"
     assert found["omniglot_people"].described == "omniglot by people (share 1, one object each)"
     assert found["cifar_fs_people"].described == "cifar_fs by people (share 0.75)"
     assert found["fc100_people"].described == "fc100 by people (one subclass each)"

@@ -10,6 +10,8 @@ from mela.errors import MelaError
 from mela.io.schemas import SPLITS, Split
 from mela.params import PeopleParams
 from mela.sources.by_people import Kind, Pool, Shown, tasks_by_people
+from mela.sources.ink_on_paper import TRAITS as OF_PAPER
+from mela.sources.ink_on_paper import inked
 from mela.sources.person_traits import PersonTraits
 from mela.sources.photograph_style import TRAITS, styled
 from mela.sources.snapshots import snapshot
@@ -42,7 +44,8 @@ def photographs_by_people(
     people : PeopleParams
         Its share is that of the styles (see `mela.sources.photograph_style`); without one, photographs stay as they
         are. With `objects`, a person has one photograph of a class, and all images of the class are pictures of it
-        (see `mela.sources.snapshots`).
+        (see `mela.sources.snapshots`). With `paper`, they are drawings, which get the person's ink and paper first (see
+        `mela.sources.ink_on_paper`).
     photographs : ImageSource
         Photographs of known classes.
     superclasses : mapping from str to str, optional
@@ -87,10 +90,13 @@ def photographs_by_people(
     def load(shown: Shown, generator: np.random.Generator, person: PersonTraits | None) -> Image.Image:
         image = photographs.load(photograph(shown))
         traits = None if person is None else person.draw(generator)
+        if people.paper and traits is not None:
+            image = inked(image, traits[len(TRAITS) :])
         seen = snapshot(image, generator) if people.objects else image
-        return seen if traits is None else styled(seen, size, traits)
+        return seen if traits is None else styled(seen, size, traits[: len(TRAITS)])
 
-    pool = Pool(kinds=kinds, traits=len(TRAITS), name=name, load=load)
+    traits = len(TRAITS) + (len(OF_PAPER) if people.paper else 0)
+    pool = Pool(kinds=kinds, traits=traits, name=name, load=load)
     return tasks_by_people(people, pool, images_per_class=images_per_class, shots=shots, seed=seed)
 
 

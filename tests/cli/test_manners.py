@@ -58,7 +58,7 @@ def test_no_arguments_show_the_help() -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("mela preset om", ["omniglot", "omniglot_cpu", "omniglot_people"]),
+        ("mela preset om", ["omniglot", "omniglot_cpu", "omniglot_on_paper", "omniglot_people"]),
         ("mela download c", ["cifar100"]),
         ("mela pre", ["predict", "preset"]),
         ("mela data ", ["check", "put-back"]),

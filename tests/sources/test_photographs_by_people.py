@@ -261,6 +261,24 @@ def test_a_snapshot_of_black_and_white_has_shades_between_them():
     assert len(np.unique(found)) > 10
 
 
+def test_on_paper_all_images_of_a_person_have_one_paper():
+    blank = photographs()
+    black = ImageSource(
+        splits=blank.splits, sources=blank.sources, classes=blank.classes, load=lambda image: Image.new("1", (24, 20))
+    )
+    source = people(source=black, paper=True, objects=True, share=1.0)
+    of_person = {}
+    for image in range(6 * 24):
+        colour = np.asarray(source.load(image)).mean(axis=(0, 1))
+        of_person.setdefault(source.sources[image].split("/")[1], []).append(colour / colour.sum())
+    own = [np.array(colours) for colours in of_person.values()]
+    within = np.mean([part.std(axis=0).max() for part in own])
+    between = np.std([part.mean(axis=0) for part in own], axis=0).min()
+    assert between > 3 * within
+    without = people(source=black, objects=True, share=1.0)
+    assert not any(without.load(image).getextrema()[0][1] for image in range(5))
+
+
 @pytest.mark.parametrize(
     ("form", "changes", "message"),
     [
