@@ -86,6 +86,7 @@ def test_no_packages_import_each_other() -> None:
     assert cycle(between_rooms(imports())) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "file", "line"),
     [
@@ -127,11 +128,13 @@ def test_there_are_faces() -> None:
     assert inside | {"mela"} == set(FACES)
 
 
+@pytest.mark.slow
 def test_a_face_imports_only_what_is_asked_for() -> None:
     assert not set(SLOW) & modules_after("\n".join(f"import {package}" for package in FACES))
     assert "torch" not in modules_after("from mela import LearnLabeler")
 
 
+@pytest.mark.slow
 def test_the_labeler_costs_little_more_than_scikit_learn() -> None:
     """Its time depends on the machine; which packages it imports beside those of scikit-learn does not."""
     modules = modules_after_each(["from mela import LearnLabeler", "import sklearn.cluster"], "")
@@ -188,6 +191,7 @@ def test_tests_lie_beside_what_they_test() -> None:
         assert any((place / folder / "__init__.py").is_file() for place in (ROOT / "mela", ROOT)), folder
 
 
+@pytest.mark.slow
 def test_tests_of_an_inner_package_lie_in_its_folder() -> None:
     """A file that imports one package within the folder's package, and nothing beside it there, tests the inner one."""
     for path in (ROOT / "tests").rglob("test_*.py"):

@@ -98,6 +98,7 @@ def test_the_stage_in_front_writes_the_code_of_all_scripts_and_methods() -> None
     assert starts["methods/maml"] == ("mela.methods.maml", "METHOD")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "stages"),
     [

@@ -69,6 +69,7 @@ def test_results_of_different_tasks_are_not_compared() -> None:
     assert measured(found, "neither", "1_shot") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [2, 3])
 @pytest.mark.parametrize(
     ("of_seeds", "of_tasks", "left"),

@@ -194,6 +194,7 @@ def test_which_lists_make_a_system(tmp_path: Path) -> None:
     assert {system: found.lists_of(system) for system in lists} == lists
 
 
+@pytest.mark.slow
 def test_nothing_is_trained_where_a_name_is_wrong(tmp_path: Path) -> None:
     """What `make benchmark` runs first."""
     first = "\t@python -m benchmark.matrix\n\tcells=$$(python -m benchmark.due) || exit"

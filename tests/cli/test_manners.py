@@ -79,6 +79,7 @@ def test_version() -> None:
     assert re.fullmatch(r"mela \d+\.\d+\.\d+\n", done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("option", "said"), [("--quiet", False), ("-q", False), ("--verbose", True)])
 def test_quiet_and_verbose(option: str, said: bool, tmp_path: Path) -> None:
     done = mela(option, "preset", "glyphs", "--params", str(tmp_path / "params.yaml"))
@@ -87,6 +88,7 @@ def test_quiet_and_verbose(option: str, said: bool, tmp_path: Path) -> None:
     assert (tmp_path / "params.yaml").is_file()
 
 
+@pytest.mark.slow
 def test_verbose_tells_where_an_error_comes_from() -> None:
     done = mela("--verbose", "preset", "nope")
     assert done.returncode == 1

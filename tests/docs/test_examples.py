@@ -25,6 +25,7 @@ def run(command: str) -> None:
     assert (program, mela(*arguments).returncode) == ("mela", 0), command
 
 
+@pytest.mark.slow
 @ONNX
 def test_using_the_model_does_what_it_says(copied: Path) -> None:
     names: dict[str, Any] = {}
@@ -50,6 +51,7 @@ def test_using_the_model_does_what_it_says(copied: Path) -> None:
     assert exported == {"final.onnx", "final.onnx.md", "final.pt2", "final.pt2.md"}
 
 
+@pytest.mark.slow
 def test_python_of_other_pages_runs(copied: Path) -> None:
     """With what it speaks of: samples of tasks, and a few images of two classes."""
     X, y, groups = tasks(0)

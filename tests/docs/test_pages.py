@@ -411,6 +411,7 @@ def test_make_builds_it_strictly() -> None:
     assert not re.search(r"\s(-q|--quiet)\b", line)
 
 
+@pytest.mark.slow
 def test_the_site_has_all_pages_and_no_programs(site: Path) -> None:
     made = {path.relative_to(site) for path in site.rglob("*.html")}
     assert {Path(page).relative_to("docs").with_suffix(".html") for page in PAGES if page.startswith("docs/")} <= made

@@ -549,6 +549,7 @@ def test_a_package_that_cannot_be_imported_is_told(
     )
 
 
+@pytest.mark.slow
 def test_torch_needs_no_package_of_onnx(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     plain = builtins.__import__
 

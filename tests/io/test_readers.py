@@ -44,6 +44,7 @@ def test_odd_features_are_labelled_or_told(seed: int) -> None:
     assert found is None, found
 
 
+@pytest.mark.slow
 @hypothesis_settings(deadline=None, max_examples=200)
 @given(text=st.text(max_size=300))
 def test_any_text_as_a_table(text: str) -> None:
@@ -115,6 +116,7 @@ def test_a_state_without_its_facts_is_told(tmp_path: Path) -> None:
     assert told[0].startswith(f"{path}: this checkpoint is damaged")
 
 
+@pytest.mark.slow
 def test_a_find_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An exception, but not a message, which has one line even if what it tells of has several."""
 

@@ -64,6 +64,7 @@ def test_finds_the_classes_of_people_who_differ(effect: float, seed: int) -> Non
     assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.9
 
 
+@pytest.mark.slow
 def test_no_task_is_lost_where_two_of_its_classes_share_a_cluster() -> None:
     X, y, groups, _ = people(0, effect=8.0)
     labeler = MergeLabeler().fit(X, y, groups)
@@ -81,6 +82,7 @@ def test_no_task_is_lost_where_two_of_its_classes_share_a_cluster() -> None:
     assert 0 < (~kept).sum() < 0.1 * len(kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_where_people_do_not_differ_merging_decides(seed: int) -> None:
     X, y, groups, truth = people(seed)
@@ -111,6 +113,7 @@ def test_few_tasks_whose_classes_training_drove_apart_do_not_overrule_firm_mergi
     assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.95
 
 
+@pytest.mark.slow
 def test_a_bound_of_merging_is_exact_unless_merging_is_firm(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
@@ -141,6 +144,7 @@ def colourful(seed: int, *, effect: float) -> tuple[TaskSamples, ClassMeans, np.
     return *grouped(X, y, np.repeat(np.arange(120), WAYS * SAMPLES)), truth, looks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_looks_that_were_tried_out_count_less(seed: int) -> None:
     samples, classes, truth, looks = colourful(seed, effect=6.0)
@@ -152,6 +156,7 @@ def test_looks_that_were_tried_out_count_less(seed: int) -> None:
     assert adjusted_rand_score(truth, found.cut) > 0.8
 
 
+@pytest.mark.slow
 def test_looks_turn_with_the_features() -> None:
     """Nothing depends on the axes."""
     samples, classes, truth, looks = colourful(0, effect=6.0)
@@ -214,6 +219,7 @@ def test_new_tasks_are_shifted_as_well(soft: bool, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_new_tasks_find_their_clusters_among_many_features() -> None:
     """A test of significance against so many features would leave few directions, in which clusters coincide."""
     rng = np.random.default_rng(0)
@@ -237,6 +243,7 @@ def test_new_tasks_find_their_clusters_among_many_features() -> None:
     assert found() < fitted - 0.1
 
 
+@pytest.mark.slow
 def test_the_covariance_is_that_of_effects_and_noise() -> None:
     X, y, groups, _ = people(0, effect=4.0, n_tasks=400)
     samples, classes = grouped(X, y, groups)
@@ -252,6 +259,7 @@ def test_the_covariance_is_that_of_effects_and_noise() -> None:
     np.testing.assert_allclose(found.covariance, whole / (len(rest) - len(centers) + features), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_merging_that_joins_nothing_does_not_win_by_where_its_classes_would_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each class may lie closest to one of its own, and still merging has left all of them alone."""
     from mela.labeling import merge_labeler
@@ -285,6 +293,7 @@ def test_turns_that_help_halves_and_not_the_whole_are_not_made(monkeypatch: pyte
     np.testing.assert_array_equal(found.cut, clusters)
 
 
+@pytest.mark.slow
 def test_rounds_learn_clusters_that_may_join_classes_of_a_task() -> None:
     """These pairs judge the labels of the next round, which an embedding that had learned them could not tell."""
     X, y, groups, truth = people(0, effect=7.0)
@@ -301,6 +310,7 @@ def test_rounds_learn_clusters_that_may_join_classes_of_a_task() -> None:
     np.testing.assert_array_equal(labeler.learned_labels, effects.cut)
 
 
+@pytest.mark.slow
 def test_networks_learn_the_labels_where_none_were_told_apart() -> None:
     X, y, groups, _ = people(0)
     plain = MergeLabeler().fit(X, y, groups)

@@ -84,6 +84,7 @@ def test_a_generator_is_not_kept(tmp_path: Path) -> None:
     assert load_labeler(tmp_path).random_state is None
 
 
+@pytest.mark.slow
 def test_the_same_again_is_the_same_bytes_and_no_pickle(tmp_path: Path) -> None:
     for name in ("one", "two"):
         save_labeler(tmp_path / name, clone(LABELERS["merged"]).fit(*tasks(0)))

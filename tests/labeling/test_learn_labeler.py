@@ -270,6 +270,7 @@ def test_what_must_not_matter(settings_: dict[str, Any], seed: int, distance: fl
     assert partition(build_labeler(**settings_).fit(turned, y, groups).labels_) == wanted
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**31), distance=st.floats(1.5, 4))
 @settings(deadline=None, max_examples=15)
 def test_merging_does_not_depend_on_the_order_of_tasks_and_labels(seed: int, distance: float) -> None:
@@ -293,6 +294,7 @@ def test_permuting_the_clusters_leaves_the_partition(seed: int) -> None:
     assert partition(found.predict(X, y, groups)) == partition(labels)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**31), q=st.floats(0, 4), merge=st.booleans())
 @settings(deadline=None, max_examples=40)
 def test_never_fewer_clusters_than_the_largest_way(seed: int, q: float, merge: bool) -> None:
@@ -328,6 +330,7 @@ def test_rare_classes_are_kept(exponent: float) -> None:
     assert found.consistency_ == 1
 
 
+@pytest.mark.slow
 def test_only_min_count_removes_classes_after_merging() -> None:
     """12 classes in 300 tasks of 4, and one more that occurs twice."""
     X, y, groups, _ = drawn(5, n_tasks=300, mixed=False)

@@ -60,6 +60,7 @@ def test_from_fragments_when_there_are_many_task_classes(monkeypatch: pytest.Mon
     assert adjusted_rand_score(truth[used], found[used]) > 0.99
 
 
+@pytest.mark.slow
 def test_the_second_round_joins_what_the_first_left_apart() -> None:
     features, rows, starts, truth = drawn_tasks(1, n_classes=6, n_tasks=400, distance=3, dimensions=6)
     features[np.isin(rows, np.flatnonzero(truth == 0)), 0] *= 4

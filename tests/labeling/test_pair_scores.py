@@ -119,6 +119,7 @@ def test_wrong_pairs_share_clusters_inside_tasks_as_often_as_elsewhere() -> None
     assert 0.5 < excess(scored) < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_classes_are_found_behind_cameras_that_shift_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     samples, truth = simulated(gain=0.8, objects=0.0, seed=seed)

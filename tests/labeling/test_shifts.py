@@ -98,6 +98,7 @@ def test_it_turns_with_the_features_and_scales_with_them() -> None:
     np.testing.assert_allclose(without_shifts(means + 7, starts), found + 7, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_variances_of_shifts_are_not_exaggerated_by_few_tasks() -> None:
     """The largest of 80 eigenvalues of 40 tasks is far too large; on average over seeds it is corrected."""
     m, n_tasks, kin = 80, 40, 1.0
@@ -123,6 +124,7 @@ def test_powers_of_features_stay_in_range(unit: float) -> None:
     np.testing.assert_allclose(found / unit, without_shifts(means, starts), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [1, 5])
 def test_chance_in_few_tasks_is_seldom_taken_for_shifts(m: int) -> None:
     seen = 0

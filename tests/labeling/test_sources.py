@@ -35,6 +35,7 @@ def test_few_people_with_many_tasks_each(seed: int) -> None:
     assert len(labeler.cluster_centers_) == pytest.approx(40, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", [0.3, 0.6])
 def test_people_who_are_alike_are_found_as_without_sources(own: float) -> None:
     X, y, groups, sources, truth = people(0, persons=20, tasks=8, shift=0.0, own=own)
@@ -42,6 +43,7 @@ def test_people_who_are_alike_are_found_as_without_sources(own: float) -> None:
     assert adjusted_rand_score(truth, labeler.class_labels_) > 0.95
 
 
+@pytest.mark.slow
 def test_a_person_for_each_task_is_what_is_taken_for_true_without_sources() -> None:
     X, y, groups, _, truth = people(0, persons=120, tasks=1)
     first, again = MergeLabeler().fit(X, y, groups), MergeLabeler().fit(X, y, groups, groups)
@@ -56,6 +58,7 @@ def test_a_single_person_tells_nothing() -> None:
     np.testing.assert_array_equal(first.labels_, again.labels_)
 
 
+@pytest.mark.slow
 def test_order_and_names_make_no_difference() -> None:
     X, y, groups, sources, _ = people(1)
     first = MergeLabeler().fit(X, y, groups, sources)

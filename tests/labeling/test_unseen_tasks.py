@@ -95,6 +95,7 @@ def as_arrays(samples: TaskSamples) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 PRUNED = {"n_clusters": 24, "merge": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_tasks", [60, 600])
 def test_new_classes_are_none_of_the_known_ones(n_tasks: int) -> None:
     """Of 30 classes, 10 are in no task of the fit; after 600 tasks the fitted gamma alone would rule them out."""

@@ -80,6 +80,7 @@ def test_no_colours_if_none_are_wanted() -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "shown"),
     [({"TERM": "dumb"}, "a line in between\r\ndone\r\n"), ({"MELA_OUTPUT": "quiet"}, "done\r\n")],
@@ -169,6 +170,7 @@ def test_errors_are_plain_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "error: params.yaml: no such file\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("environment", "error"),
     [({}, "\x1b[1;31merror:\x1b[0m"), ({"NO_COLOR": "1"}, "error:"), ({"TERM": "dumb"}, "error:")],

@@ -32,6 +32,7 @@ def test_durations_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
+@pytest.mark.slow
 def test_time_and_memory() -> None:
     with measured() as usage:
         held = bytearray(b"x" * 300 * 2**20)
@@ -51,6 +52,7 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
         kept(["label"], tmp_path)
 
 
+@pytest.mark.slow
 def test_a_stage_tells_what_it_took(project: Path) -> None:
     held = bytearray(b"x" * 500 * 2**20)
     ended = started(sys.executable, "-m", "stages.images")

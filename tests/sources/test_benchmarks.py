@@ -315,6 +315,7 @@ def test_archives_do_not_leave_their_folder(tmp_path: Path, name: str, monkeypat
     assert not Path("/etc/evil.png").exists()
 
 
+@pytest.mark.slow
 def test_torchvision_is_imported_only_for_its_archives(tmp_path: Path) -> None:
     code = (
         "import pathlib, sys\n"

@@ -167,6 +167,7 @@ def test_a_server_does_not_lead_to_an_unsafe_address(
         fetch(server.url, tmp_path / "file.zip", MD5)
 
 
+@pytest.mark.slow
 def test_a_stalled_connection_is_an_error(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "SECONDS", 0.2)
     monkeypatch.setattr(Handler, "do_GET", lambda self: threading.Event().wait(1))

@@ -45,10 +45,12 @@ def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_reading_features_takes_little_more_than_the_features(features: Path) -> None:
     assert FEATURES < growth(f"feature_tables.read_features(Path({str(features)!r}))") < 1.5 * FEATURES
 
 
+@pytest.mark.slow
 def test_features_are_written_without_ever_being_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "features.parquet"
     write = f"feature_tables.write_features(Path({str(path)!r}), batches(), {DIMENSIONS}, stage='extract', params={{}})"
@@ -56,6 +58,7 @@ def test_features_are_written_without_ever_being_in_memory(tmp_path: Path) -> No
     assert len(feature_tables.read_features(path)[0]) == ROWS
 
 
+@pytest.mark.slow
 def test_kmeans_holds_the_features_twice_and_no_more(features: Path, tmp_path: Path) -> None:
     params = tmp_path / "params.yaml"
     params.write_text("kmeans: {n_clusters: 2, n_init: 1, seed: 0}\n", encoding="utf-8")

@@ -119,6 +119,7 @@ def test_what_is_wrong_is_told_by_the_check_and_by_the_stage(
     assert told == f"error: {error}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["p0/l0/1.png", "p0/l0", "p0/.hidden", "p0/notes.txt"])
 def test_what_may_not_be_read_is_told_by_the_check_and_by_the_stage(path: str, mine: Path) -> None:
     target = mine / path

@@ -108,6 +108,7 @@ def test_merging_that_is_off(copied: Path, capfd: pytest.CaptureFixture[str]) ->
     assert (paths.REPORT / "passes.png").exists()
 
 
+@pytest.mark.slow
 def test_soft_labels_alone_need_merging(copied: Path) -> None:
     """Its labels are there, and nothing is trained on those that say one class of each image."""
     before = {path: path.read_bytes() for path in (paths.MERGED_LABELS, paths.MERGED_SOFT, paths.MERGED_METRICS)}
@@ -176,6 +177,7 @@ def test_results_are_of_the_labels_in_use(copied: Path, stage: str, use: str) ->
         aside.rename(path)
 
 
+@pytest.mark.slow
 def test_what_is_told_of_pruned_labels(copied: Path) -> None:
     """Once they are used, and nothing is trained for it."""
     before = contents(paths.MODELS)

@@ -159,6 +159,7 @@ run(main)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error",
     [

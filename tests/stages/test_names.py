@@ -92,6 +92,7 @@ def test_held_out_labels_are_assigned_to_what_they_mean(of_people: Path) -> None
     assert new["certainty"].between(0, 100).all()
 
 
+@pytest.mark.slow
 def test_labels_that_no_task_is_made_of_get_their_classes_in_the_end(people_copied: Path) -> None:
     before = listing(Path())
     draw_alone(Path("mine"))

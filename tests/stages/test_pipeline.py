@@ -277,6 +277,7 @@ def test_seeds_matter(copied: Path) -> None:
     assert paths.INITIAL.read_bytes() != before
 
 
+@pytest.mark.slow
 def test_the_other_solver_of_the_meta_test(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path("results/evaluate/per_task.parquet")
     found = read(path, schemas.ACCURACIES)

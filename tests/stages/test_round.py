@@ -76,6 +76,7 @@ def test_rounds_train_one_after_the_other(copied: Path) -> None:
     assert paths.MERGED_TASKS.read_bytes() != before
 
 
+@pytest.mark.slow
 def test_looks_that_training_varies_reach_the_next_labels(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(PARAMS, {"rounds.first": True, "rounds.second": True, "augment.jitter": 0.5})
     run_stages("round@first")

@@ -52,6 +52,7 @@ def test_samples_have_the_sources_of_their_tasks(truth: np.ndarray) -> None:
         assert read_samples(manifest, features, sources=file)[0].sources is None
 
 
+@pytest.mark.slow
 def test_labels_rest_on_sources(truth: np.ndarray) -> None:
     def found() -> float:
         label_merged.main()

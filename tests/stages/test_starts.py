@@ -12,6 +12,7 @@ from tests.helpers.project import ROOT, STAGE_NAMES
 from tests.helpers.starts import NEEDED, SLOW, modules_after, modules_after_each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["import pandas, pyarrow", "import torch"])
 def test_a_stage_starts_without_what_it_does_not_need(first: str) -> None:
     """After what all of these need, which is then imported once."""
@@ -71,6 +72,7 @@ run(main)
     assert ("at work" in ended.stdout) != stops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "message"),
     [

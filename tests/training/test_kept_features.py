@@ -198,6 +198,7 @@ def weights(path: Path) -> torch.Tensor:
     return load_file(path)["body.head.weight"]
 
 
+@pytest.mark.slow
 def test_stages_run_the_network_once(headed: Path, runs: list[int], capsys: pytest.CaptureFixture[str]) -> None:
     run_stages("embed", "pretrain@oracle")
     n_images = len(np.unique(store.read_table(paths.TRAIN, schemas.MANIFEST)["image_id"]))

@@ -103,6 +103,7 @@ def test_published_differences_are_of_one_data_set() -> None:
     assert published("merged-rfs-feat", "merged-rfs") == ""
 
 
+@pytest.mark.slow
 def test_any_two_on_the_command_line() -> None:
     """The command that the page has; what it prints is what the page says of the pair."""
     page = (ROOT / "docs/results/systems.md").read_text(encoding="utf-8")

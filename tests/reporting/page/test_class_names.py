@@ -152,6 +152,7 @@ def test_names_are_readable(text: str, expected: str) -> None:
     assert readable(text) == expected
 
 
+@pytest.mark.slow
 def test_true_classes_that_look_like_formulas(copied: Path) -> None:
     """A spreadsheet shows them with an apostrophe, and the page as they are."""
     truth = store.read_table(paths.TRUTH, schemas.TRUTH)

@@ -92,6 +92,7 @@ def test_the_stage_in_front_reads_all_code_and_writes_all_files() -> None:
     assert "params" not in CODE
 
 
+@pytest.mark.slow
 def test_package_data_is_listed_where_it_is_read() -> None:
     """The published splits decide what is training data; who reads them depends on them. So it is with the page."""
     files = {path for path in (ROOT / "mela").rglob("*.*") if path.suffix not in (".py", ".pyc", ".pyi", ".typed")}

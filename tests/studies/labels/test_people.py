@@ -149,6 +149,7 @@ def test_a_run_that_is_kept_has_no_images(
     assert not (own / paths.IMAGES).exists()
 
 
+@pytest.mark.slow
 def test_rivals_cluster_the_features_of_a_kept_run(tmp_path: Path) -> None:
     cell: dict[str, Any] = {"data": "glyphs_people", "share": 1.0, "seed": 0, "folder": tmp_path}
     with pytest.raises(MelaError, match=r"glyphs_people_1_0: there is no such run; .*--keep"):

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from studies.speed.measure import Timing, compete
 
 
@@ -17,6 +19,7 @@ def sleeper(seconds: float, log: str) -> Callable[[], None]:
     return run
 
 
+@pytest.mark.slow
 def test_contenders_take_turns_in_processes_of_their_own(tmp_path: Path) -> None:
     log = str(tmp_path / "log")
     found = compete({"short": (sleeper, 0.01, log), "long": (sleeper, 0.05, log)}, n=2)

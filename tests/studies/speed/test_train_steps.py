@@ -19,6 +19,7 @@ SMALL["resnet12"] = Setting(size=16, channels=3, augmentation=AUGMENTATION, step
 every_setting = pytest.mark.parametrize("setting", SMALL.values(), ids=SMALL)
 
 
+@pytest.mark.slow
 @every_setting
 def test_both_ways_train(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     # this process is not the contender's own: its memory stays as it is
