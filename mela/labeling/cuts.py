@@ -95,6 +95,11 @@ class Cuts:
         """Return the cut whose `match` is largest, as some of the tasks (n_tasks,) or all judge it."""
         return int(self.matches(np.ones(len(self.known), dtype=np.bool_) if asked is None else asked).argmax())
 
+    def finest(self, error: float) -> int:
+        """Return the cut that joins least of those whose `match` is at most an error below the largest."""
+        found = self.matches(np.ones(len(self.known), dtype=np.bool_))
+        return int((found >= found.max() - error).argmax())
+
     def clusters(self, cut: int) -> Ints:
         """Return the cluster of each task class (n,) after a cut, from 0; -1 as in items."""
         steps = self.tree.copy()

@@ -28,6 +28,9 @@ without such a model:
 6. Task classes of one task that share a cluster cannot all be right. The one closest to the center stays, and each of
    the others becomes a cluster of its own.
 
+Rounds of training learn the finest cut whose `match` is within a standard error of the largest, and no step 6: what a
+network has learned as one class looks like one afterwards, but what is apart can still be joined.
+
 Two people's cameras may make all their images alike, and one person's even more so. Steps 1 to 3 are therefore also
 done with scores (`mela.labeling.pair_scores`) in place of the distances by which neighbours are found: how close two
 task classes are compared with other pairs of the same two tasks. The other steps go on with scores where this cut is
@@ -75,6 +78,8 @@ class Effects:
         was the same.
     cut : int64 (n,)
         The same before classes of one task were told apart.
+    finest : int64 (n,)
+        Clusters of the finest cut whose `match` is within a standard error of the largest (`Found.finest`).
     quality : PairQuality
         Of the cut.
     error : float or None
@@ -88,6 +93,7 @@ class Effects:
     means: Floats
     assignments: Ints
     cut: Ints
+    finest: Ints
     quality: PairQuality
     error: float | None
     covariance: Floats
@@ -161,6 +167,7 @@ def find_effects(
         means=means,
         assignments=_apart(clusters, (deviations @ space.components) ** 2, classes.starts),
         cut=clusters,
+        finest=found.finest,
         quality=found.quality,
         error=error,
         covariance=covariance,

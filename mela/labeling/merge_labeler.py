@@ -209,6 +209,17 @@ class MergeLabeler(TaskLabeler):
             return self.class_labels_
         return np.where(self.effects_.cut >= 0, self.effects_.cut, self.class_labels_)
 
+    @property
+    def round_labels(self) -> Ints:
+        """Cluster of each task class (n_task_classes,) for a round of training to learn, -1 where it has none.
+
+        Where people differ, fewer task classes share a cluster than by `learned_labels`. A network that has learned a
+        wrong pair shows it as right to the next round, while pairs that are not joined yet may be joined then.
+        """
+        if self.effects_ is None or self.min_count > 1:
+            return self.class_labels_
+        return self.effects_.finest
+
     def _clusters(self, points: Floats, centers: Floats) -> Ints:
         found = super()._clusters(points, centers)
         if self.effects_ is None:

@@ -6,7 +6,7 @@ makes the next labels better.
 
 Pairs of classes inside tasks judge the labels of the next round. An embedding that has learned to tell just these pairs
 apart would make every label look better than it is. So where people differ, rounds learn clusters that may hold wrong
-pairs inside tasks, as they may between tasks (`mela.MergeLabeler.learned_labels`).
+pairs inside tasks, as they may between tasks. They join less than the best labels (`mela.MergeLabeler.round_labels`).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ def labels_so_far(
         labels = np.arange(len(samples.task_ids))
         told: dict[str, Any] = {}
     else:
-        labels = labeler.fit_tasks(samples).learned_labels
+        labels = labeler.fit_tasks(samples).round_labels
         told = {"match": labeler.pair_quality_.match} | label_metrics(labeler)
     told["clusters"] = len(np.unique(labels[labels >= 0]))
     return label_images(labels, int(labels.max()) + 1, image_ids[samples.index], samples.classes), told

@@ -45,6 +45,14 @@ class Found(NamedTuple):
     clusters: Ints
     quality: PairQuality
 
+    @property
+    def finest(self) -> Ints:
+        """Cluster of each task class (n,) after the finest cut whose `match` is within a standard error of the largest.
+
+        Classification trees are pruned by such a rule (Breiman et al., "Classification and Regression Trees", 1984).
+        """
+        return self.cuts.clusters(self.cuts.finest(self.quality.match_error))
+
     def holds_better(self, other: "Found") -> bool:
         """Return whether `match` is larger by more than a standard error, as tasks judge it that chose neither cut."""
         error = float(np.hypot(self.quality.match_error, other.quality.match_error))
