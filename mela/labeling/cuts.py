@@ -86,18 +86,18 @@ class Cuts:
         joined = np.bincount(self.steps[own], weights=self.pairs[own], minlength=len(self.shared))
         return np.cumsum(joined) / self.known[asked].sum()
 
-    def matches(self, asked: npt.NDArray[np.bool_]) -> Floats:
-        """Return `match` of each cut (n_cuts,) as some of the tasks (n_tasks,) judge it."""
-        gained = self.shared - self.inside(asked)
+    def matches(self, asked: npt.NDArray[np.bool_] | None = None) -> Floats:
+        """Return `match` of each cut (n_cuts,) as some of the tasks (n_tasks,) or all judge it."""
+        gained = self.shared - self.inside(np.ones(len(self.known), dtype=np.bool_) if asked is None else asked)
         return np.where(self.shared > 0, gained / np.sqrt(np.maximum(self.shared, 1e-300)), 0.0)
 
     def best(self, asked: npt.NDArray[np.bool_] | None = None) -> int:
         """Return the cut whose `match` is largest, as some of the tasks (n_tasks,) or all judge it."""
-        return int(self.matches(np.ones(len(self.known), dtype=np.bool_) if asked is None else asked).argmax())
+        return int(self.matches(asked).argmax())
 
     def finest(self, error: float) -> int:
         """Return the cut that joins least of those whose `match` is at most an error below the largest."""
-        found = self.matches(np.ones(len(self.known), dtype=np.bool_))
+        found = self.matches()
         return int((found >= found.max() - error).argmax())
 
     def clusters(self, cut: int) -> Ints:

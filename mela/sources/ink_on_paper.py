@@ -11,6 +11,7 @@ from colorsys import hsv_to_rgb
 import numpy as np
 from PIL import Image, ImageFilter
 
+from mela.data.array_types import Floats
 from mela.sources.person_traits import GRID
 
 TRAITS = (
@@ -58,7 +59,7 @@ def inked(drawing: Image.Image, traits: Sequence[int]) -> Image.Image:
     return Image.fromarray(np.rint(255 * colour).astype(np.uint8))
 
 
-def _colour(traits: Sequence[float], ranges: Sequence[tuple[float, float]]) -> np.ndarray:
+def _colour(traits: Sequence[float], ranges: Sequence[tuple[float, float]]) -> Floats:
     """Return red, green and blue, from 0 to 1, by hue, saturation and brightness within their ranges."""
     hue, *others = traits
     saturation, brightness = (low + (high - low) * trait for (low, high), trait in zip(ranges, others, strict=True))

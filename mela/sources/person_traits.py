@@ -17,7 +17,7 @@ class PersonTraits:
     ----------
     traits : int64 (n_traits,)
         Of glyphs: typeface, weight of strokes, slant and brightness of ink. Of photographs: those of
-        `mela.sources.photograph_style`.
+        `mela.sources.photograph_style`, and of drawings on paper also those of `mela.sources.ink_on_paper`.
     share : float
         Probability that an image has a trait of its person, each for itself; else the trait is drawn as without
         persons. All images together thus look the same whatever the share is.

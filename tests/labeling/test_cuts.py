@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage
 
+from mela.data.array_types import Ints
 from mela.labeling.cuts import Cuts
 from mela.labeling.pair_quality import pair_quality
 
@@ -11,18 +12,18 @@ CLASSES, WAYS, TASKS = 30, 5, 60
 STARTS = np.arange(0, TASKS * WAYS + 1, WAYS)
 
 
-def drawn(seed: int) -> Cuts:
-    """Cuts of task classes about the centers of their classes."""
+def drawn(seed: int, spread: float = 0.5) -> tuple[Cuts, Ints]:
+    """Cuts of task classes about the centers of their classes, and these."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(CLASSES, 8))
     truth = np.concatenate([rng.permutation(CLASSES)[:WAYS] for _ in range(TASKS)])
-    points = centers[truth] + 0.5 * rng.normal(size=(len(truth), 8))
-    return Cuts.of(linkage(points, "average"), np.arange(len(points)), STARTS)
+    points = centers[truth] + spread * rng.normal(size=(len(truth), 8))
+    return Cuts.of(linkage(points, "average"), np.arange(len(points)), STARTS), truth
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_finest_cut_is_the_first_that_is_within_an_error_of_the_best(seed: int) -> None:
-    cuts = drawn(seed)
+    cuts, _ = drawn(seed)
     of_each = [pair_quality(cuts.clusters(cut), STARTS) for cut in range(len(cuts.shared))]
     best = max(of_each, key=lambda quality: quality.match)
     for error in (0.0, best.match_error, 2 * best.match_error):
@@ -34,10 +35,7 @@ def test_the_finest_cut_is_the_first_that_is_within_an_error_of_the_best(seed: i
 
 
 def test_what_the_finest_cut_joins_is_right_where_classes_are_far_apart() -> None:
-    rng = np.random.default_rng(0)
-    truth = np.concatenate([rng.permutation(CLASSES)[:WAYS] for _ in range(TASKS)])
-    points = np.eye(CLASSES)[truth] + 0.01 * rng.normal(size=(len(truth), CLASSES))
-    cuts = Cuts.of(linkage(points, "average"), np.arange(len(points)), STARTS)
+    cuts, truth = drawn(0, spread=0.01)
     best, finest = cuts.clusters(cuts.best()), cuts.clusters(cuts.finest(pair_quality(truth, STARTS).match_error))
     assert best.max() + 1 == CLASSES
     assert len(np.unique(np.stack([finest, truth]), axis=1).T) == finest.max() + 1 <= 1.5 * CLASSES

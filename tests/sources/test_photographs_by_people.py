@@ -1,6 +1,7 @@
 """Photographs that people take: who has which photograph, in which style, and of which subclass."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -262,10 +263,7 @@ def test_a_snapshot_of_black_and_white_has_shades_between_them():
 
 
 def test_on_paper_all_images_of_a_person_have_one_paper():
-    blank = photographs()
-    black = ImageSource(
-        splits=blank.splits, sources=blank.sources, classes=blank.classes, load=lambda image: Image.new("1", (24, 20))
-    )
+    black = replace(photographs(), load=lambda image: Image.new("1", (24, 20)))
     source = people(source=black, paper=True, objects=True, share=1.0)
     of_person = {}
     for image in range(6 * 24):
