@@ -14,7 +14,7 @@ setup: .venv/.ready   ## make .venv with the pinned packages
 	  echo "error: expected Python 3.11 or newer, found $$($(PYTHON) --version); try make PYTHON=python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet uv
-	.venv/bin/uv pip install --quiet --python .venv/bin/python -r requirements.txt
+	.venv/bin/uv pip install --quiet --compile-bytecode --python .venv/bin/python -r requirements.txt
 	.venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --editable .
 	@touch $@
 
