@@ -27,7 +27,7 @@ CURVE = pa.schema({"epoch": INT, "loss": FLOAT, "accuracy": FLOAT, "learning_rat
 PASSES = pa.schema(
     {"pass": INT, "clusters": INT, "threshold": FLOAT, "kept": INT, "tasks_clustered": FLOAT, "precision": FLOAT}
 )
-MERGES = pa.schema({"round": INT, "clusters": INT, "log_odds": FLOAT, "made": FLAG})
+MERGES = pa.schema({"phase": INT, "clusters": INT, "log_odds": FLOAT, "made": FLAG})
 SIZES = pa.schema({"rank": INT, "tasks": INT, "threshold": FLOAT})
 CLUSTERS = pa.schema({"label": INT, "images": INT, "task_classes": INT, "certainty": FLOAT})
 PURITIES = pa.schema({"label": INT, "class": TEXT, "purity": FLOAT, "classes": INT})

@@ -107,7 +107,7 @@ REFUSED = 10
 
 
 def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, gamma: float) -> Merges:
-    r"""Merge pure clusters by the odds with their own covariances: the second round.
+    r"""Merge pure clusters by the odds with their own covariances: the second phase.
 
     With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average one
     with the weight of d samples, their difference is normal with covariance A if they are one class, and
@@ -140,7 +140,7 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
 
     def odds(u: int, others: Ints) -> Floats:
         value = np.full(len(others), -np.inf)
-        # so few samples leave directions in which nothing was seen: the first round's verdict stands
+        # so few samples leave directions in which nothing was seen: the verdict of the first phase stands
         seen = degrees[u] + degrees[others] > d
         if not seen.any():
             return value

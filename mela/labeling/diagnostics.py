@@ -46,19 +46,19 @@ def passes_table(labeler: "TaskLabeler") -> pd.DataFrame:
 
 
 def merges_table(labeler: "TaskLabeler") -> pd.DataFrame:
-    """List the merges of both rounds: the clusters left, the log odds, and whether it was made.
+    """List the merges of both phases: the clusters left, the log odds, and whether it was made.
 
     There are no rows if labels are pruned, or if the clusters are those of people who differ. Merges that left more
     than five times the clusters found are not listed.
     """
-    columns = ["round", "clusters", "log_odds", "made"]
+    columns = ["phase", "clusters", "log_odds", "made"]
     if not hasattr(labeler, "merged_") or labeler.effects_ is not None:
         return pd.DataFrame(columns=columns)
     tables = []
-    for number, done in enumerate(labeler.merged_.rounds, start=1):
+    for number, done in enumerate(labeler.merged_.phases, start=1):
         left = done.n_items - np.arange(1, len(done.odds) + 1)
         made = np.arange(len(done.odds)) < done.kept
-        tables.append(pd.DataFrame({"round": number, "clusters": left, "log_odds": done.odds, "made": made}))
+        tables.append(pd.DataFrame({"phase": number, "clusters": left, "log_odds": done.odds, "made": made}))
     table = pd.concat(tables)
     return table[table["clusters"] <= 5 * len(labeler.counts_)]
 

@@ -16,7 +16,7 @@ from mela.io.store import read_json, write_json
 from mela.labeling.learn_labeler import LearnLabeler
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_labeler import MergeLabeler
-from mela.labeling.merging import Merged, Round
+from mela.labeling.merging import Merged, Phase
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
 from mela.labeling.task_labeler import TaskLabeler
@@ -136,10 +136,10 @@ def _restored(about: dict[str, Any], arrays: Arrays) -> TaskLabeler:
     _require_shape(arrays, "space.center", m)
     if isinstance(labeler, MergeLabeler):
         labeler.shifts_ = _shifts(arrays, m)
-        none = Round(n_items=0, odds=np.empty(0), kept=0)
+        none = Phase(n_items=0, odds=np.empty(0), kept=0)
         classes = np.empty(0, dtype=np.int64)
         labeler.merged_ = Merged(
-            space=space, points=np.empty((0, d)), assignments=classes, rounds=(none, none), fragments=classes
+            space=space, points=np.empty((0, d)), assignments=classes, phases=(none, none), fragments=classes
         )
     if about["memberships"] is not None:
         _require_shape(arrays, "memberships.sums", k, d)

@@ -194,7 +194,7 @@ class MergeLabeler(TaskLabeler):
             number = np.where(keep, np.cumsum(keep) - 1, -1)
             merged = replace(merged, assignments=np.where(merged.assignments >= 0, number[merged.assignments], -1))
         self.shifts_ = None if effects is None else effects.shifts
-        self.effects_, self.merged_, self.n_iter_ = effects, merged, sum(done.kept for done in merged.rounds)
+        self.effects_, self.merged_, self.n_iter_ = effects, merged, sum(done.kept for done in merged.phases)
         return merged.points
 
     @property

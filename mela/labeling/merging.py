@@ -9,7 +9,7 @@ class, in closed form; the pair with the largest is merged until no odds are fav
 "Bayesian Hierarchical Clustering", 2005, build trees by such a rule). Then task classes change sides, and clusters
 merge again, as long as the partition gets more probable (`mela.labeling.partition.refine`).
 
-Two rounds. In the first all classes share the shape of their noise, each task class having its own scale; it ends with
+Two phases. In the first all classes share the shape of their noise, each task class having its own scale; it ends with
 pure fragments, since real classes differ in shape and the model takes the ends of a long one for two. In the second
 each cluster has its own covariance, estimated from its own samples, and what belongs together is joined.
 """
@@ -41,8 +41,8 @@ OTHERWISE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round:
-    """Hold the merges of one round.
+class Phase:
+    """Hold the merges of one phase.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Merged:
         Task classes in it.
     assignments : int64 (n,)
         Class of each task class, from 0; -1 if two classes of its task met in one fragment, so that it was left out.
-    rounds : (Round, Round)
+    phases : (Phase, Phase)
     fragments : int64 (n,)
         Task classes that were together from the start; -1 as above.
     """
@@ -78,7 +78,7 @@ class Merged:
     space: Space
     points: Floats
     assignments: Ints
-    rounds: tuple[Round, Round]
+    phases: tuple[Phase, Phase]
     fragments: Ints
 
 
@@ -132,9 +132,9 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
         points=points,
         fragments=first,
         assignments=np.where(pure >= 0, cut(len(scatter), joins[:worth])[pure], -1),
-        rounds=(
-            Round(n_items=int(first.max()) + 1, odds=np.array([odds for _, _, odds in merges]), kept=kept),
-            Round(n_items=len(scatter), odds=np.array([odds for _, _, odds in joins]), kept=worth),
+        phases=(
+            Phase(n_items=int(first.max()) + 1, odds=np.array([odds for _, _, odds in merges]), kept=kept),
+            Phase(n_items=len(scatter), odds=np.array([odds for _, _, odds in joins]), kept=worth),
         ),
     )
 

@@ -44,9 +44,9 @@ def merges_figure(merges: pd.DataFrame, true_classes: int | None) -> Figure:
     made = merges[merges["made"]]
     left = made["clusters"].min()
     parts = [
-        ("first round", made[made["round"] == 1], LIGHT),
-        ("second round", made[made["round"] == 2], BLUE),
-        ("not made", merges[~merges["made"] & (merges["round"] == 2)], ORANGE),
+        ("first phase", made[made["phase"] == 1], LIGHT),
+        ("second phase", made[made["phase"] == 2], BLUE),
+        ("not made", merges[~merges["made"] & (merges["phase"] == 2)], ORANGE),
     ]
     for name, part, color in parts:
         part = part[part["clusters"] <= 3 * left]

@@ -53,15 +53,15 @@ def test_passes(merged: MergeLabeler, pruned: LearnLabeler) -> None:
 
 def test_merges(merged: MergeLabeler, pruned: LearnLabeler) -> None:
     table = diagnostics.merges_table(merged)
-    assert list(table.columns) == ["round", "clusters", "log_odds", "made"]
+    assert list(table.columns) == ["phase", "clusters", "log_odds", "made"]
     assert table["clusters"].iloc[0] == 50
     assert table.loc[table["made"], "clusters"].min() == len(merged.cluster_centers_) == 10
-    second = table[table["round"] == 2]
+    second = table[table["phase"] == 2]
     assert (second.loc[second["made"], "log_odds"] > 0).all()
     assert second.loc[~second["made"], "log_odds"].iloc[0] <= 0
-    assert (table.loc[table["made"], "log_odds"].groupby(table["round"]).size() > 0).all()
+    assert (table.loc[table["made"], "log_odds"].groupby(table["phase"]).size() > 0).all()
     assert merged.n_iter_ == 240 - 10
-    assert list(diagnostics.merges_table(pruned).columns) == ["round", "clusters", "log_odds", "made"]
+    assert list(diagnostics.merges_table(pruned).columns) == ["phase", "clusters", "log_odds", "made"]
     assert diagnostics.merges_table(pruned).empty
 
 

@@ -61,17 +61,17 @@ def test_from_fragments_when_there_are_many_task_classes(monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_the_second_round_joins_what_the_first_left_apart() -> None:
+def test_the_second_phase_joins_what_the_first_left_apart() -> None:
     features, rows, starts, truth = drawn_tasks(1, n_classes=6, n_tasks=400, distance=3, dimensions=6)
     features[np.isin(rows, np.flatnonzero(truth == 0)), 0] *= 4
     found = merged(features, rows, starts)
-    assert found.rounds[1].n_items > 6
-    assert found.rounds[1].n_items - found.rounds[1].kept == 6
+    assert found.phases[1].n_items > 6
+    assert found.phases[1].n_items - found.phases[1].kept == 6
     assert found.assignments.max() + 1 == 6
 
 
 def test_covariances_of_too_few_samples_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first round's verdict stands where two clusters together have at most as many degrees of freedom as d."""
+    """The first phase decides where two clusters together have at most as many degrees of freedom as d."""
     looked = []
     normal = agglomeration._log_normal
 
@@ -144,7 +144,7 @@ def test_two_peaks_the_higher_one_is_taken() -> None:
 
 
 def test_what_was_merged_wrongly_early_is_put_right() -> None:
-    """Without the steps between the rounds the partition fits the truth less well, over some seeds together."""
+    """Without the steps between the phases the partition fits the truth less well, over some seeds together."""
     gained = []
     for seed in range(6):
         features, rows, starts, truth = drawn_tasks(seed, n_classes=15, n_tasks=60, distance=0.6)

@@ -177,7 +177,7 @@ PASSES = pd.DataFrame(
 )
 MERGES = pd.DataFrame(
     {
-        "round": [1, 1, 1, 1, 2, 2, 2],
+        "phase": [1, 1, 1, 1, 2, 2, 2],
         "clusters": [99, 30, 12, 11, 11, 10, 9],
         "log_odds": [80.0, 20.0, 3.0, -2.0, 30.0, 12.0, -5000.0],
         "made": [True, True, True, False, True, True, False],
@@ -240,7 +240,7 @@ def test_passes_figure(passes: pd.DataFrame, true_classes: int | None, names: li
 def test_merges_figure(true_classes: int | None, names: list[str]) -> None:
     figure = figures.merges_figure(MERGES, true_classes)
     check_picture(figure)
-    assert legend(figure) == ["first round", "second round", "not made", *names]
+    assert legend(figure) == ["first phase", "second phase", "not made", *names]
     (axes,) = figure.axes
     drawn = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in axes.lines[:3]]
     assert drawn == [([30, 12], [20, 3]), ([11, 10], [30, 12]), ([9], [-5000])]
@@ -250,7 +250,7 @@ def test_no_merge() -> None:
     """As with few tasks, whose classes all stay apart; read from a file, empty columns have no type."""
     figure = figures.merges_figure(MERGES.head(0).astype(object), None)
     check_picture(figure)
-    assert legend(figure) == ["first round", "second round", "not made"]
+    assert legend(figure) == ["first phase", "second phase", "not made"]
 
 
 @pytest.mark.parametrize("sizes", [SIZES, SIZES.head(1), SIZES.assign(threshold=-40.0)])
