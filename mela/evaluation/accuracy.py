@@ -66,7 +66,7 @@ def evaluate_tasks(
     copies: Lookup | None = None,
     keep: Keep | None = None,
 ) -> pd.DataFrame:
-    """Return the accuracy of every task in every setting it allows.
+    """Return the accuracy of every task in every setting, which is a number of shots, that it allows.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ def evaluate_tasks(
     tasks : Episodes
         Tasks with support and query images of every class.
     shots : sequence of int
-        A task counts for k-shot when each of its classes has at least k support images.
+        A task counts for k-shot when each of its classes has at least k support images. The setting ``all_shots`` is
+        added if some task has other numbers of them.
     C : float
         Inverse regularisation of the head; see `mela.evaluation.heads.fit_head`.
     max_iter : int

@@ -35,8 +35,10 @@ class MergeLabeler(TaskLabeler):
     The number of classes follows, and a class may be as rare as it likes.
 
     Where people differ, task classes of one class lie further apart than their samples tell, and merging keeps them
-    apart. So a second partition is found by the neighbours that they share (`mela.labeling.effects.find_effects`). It
-    replaces merging only if it passes two tests of `match` (`mela.labeling.pair_quality`):
+    apart. So a second partition is found by the neighbours that they share (`mela.labeling.effects.find_effects`).
+    Merging is *firm* if at least 90% of the task classes still have their cluster as the nearest one without
+    themselves, which many people who differ each in their own way would prevent. The second partition replaces merging
+    only if it passes two tests of `match` (`mela.labeling.pair_quality`):
 
     1. It exceeds the `match` of merging by more than two standard errors. For this, merging places each task class by
        centers that are computed without it. Its `match` is not taken below 0, which joining nothing has, or above
@@ -45,9 +47,6 @@ class MergeLabeler(TaskLabeler):
     2. Half of the tasks choose a cut and the others judge it, in turns. This `match` exceeds that of merging, too.
        Where merging is firm, it must do so by two standard errors. An embedding drives the classes of its own tasks
        apart, so pairs inside few tasks may speak for coarser clusters.
-
-    Merging is firm where 90% of the task classes still have their cluster as the nearest one without themselves. Many
-    people who differ each in their own way would prevent this.
 
     Where merging is not firm, shifts that all classes of a task share are subtracted for the second partition
     (`mela.labeling.shifts`). If it is better for it, each pair of task classes is also compared with other pairs of the

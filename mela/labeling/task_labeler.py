@@ -164,7 +164,12 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Return the cluster of each sample (n_samples,).
 
         With `y` and `groups` as in `fit`, tasks are labelled under their local constraints (-1 where a task collides
-        and `collisions` is "drop"). Without both, each sample takes its nearest centroid.
+        and `collisions` is "drop"). If neither is given, each sample takes its nearest centroid.
+
+        Raises
+        ------
+        ValueError
+            As `fit`; one of `y` and `groups` is missing.
         """
         check_is_fitted(self)
         if y is None and groups is None:

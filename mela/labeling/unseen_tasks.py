@@ -93,7 +93,7 @@ def place_labels(labeler: TaskLabeler, X: Any, y: Any, groups: Any) -> pd.DataFr
     Parameters
     ----------
     labeler : LearnLabeler or MergeLabeler
-        As `place` takes it.
+        Fitted, and with ``soft=True`` if it shall tell labels that are none of its classes; see `place`.
     X : array-like (n_samples, n_features)
     y, groups : array-like (n_samples,)
         Label and task of each sample.
