@@ -93,8 +93,8 @@ def prune_clusters(
 
     at once, so that later tasks of the pass meet the moved centroid. Then clusters with
     ``count < max(mean(count) - q * sqrt(Var), min_count)`` are removed (Eq. 14-15), where count is in tasks and Var is
-    that of a cluster which takes part in each matched task with probability p: the sum of p (1 - p) over these tasks. Here p is
-    the ways of the task over the clusters that are left. Passes end when none is removed.
+    that of a cluster which takes part in each matched task with probability p: the sum of p (1 - p) over these tasks.
+    Here p is the ways of the task over the clusters that are left. Passes end when none is removed.
 
     Parameters
     ----------
