@@ -146,33 +146,39 @@ def find_effects(
     if certain and not found.quality.beats(other) and found.quality.shared < LARGER * other.shared:
         return None, same
     found = _in_turns(tasks, noise, found)
-    clusters = found.clusters
-    if clusters.max() + 1 < classes.ways.max() or not found.quality.beats(other):
+    if found.clusters.max() + 1 < classes.ways.max() or not found.quality.beats(other):
         return None, same
     error = found.cuts.error()
-    if error is None and firm:
+    if not _is_better(found, error, other, firm):
         return None, same
-    if error is not None:
-        # of many cuts the best one looks good by chance, too, but not to tasks that have not chosen it
-        known, shared = int(found.cuts.known.sum()), found.quality.shared
-        judged = PairQuality.of(error * shared * known, known, shared)
-        if not (judged.beats(other) if firm else judged.match > other.match):
-            return None, same
-    deviations = means - _centers(means, clusters)
-    covariance, freedom = _effects(means, clusters, noise[-1].covariance)
-    space = discriminant_space(means, clusters) or space_of(means, covariance, freedom)
+    deviations = means - _centers(means, found.clusters)
+    covariance, freedom = _effects(means, found.clusters, noise[-1].covariance)
+    space = discriminant_space(means, found.clusters) or space_of(means, covariance, freedom)
     effects = Effects(
         space=space,
         shifts=shifts,
         means=means,
-        assignments=_apart(clusters, (deviations @ space.components) ** 2, classes.starts),
-        cut=clusters,
+        assignments=_apart(found.clusters, (deviations @ space.components) ** 2, classes.starts),
+        cut=found.clusters,
         finest=found.finest,
         quality=found.quality,
         error=error,
         covariance=covariance,
     )
     return effects, same
+
+
+def _is_better(found: Found, error: float | None, other: PairQuality, firm: bool) -> bool:
+    """Tell whether clusters are better than the other partition as tasks judge them that have not chosen them.
+
+    `error` is `Cuts.error` of the clusters. It is None where too few tasks can judge, and then a firm partition stays.
+    """
+    if error is None:
+        return not firm
+    # of many cuts the best one looks good by chance, too, but not to tasks that have not chosen it
+    known, shared = int(found.cuts.known.sum()), found.quality.shared
+    judged = PairQuality.of(error * shared * known, known, shared)
+    return judged.beats(other) if firm else judged.match > other.match
 
 
 def _in_turns(tasks: TaskClasses, noise: list[Noise], found: Found) -> Found:

@@ -203,10 +203,9 @@ class MergeLabeler(TaskLabeler):
         Where people differ, these are the clusters before classes of one task were told apart. One of them is then
         wrong, but a class of its own would be wrong as well, and farther from its true class.
         """
-        # rare clusters are among those of the cut
-        if self.effects_ is None or self.min_count > 1:
+        if (found := self._effects_for_learning) is None:
             return self.class_labels_
-        return np.where(self.effects_.cut >= 0, self.effects_.cut, self.class_labels_)
+        return np.where(found.cut >= 0, found.cut, self.class_labels_)
 
     @property
     def round_labels(self) -> Ints:
@@ -215,9 +214,16 @@ class MergeLabeler(TaskLabeler):
         Where people differ, fewer task classes share a cluster than by `learned_labels`. A network that has learned a
         wrong pair shows it as right to the next round, while pairs that are not joined yet may be joined then.
         """
-        if self.effects_ is None or self.min_count > 1:
-            return self.class_labels_
-        return self.effects_.finest
+        found = self._effects_for_learning
+        return self.class_labels_ if found is None else found.finest
+
+    @property
+    def _effects_for_learning(self) -> Effects | None:
+        """Clusters for a network to learn; None where they are those of `class_labels_`.
+
+        A cut has rare clusters, too, so where `min_count` drops some, it cannot be learned.
+        """
+        return None if self.min_count > 1 else self.effects_
 
     def _clusters(self, points: Floats, centers: Floats) -> Ints:
         found = super()._clusters(points, centers)
