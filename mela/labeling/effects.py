@@ -176,8 +176,7 @@ def _is_better(found: Found, error: float | None, other: PairQuality, firm: bool
     if error is None:
         return not firm
     # of many cuts the best one looks good by chance, too, but not to tasks that have not chosen it
-    known, shared = int(found.cuts.known.sum()), found.quality.shared
-    judged = PairQuality.of(error * shared * known, known, shared)
+    judged = PairQuality.by_error(error, int(found.cuts.known.sum()), found.quality.shared)
     return judged.beats(other) if firm else judged.match > other.match
 
 

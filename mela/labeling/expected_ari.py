@@ -6,15 +6,16 @@ s the share of all pairs that are of one class. The adjusted Rand index (Hubert 
 
 .. math:: \text{ARI} = \frac{2 b (P - s)}{s + b - 2 s b} .
 
-b is known. P follows from pairs inside tasks (`mela.labeling.pair_quality`); where these have chosen a cut, others have
-to judge it (`mela.labeling.cuts.Cuts.error`).
+b is known. P follows from pairs inside tasks (`mela.labeling.pair_quality`). Where these have chosen a cut, or have
+kept classes apart, others have to judge it (`mela.labeling.cuts.Cuts.error`, `mela.labeling.held_out`).
 
 s belongs to the tasks, and not to any clusters. It is estimated as the size of an animal population is from two
 catches (Lincoln and Petersen): two partitions find :math:`c_1` and :math:`c_2` pairs that are right, and :math:`c_{12}`
 of them are the same. If they miss pairs independently of each other, :math:`s = c_1 c_2 / c_{12}`. Here
 :math:`c = b - (1 - s) a`, where a is the share of pairs inside tasks that a partition joins, by tasks that have not
 chosen its cut. Two partitions of the same features miss much the same pairs, so that s comes out too small where many
-are missed. No estimate from features sees that two clusters which look nothing alike are one class.
+are missed. Where people do not differ, s is therefore at least b, since merging finds about as many classes as there
+are. No estimate from features sees that two clusters which look nothing alike are one class.
 """
 
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ from mela.labeling.cuts import Cuts, halves
 from mela.labeling.pair_quality import collisions, joined_share
 
 STEPS = 50
+# standard errors from nothing of the share of pairs that both partitions find, which is then known to a fifth
+TOLD = 5
 
 
 def expected_ari(shared: float, error: float, same: float | None) -> float:
@@ -100,7 +103,7 @@ def _recaptured(one: Floats, other: Floats, both: Floats, known: int) -> float |
     # pairs inside tasks are different classes, which a share s of all pairs are not
     for _ in range(STEPS):
         first, second, twice = (max(float(b - (1 - share) * a), 0.0) for b, a in (one, other, both))
-        if twice <= 2 * np.sqrt(both[1] * known + 1) / known:
+        if twice <= TOLD * np.sqrt(both[1] * known + 1) / known:
             return None
         share = min(first * second / twice, 1.0)
     return share

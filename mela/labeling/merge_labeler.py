@@ -13,9 +13,10 @@ from mela.labeling.assignment import Collisions
 from mela.labeling.clusters import of_sources, weighted_sums
 from mela.labeling.effects import Effects, find_effects
 from mela.labeling.expected_ari import expected_ari
+from mela.labeling.held_out import held_out_error
 from mela.labeling.merging import OTHERWISE, SINGLES, Merged, left_out, merge_classes
 from mela.labeling.name_checks import require_one_type
-from mela.labeling.pair_quality import joined_share, pair_quality
+from mela.labeling.pair_quality import PairQuality, joined_share, pair_quality
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
 from mela.labeling.task_classes import ClassMeans, TaskSamples, with_sources
@@ -23,6 +24,8 @@ from mela.labeling.task_labeler import TaskLabeler
 
 # share of the task classes that would reach their own cluster by themselves
 FIRM = 0.9
+# and this share, where these task classes need no other judge than the clusters of all
+SURE = 0.98
 # standard error of a precision that tells nothing
 UNKNOWN = 0.25
 
@@ -105,6 +108,7 @@ class MergeLabeler(TaskLabeler):
     shifts_: Shifts | None
     expected_ari_: float | None
     consistency_: float
+    _held_out: float | None
     _block = "merging"
 
     def __init__(
@@ -145,14 +149,16 @@ class MergeLabeler(TaskLabeler):
         return self.fit_tasks(samples)
 
     def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
-        merged = merge_classes(samples, classes, seed=check_random_state(self.random_state).randint(2**31))
+        seed = check_random_state(self.random_state).randint(2**31)
+        merged = merge_classes(samples, classes, seed=seed)
         # merging keeps the classes of a task apart; where each class would go by itself, pairs inside tasks can judge
         alone = left_out(merged.points, classes.sizes, merged.assignments, classes.of_sources)
         placed = pair_quality(alone, classes.starts)
         # but it is no worse than to join nothing, and no better than if all that it joined were right
         joined = joined_share(merged.assignments)
         bounded = min(max(placed.match, 0.0), joined**0.5)
-        firm = bool((alone == merged.assignments)[merged.assignments >= 0].mean() >= FIRM)
+        consistent = float((alone == merged.assignments)[merged.assignments >= 0].mean())
+        firm = consistent >= FIRM
         plain = placed
         if placed.match != bounded:
             # the bound is exact, but what lies below it is not sure, and firm merging has the benefit of the doubt
@@ -160,11 +166,17 @@ class MergeLabeler(TaskLabeler):
             plain = replace(placed, match=bounded, match_error=error, shared=joined)
         fragments = _fragments(merged, classes)
         effects, same = find_effects(samples, classes, fragments, plain, firm=firm)
-        shared, error, quality = (
-            (joined, 1 - placed.precision, placed)
-            if effects is None
-            else (effects.quality.shared, effects.error, effects.quality)
-        )
+        self._held_out = None
+        if effects is None:
+            if consistent < SURE:
+                self._held_out = held_out_error(samples, classes, seed=seed)
+            shared, error, quality = joined, 1 - placed.precision, placed
+            if self._held_out is not None:
+                error = self._held_out
+                quality = PairQuality.by_error(error, _pairs_inside(classes), shared)
+            same = max(same or 0.0, shared)
+        else:
+            shared, error, quality = effects.quality.shared, effects.error, effects.quality
         self.expected_ari_ = None
         # if nothing is joined, nothing needs to be judged, but a single task has nothing to join
         if error is not None and (quality.precision_error < UNKNOWN if shared else len(classes.starts) > 2):
@@ -233,12 +245,17 @@ class MergeLabeler(TaskLabeler):
         own = self.merged_.assignments
         return np.where(own >= 0, own, found)
 
-    def _judged(self, found: Ints, points: Floats, classes: ClassMeans) -> Ints:
+    def _quality(self, found: Ints, points: Floats, classes: ClassMeans) -> PairQuality:
         # a class that is judged by a center which it helped to make looks better than it is
         found = left_out(points, classes.sizes, self.class_labels_, classes.of_sources)
         used = self.class_labels_ >= 0
         self.consistency_ = float((found == self.class_labels_)[used].mean())
-        return found if self.effects_ is None else self.effects_.cut
+        if self.effects_ is not None:
+            return pair_quality(self.effects_.cut, classes.starts)
+        # other tasks have judged clusters before rare ones were dropped
+        if self._held_out is None or self.min_count > 1:
+            return pair_quality(found, classes.starts)
+        return PairQuality.by_error(self._held_out, _pairs_inside(classes), joined_share(self.class_labels_))
 
     def _fitted_means(self, classes: ClassMeans) -> Floats:
         return classes.means if self.effects_ is None else self.effects_.means
@@ -251,6 +268,11 @@ class MergeLabeler(TaskLabeler):
 
     def _model_space(self, samples: TaskSamples, classes: ClassMeans) -> Space | None:
         return self.merged_.space
+
+
+def _pairs_inside(classes: ClassMeans) -> int:
+    """Count the pairs of task classes inside tasks."""
+    return int((classes.ways * (classes.ways - 1)).sum()) // 2
 
 
 def _fragments(merged: Merged, classes: ClassMeans) -> Ints:

@@ -77,6 +77,11 @@ class PairQuality:
             shared=shared,
         )
 
+    @classmethod
+    def by_error(cls, error: float, known: int, shared: float) -> "PairQuality":
+        """Return the quality of clusters by a / b, the error, as other clusters or tasks have shown it."""
+        return cls.of(error * shared * known, known, shared)
+
     def beats(self, other: "PairQuality") -> bool:
         """Return whether `match` is larger by more than two standard errors of the difference."""
         return self.match - other.match > 2 * float(np.hypot(self.match_error, other.match_error))

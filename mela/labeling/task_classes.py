@@ -68,6 +68,20 @@ class TaskSamples:
         spread[self.order] = values[self.classes]
         return spread
 
+    def some(self, tasks: npt.NDArray[np.bool_]) -> "TaskSamples":
+        """Return the samples of some of the tasks (n_tasks,), as if there were no others."""
+        kept = np.repeat(tasks, np.diff(self.starts))
+        own = kept[self.classes]
+        return replace(
+            self,
+            index=self.index[own],
+            classes=(np.cumsum(kept) - 1)[self.classes[own]],
+            order=np.arange(own.sum()),
+            task_ids=self.task_ids[kept],
+            local_labels=self.local_labels[kept],
+            sources=None if self.sources is None else np.unique(self.sources[tasks], return_inverse=True)[1],
+        )
+
     def blocks(self) -> Iterator[tuple[Floats, Ints]]:
         """Yield features (b, m) and task classes (b,) of some 4,000 samples at a time; no class is split."""
         bounds = np.concatenate([[0], np.cumsum(self.sizes)])

@@ -18,7 +18,7 @@ from mela.labeling.assignment import Collisions, assign_tasks, settle_collisions
 from mela.labeling.centroids import nearest
 from mela.labeling.memberships import Memberships
 from mela.labeling.name_checks import require_one_type
-from mela.labeling.pair_quality import pair_quality
+from mela.labeling.pair_quality import PairQuality, pair_quality
 from mela.labeling.size_prior import evenness
 from mela.labeling.space import Space, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
@@ -94,9 +94,9 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Return the cluster (n,) of each task class that was fitted."""
         return nearest(points, centers)
 
-    def _judged(self, found: Ints, points: Floats, classes: ClassMeans) -> Ints:
-        """Return the nearest clusters by which the quality of the labels is judged."""
-        return found
+    def _quality(self, found: Ints, points: Floats, classes: ClassMeans) -> PairQuality:
+        """Return the quality of the labels, given the nearest cluster of each task class."""
+        return pair_quality(found, classes.starts)
 
     def _project(self, points: Floats) -> Floats:
         """Return features as points of the space in which distances are taken."""
@@ -155,7 +155,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 f"{self._block}: in each of the {len(classes.ways)} tasks, two classes have the same nearest of "
                 f"{len(centers)} clusters; {self._advice}set {self._block}.collisions to assign"
             )
-        self.pair_quality_ = pair_quality(self._judged(found, points, classes), classes.starts)
+        self.pair_quality_ = self._quality(found, points, classes)
         self.labels_ = samples.spread(self.class_labels_)
         self._weigh(samples, classes)
         return self
