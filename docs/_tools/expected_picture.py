@@ -1,7 +1,7 @@
 """Draw docs/images/expected.png, a picture of docs/method/labels.md: python docs/_tools/expected_picture.py.
 
 It shows the expected adjusted Rand index against the true one, from studies/results/expected.csv, and for tasks of one
-pool from studies/results/label_grid.csv.
+pool from label_grid.csv and label_samples.csv.
 """
 
 from pathlib import Path
@@ -29,7 +29,8 @@ def main() -> None:
     for data, own in table.groupby("data"):
         name, color = NAMES[str(data)]
         axes.scatter(own["ari"], own["expected_ari"], s=28, color=color, alpha=0.85, linewidth=0, label=name)
-    pooled = pd.read_csv(ROOT / "studies/results/label_grid.csv").dropna(subset="expected_ari")
+    tables = [pd.read_csv(ROOT / f"studies/results/{name}.csv") for name in ("label_grid", "label_samples")]
+    pooled = pd.concat(tables).dropna(subset="expected_ari")
     axes.scatter(pooled["ari"], pooled["expected_ari"], s=22, color="#333", marker="x", linewidth=0.8, label="one pool")
     axes.set(xlim=(0, 1.03), ylim=(0, 1.03), aspect="equal", xlabel="ARI", ylabel="expected ARI")
     axes.legend(fontsize=8, frameon=False, loc="lower right")
