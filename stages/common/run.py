@@ -56,9 +56,9 @@ def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
         if "RANK" in os.environ:
             # one of several, and the one that started them tells
             return
-        # one script has a cell for each kind of labels
-        labels = arguments.get("labels")
-        stage = Path(sys.argv[0]).stem + (f"@{labels}" if isinstance(labels, str) else "")
+        # one script has a cell for each kind of labels, and one for each round
+        cell = arguments.get("labels", arguments.get("number"))
+        stage = Path(sys.argv[0]).stem + (f"@{cell}" if isinstance(cell, str) else "")
         log.info(f"{stage}: {usage}")
         with suppress(OSError):
             keep(stage, usage)

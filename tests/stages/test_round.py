@@ -24,6 +24,7 @@ from mela.labeling.unseen_tasks import NONE, place_labels
 from mela.models.features import extract_features
 from mela.models.files import load_model
 from mela.params import PARAMS, ROUNDS
+from mela.runtime.usage import kept
 from mela.training.checkpoint import Checkpoint
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
@@ -74,6 +75,13 @@ def test_rounds_train_one_after_the_other(copied: Path) -> None:
     change(PARAMS, {"rounds.second": False})
     run_stages(*(f"round@{number}" for number in ROUNDS[1:]), "label_merged")
     assert paths.MERGED_TASKS.read_bytes() != before
+
+
+@pytest.mark.slow
+def test_each_round_tells_what_it_took(copied: Path) -> None:
+    ended = python("-m", "stages.round", "first")
+    assert re.search(r"^round@first: [\d.]+ s, \d+ MiB of memory at most$", ended.stdout, flags=re.MULTILINE)
+    assert kept(["round", "round@first"]).keys() == {"round@first"}
 
 
 @pytest.mark.slow
