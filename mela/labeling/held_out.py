@@ -3,13 +3,16 @@
 Merging keeps the classes of a task apart, so pairs inside tasks cannot judge its clusters. Without the constraint each
 task class would go to its nearest cluster (`mela.labeling.merging.left_out`). But where samples are few, clusters have
 grown around the noise of their task classes, and are the nearest ones for no other reason. So half of the tasks are
-merged, and each class of the other half goes to its nearest cluster, in turns. Clusters of fewer tasks are a little
-worse, so that this judge is rather too strict.
+merged, and each class of the other half goes to its nearest cluster, in turns. Clusters of half of the tasks are worse
+than those of all, so that this judge is rather too strict. Where clusters have few task classes it would be far too
+strict.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from mela.data.array_types import Ints
+from mela.errors import MelaError
 from mela.labeling.centroids import nearest
 from mela.labeling.clusters import weighted_sums
 from mela.labeling.cuts import halves
@@ -17,38 +20,57 @@ from mela.labeling.merging import merge_classes
 from mela.labeling.pair_quality import collisions, joined_share
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means
 
+# of an average cluster, so that half of them still show where it is
+TASK_CLASSES = 8
+# of the pairs inside tasks, which the smaller half has at least
+SHARE = 0.25
 
-def held_out_error(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -> float | None:
+
+def held_out_error(samples: TaskSamples, classes: ClassMeans, n_clusters: int, *, seed: int = 0) -> float | None:
     """Return a / b of merging, as tasks judge it that had no part in it.
 
-    a is the share of pairs inside tasks that share a cluster, and b that of all pairs of the same task classes.
+    a is the share of pairs inside tasks that share a cluster, and b that of pairs of different tasks.
 
     Parameters
     ----------
     samples : TaskSamples
     classes : ClassMeans
         Task classes of these samples.
+    n_clusters : int
+        What merging all of them has found.
     seed : int
         As `mela.labeling.merging.merge_classes` takes it.
 
     Returns
     -------
     float or None
-        None where a half has no pairs inside tasks or no task class of two samples, or joins nothing.
+        None where clusters have fewer than eight task classes on average, the tasks cannot be divided into even halves
+        because of their sources, a half cannot be merged, or nothing is joined.
     """
-    known = classes.ways * (classes.ways - 1) // 2
-    sources = np.arange(len(known)) if classes.sources is None else classes.sources
-    # these are two, a half and the other one
-    divided = [half for half, _ in zip(halves(known, sources), range(2), strict=False)]
-    parts = [samples.some(half) for half in divided]
-    if not parts or any((part.sizes < 2).all() for part in parts):
+    pairs = classes.ways * (classes.ways - 1) // 2
+    sources = np.arange(len(pairs)) if classes.sources is None else classes.sources
+    even = max(halves(pairs, sources), key=lambda half: _smaller(pairs, half), default=None)
+    if len(classes.sizes) < TASK_CLASSES * n_clusters or even is None or _smaller(pairs, even) < SHARE * pairs.sum():
         return None
-    inside, shared = 0, []
+    parts = samples.some(even), samples.some(~even)
+    wrong, expected = 0, 0.0
     for part, other in zip(parts, reversed(parts), strict=True):
-        placed = _placed(part, class_means(other), seed)
-        inside += collisions(placed, other.starts)
-        shared.append(joined_share(placed))
-    return inside / float(known.sum()) / float(np.mean(shared)) if any(shared) else None
+        others = class_means(other)
+        try:
+            placed = _placed(part, others, seed)
+        except MelaError:
+            # all may be merged where too little is known of half of them
+            return None
+        n, inside = len(placed), int((others.ways * (others.ways - 1)).sum()) // 2
+        own, every = collisions(placed, others.starts), n * (n - 1) // 2
+        wrong += own
+        expected += inside * (joined_share(placed) * every - own) / max(every - inside, 1)
+    return wrong / expected if expected else None
+
+
+def _smaller(pairs: Ints, half: npt.NDArray[np.bool_]) -> int:
+    """Return how many of the pairs inside tasks (n_tasks,) the smaller half has."""
+    return int(min(pairs[half].sum(), pairs[~half].sum()))
 
 
 def _placed(samples: TaskSamples, others: ClassMeans, seed: int) -> Ints:

@@ -78,7 +78,8 @@ class MergeLabeler(TaskLabeler):
         What that partition takes for shifts that the classes of a task share. They are subtracted from new tasks, too.
     expected_ari_ : float or None
         Estimated adjusted Rand index of the clusters of task classes (`mela.labeling.expected_ari`), before classes of
-        one task are told apart and rare clusters are dropped. None where pairs inside tasks are too few to tell.
+        one task are told apart and rare clusters are dropped. None where pairs inside tasks, or the task classes of a
+        cluster, are too few to tell.
     consistency_ : float
         Share of the labelled task classes whose cluster is still the nearest one when they are taken out of its center.
         A value far below 1 says that the labels rest on thin evidence.
@@ -108,7 +109,7 @@ class MergeLabeler(TaskLabeler):
     shifts_: Shifts | None
     expected_ari_: float | None
     consistency_: float
-    _held_out: float | None
+    _held_out: PairQuality | None
     _block = "merging"
 
     def __init__(
@@ -168,13 +169,12 @@ class MergeLabeler(TaskLabeler):
         effects, same = find_effects(samples, classes, fragments, plain, firm=firm)
         self._held_out = None
         if effects is None:
-            if consistent < SURE:
-                self._held_out = held_out_error(samples, classes, seed=seed)
-            shared, error, quality = joined, 1 - placed.precision, placed
-            if self._held_out is not None:
-                error = self._held_out
-                quality = PairQuality.by_error(error, _pairs_inside(classes), shared)
-            same = max(same or 0.0, shared)
+            shared, error, quality, same = joined, 1 - placed.precision, placed, max(same or 0.0, joined)
+            if shared and consistent < SURE:
+                error = held_out_error(samples, classes, int(merged.assignments.max()) + 1, seed=seed)
+                if error is not None:
+                    known = int((classes.ways * (classes.ways - 1)).sum()) // 2
+                    self._held_out = quality = PairQuality.by_error(error, known, shared)
         else:
             shared, error, quality = effects.quality.shared, effects.error, effects.quality
         self.expected_ari_ = None
@@ -187,6 +187,9 @@ class MergeLabeler(TaskLabeler):
             merged = replace(merged, space=space, points=space.transform(means), assignments=found)
         counts = np.bincount(merged.assignments[merged.assignments >= 0]).astype(np.int64)
         keep = counts >= self.min_count
+        if not keep.all():
+            # other tasks have judged clusters before rare ones were dropped
+            self._held_out = None
         if keep.sum() < classes.ways.max():
             rare = (
                 f", {keep.sum()} of them in merging.min_count={self.min_count} tasks or more"
@@ -252,10 +255,7 @@ class MergeLabeler(TaskLabeler):
         self.consistency_ = float((found == self.class_labels_)[used].mean())
         if self.effects_ is not None:
             return pair_quality(self.effects_.cut, classes.starts)
-        # other tasks have judged clusters before rare ones were dropped
-        if self._held_out is None or self.min_count > 1:
-            return pair_quality(found, classes.starts)
-        return PairQuality.by_error(self._held_out, _pairs_inside(classes), joined_share(self.class_labels_))
+        return pair_quality(found, classes.starts) if self._held_out is None else self._held_out
 
     def _fitted_means(self, classes: ClassMeans) -> Floats:
         return classes.means if self.effects_ is None else self.effects_.means
@@ -268,11 +268,6 @@ class MergeLabeler(TaskLabeler):
 
     def _model_space(self, samples: TaskSamples, classes: ClassMeans) -> Space | None:
         return self.merged_.space
-
-
-def _pairs_inside(classes: ClassMeans) -> int:
-    """Count the pairs of task classes inside tasks."""
-    return int((classes.ways * (classes.ways - 1)).sum()) // 2
 
 
 def _fragments(merged: Merged, classes: ClassMeans) -> Ints:
