@@ -348,7 +348,7 @@ def test_only_min_count_removes_classes_after_merging() -> None:
 def test_quality_is_that_of_the_final_labels() -> None:
     """Not of the partition before rare clusters went and tasks were assigned for the last time."""
     X, y, groups, _ = drawn(0, distance=1.5, n_tasks=80)
-    found = MergeLabeler(min_count=4).fit(X, y, groups)
+    found = MergeLabeler(min_count=16).fit(X, y, groups)
     labels, used = found.class_labels_, found.class_labels_ >= 0
     assert (labels != found.merged_.assignments).any(), "the case should change labels at the end"
     assert not used.all(), "the case should drop tasks"
