@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.cluster.hierarchy import fcluster
 
 from mela.data.array_types import Floats, Ints
+from mela.labeling.pair_quality import pairs_inside
 
 SPLITS = 5
 
@@ -29,8 +30,9 @@ class Cuts:
         From which cut on how many pairs of a task share a cluster; one entry for each task that a step joins.
     known : int64 (n_tasks,)
         Pairs inside each task.
-    sources : int64 (n_tasks,)
-        Source of each task, from 0. Tasks of one source judge alike, so that they are in the same half.
+    sources : int64 (n_tasks,), optional
+        Source of each task, from 0; without it each has one of its own. Tasks of one source judge alike, so that they
+        are in the same half.
     """
 
     tree: Floats
@@ -40,14 +42,11 @@ class Cuts:
     tasks: Ints
     pairs: Ints
     known: Ints
-    sources: Ints
+    sources: Ints | None
 
     @classmethod
     def of(cls, tree: Floats, items: Ints, starts: Ints, sources: Ints | None = None) -> "Cuts":
-        """Return those of a tree and items, as above, for tasks with the bounds ``starts``, int64 (n_tasks + 1,).
-
-        Without sources, each task is one of its own.
-        """
+        """Return those of a tree and items, as above, for tasks with the bounds ``starts``, int64 (n_tasks + 1,)."""
         ways, n = np.diff(starts), len(items)
         tasks = np.repeat(np.arange(len(ways)), ways)
         used = items >= 0
@@ -67,8 +66,6 @@ class Cuts:
             sizes.append(sizes[one] + sizes[other])
         steps, of_tasks, pairs = np.array(joins, dtype=np.int64).reshape(-1, 3).T
         everywhere = np.cumsum(shared) / (n * (n - 1) / 2)
-        known = ways * (ways - 1) // 2
-        own = np.arange(len(ways)) if sources is None else sources
         return cls(
             tree=tree,
             items=items,
@@ -76,8 +73,8 @@ class Cuts:
             steps=steps,
             tasks=of_tasks,
             pairs=pairs,
-            known=known,
-            sources=own,
+            known=pairs_inside(starts),
+            sources=sources,
         )
 
     def inside(self, asked: npt.NDArray[np.bool_]) -> Floats:
@@ -138,16 +135,17 @@ class Cuts:
             yield self.best(half), ~half
 
 
-def halves(known: Ints, sources: Ints) -> Iterator[npt.NDArray[np.bool_]]:
+def halves(known: Ints, sources: Ints | None) -> Iterator[npt.NDArray[np.bool_]]:
     """Yield halves of the sources' tasks, and the other halves, of five divisions at random.
 
     Parameters
     ----------
     known : int64 (n_tasks,)
         Pairs inside each task. Where a half has none, no more halves are drawn.
-    sources : int64 (n_tasks,)
-        Source of each task, from 0.
+    sources : int64 (n_tasks,), optional
+        Source of each task, from 0; without it each has one of its own.
     """
+    sources = np.arange(len(known)) if sources is None else sources
     generator = np.random.default_rng(0)
     for _ in range(SPLITS):
         half = (generator.permutation(int(sources.max()) + 1) % 2 == 0)[sources]

@@ -17,7 +17,7 @@ from mela.labeling.centroids import nearest
 from mela.labeling.clusters import weighted_sums
 from mela.labeling.cuts import halves
 from mela.labeling.merging import merge_classes
-from mela.labeling.pair_quality import collisions, joined_share
+from mela.labeling.pair_quality import collisions, joined_share, pairs_inside
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means
 
 # of an average cluster, so that half of them still show where it is
@@ -47,24 +47,23 @@ def held_out_error(samples: TaskSamples, classes: ClassMeans, n_clusters: int, *
         None where clusters have fewer than eight task classes on average, the tasks cannot be divided into even halves
         because of their sources, a half cannot be merged, or nothing is joined.
     """
-    pairs = classes.ways * (classes.ways - 1) // 2
-    sources = np.arange(len(pairs)) if classes.sources is None else classes.sources
-    even = max(halves(pairs, sources), key=lambda half: _smaller(pairs, half), default=None)
+    pairs = pairs_inside(classes.starts)
+    even = max(halves(pairs, classes.sources), key=lambda half: _smaller(pairs, half), default=None)
     if len(classes.sizes) < TASK_CLASSES * n_clusters or even is None or _smaller(pairs, even) < SHARE * pairs.sum():
         return None
-    parts = samples.some(even), samples.some(~even)
+    parts = [samples.some(half) for half in (even, ~even)]
+    means = [class_means(part) for part in parts]
     wrong, expected = 0, 0.0
-    for part, other in zip(parts, reversed(parts), strict=True):
-        others = class_means(other)
+    for part, own, others in zip(parts, means, reversed(means), strict=True):
         try:
-            placed = _placed(part, others, seed)
+            placed = _placed(part, own, others, seed)
         except MelaError:
             # all may be merged where too little is known of half of them
             return None
-        n, inside = len(placed), int((others.ways * (others.ways - 1)).sum()) // 2
-        own, every = collisions(placed, others.starts), n * (n - 1) // 2
-        wrong += own
-        expected += inside * (joined_share(placed) * every - own) / max(every - inside, 1)
+        every, inside = len(placed) * (len(placed) - 1) // 2, int(pairs_inside(others.starts).sum())
+        together = collisions(placed, others.starts)
+        wrong += together
+        expected += inside * (joined_share(placed) * every - together) / max(every - inside, 1)
     return wrong / expected if expected else None
 
 
@@ -73,9 +72,8 @@ def _smaller(pairs: Ints, half: npt.NDArray[np.bool_]) -> int:
     return int(min(pairs[half].sum(), pairs[~half].sum()))
 
 
-def _placed(samples: TaskSamples, others: ClassMeans, seed: int) -> Ints:
+def _placed(samples: TaskSamples, classes: ClassMeans, others: ClassMeans, seed: int) -> Ints:
     """Return the nearest of the clusters of some tasks, for the classes of others."""
-    classes = class_means(samples)
     merged = merge_classes(samples, classes, seed=seed)
     weights, sums = weighted_sums(merged.assignments, classes.means, classes.sizes)
     centers = sums / weights[:, None]

@@ -16,7 +16,7 @@ from mela.labeling.expected_ari import expected_ari
 from mela.labeling.held_out import held_out_error
 from mela.labeling.merging import OTHERWISE, SINGLES, Merged, left_out, merge_classes
 from mela.labeling.name_checks import require_one_type
-from mela.labeling.pair_quality import PairQuality, joined_share, pair_quality
+from mela.labeling.pair_quality import PairQuality, joined_share, pair_quality, pairs_inside
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
 from mela.labeling.task_classes import ClassMeans, TaskSamples, with_sources
@@ -173,7 +173,7 @@ class MergeLabeler(TaskLabeler):
             if shared and consistent < SURE:
                 error = held_out_error(samples, classes, int(merged.assignments.max()) + 1, seed=seed)
                 if error is not None:
-                    known = int((classes.ways * (classes.ways - 1)).sum()) // 2
+                    known = int(pairs_inside(classes.starts).sum())
                     self._held_out = quality = PairQuality.by_error(error, known, shared)
         else:
             shared, error, quality = effects.quality.shared, effects.error, effects.quality

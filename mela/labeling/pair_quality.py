@@ -95,6 +95,12 @@ def collisions(clusters: Ints, starts: Ints) -> int:
     return int((together * (together - 1)).sum()) // 2
 
 
+def pairs_inside(starts: Ints) -> Ints:
+    """Return the pairs of classes inside each task (n_tasks,), whose bounds are ``starts``, int64 (n_tasks + 1,)."""
+    ways = np.diff(starts)
+    return ways * (ways - 1) // 2
+
+
 def joined_share(clusters: Ints) -> float:
     """Return the share b of all pairs of task classes (n,) that are in one cluster; -1 is none."""
     n, sizes = len(clusters), np.bincount(clusters[clusters >= 0])
@@ -107,6 +113,4 @@ def pair_quality(clusters: Ints, starts: Ints) -> PairQuality:
 
     Task t holds the rows ``starts[t]`` to ``starts[t + 1] - 1``.
     """
-    ways = np.diff(starts)
-    known = int((ways * (ways - 1)).sum()) // 2
-    return PairQuality.of(collisions(clusters, starts), known, joined_share(clusters))
+    return PairQuality.of(collisions(clusters, starts), int(pairs_inside(starts).sum()), joined_share(clusters))

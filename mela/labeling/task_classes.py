@@ -72,7 +72,7 @@ class TaskSamples:
         """Return the samples of some of the tasks (n_tasks,), as if there were no others."""
         kept = np.repeat(tasks, np.diff(self.starts))
         own = kept[self.classes]
-        names, sources = (None, None) if self.sources is None else np.unique(self.sources[tasks], return_inverse=True)
+        sources = None if self.sources is None else np.unique(self.sources[tasks], return_inverse=True)[1]
         return replace(
             self,
             index=self.index[own],
@@ -80,7 +80,8 @@ class TaskSamples:
             order=np.arange(own.sum()),
             task_ids=self.task_ids[kept],
             local_labels=self.local_labels[kept],
-            sources=None if names is None or len(names) < 2 else sources,
+            # a single source, 0, tells nothing
+            sources=sources if sources is not None and sources.any() else None,
         )
 
     def blocks(self) -> Iterator[tuple[Floats, Ints]]:
