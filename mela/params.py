@@ -296,8 +296,8 @@ class ModelParams(Block):
     @field_validator("backbone")
     @classmethod
     def _check_backbone(cls, name: str) -> str:
-        if not re.fullmatch(r"conv4|resnet12|timm:[\w.\-]+", name):
-            raise ValueError(f"expected conv4, resnet12 or timm:<name>, got {name!r}")
+        if not re.fullmatch(r"conv4|conv4_rfs|resnet12|timm:[\w.\-]+", name):
+            raise ValueError(f"expected conv4, conv4_rfs, resnet12 or timm:<name>, got {name!r}")
         return name
 
     @model_validator(mode="after")

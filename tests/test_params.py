@@ -175,7 +175,7 @@ BAD = [
     ("data", "split_fractions", [0.0, 0.5, 0.5], "data: split_fractions: expected a training share above 0, got [0.0"),
     ("data", "split_fractions", [1.2, -0.2, 0.0], "data.split_fractions.0: input should be less than or equal to 1"),
     ("tasks", "train", None, "tasks: train: expected a number of tasks, got null; null means all that `replacement: f"),
-    ("model", "backbone", "resnet18", "model.backbone: expected conv4, resnet12 or timm:<name>, got 'resnet18'"),
+    ("model", "backbone", "resnet18", "model.backbone: expected conv4, conv4_rfs, resnet12 or timm:<name>, got 'resnet18'"),
     ("model", "mean", [0.5], "model: mean, std: expected both or neither to be null"),
     ("model", "std", [0.5], "model: mean, std: expected both or neither to be null"),
     ("embed", "milestones", [4], "embed: milestones: expected epochs below epochs=4, got [4]"),

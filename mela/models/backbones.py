@@ -111,10 +111,12 @@ class Backbone(nn.Module):
         return (images - self.mean) / self.std
 
 
-def conv4(channels: int, size: int, width: int) -> tuple[nn.Module, int]:
+def conv4(channels: int, size: int, width: int, *, averaged: bool = False) -> tuple[nn.Module, int]:
     """Build four conv-BatchNorm-MaxPool-ReLU layers, flattened: m = width * (size // 16)^2.
 
-    The field writes ReLU before MaxPool. The two commute, and after it there is a quarter of the work.
+    `averaged` makes it that of RFS (Tian et al., 2020): the last layer has no MaxPool, and the mean over positions
+    takes the place of flattening, so m = width. The field writes ReLU before MaxPool. The two commute, and after it
+    there is a quarter of the work.
     """
     layers: list[nn.Module] = []
     for index in range(4):
@@ -124,6 +126,9 @@ def conv4(channels: int, size: int, width: int) -> tuple[nn.Module, int]:
             nn.MaxPool2d(2),
             nn.ReLU(),
         ]
+    if averaged:
+        del layers[-2]
+        return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()), width
     return nn.Sequential(*layers, nn.Flatten()), width * (size // 16) ** 2
 
 
@@ -167,13 +172,13 @@ def build_backbone(
 
     Parameters
     ----------
-    name : {"conv4", "resnet12"} or "timm:<architecture>"
+    name : {"conv4", "conv4_rfs", "resnet12"} or "timm:<architecture>"
     channels, size : int
         Channels and side in pixels of the images.
     width : int
         Channels of the first layer or block.
     drop_rate, drop_block : float, int
-        Drop rate and block size of resnet12; conv4 has no dropout.
+        Drop rate and block size of resnet12; the others have no dropout.
     mean, std : sequence of float, length channels
         Or 3 for a network of timm, which sees a grey image three times.
     seed : int
@@ -196,14 +201,14 @@ def build_backbone(
         if value < 1:
             raise ValueError(f"{key}: expected 1 or more, got {value}")
     with seeded(seed):
-        if name == "conv4":
-            body, dimensions = conv4(channels, size, width)
+        if name in ("conv4", "conv4_rfs"):
+            body, dimensions = conv4(channels, size, width, averaged=name == "conv4_rfs")
         elif name == "resnet12":
             body, dimensions = resnet12(channels, width, drop_rate, drop_block)
         elif name.startswith(PREFIX):
             body, dimensions = pretrained_body(name, side or size, interpolation, head=head)
         else:
-            raise ValueError(f"name: expected 'conv4', 'resnet12' or '{PREFIX}...', got {name!r}")
+            raise ValueError(f"name: expected 'conv4', 'conv4_rfs', 'resnet12' or '{PREFIX}...', got {name!r}")
         if not name.startswith(PREFIX):
             _initialise(body)
     backbone = Backbone(body, dimensions, mean, std)

@@ -66,6 +66,21 @@ def test_conv4_shapes_and_parameters(channels: int, size: int, width: int, dimen
     assert n_parameters(backbone) == 9 * channels * width + 3 * 9 * width**2 + 4 * 2 * width
 
 
+def test_conv4_of_rfs() -> None:
+    """9 * 3 * 64 + 3 * 9 * 64 * 64 weights of convolutions and 4 * 2 * 64 of BatchNorm; three poolings leave 4 x 4."""
+    backbone = build(CONV4 | {"name": "conv4_rfs", "width": 64}).eval()
+    assert n_parameters(backbone) == 1_728 + 110_592 + 512 == 112_832
+    batch = images(2, 3, 32)
+    *layers, average, flat = backbone.body.children()
+    maps = backbone.normalized(batch)
+    sides = [(maps := layer(maps)).shape[-1] for layer in layers]
+    assert [side for side, layer in zip(sides, layers, strict=True) if isinstance(layer, nn.ReLU)] == [16, 8, 4, 4]
+    assert maps.shape == (2, 64, 4, 4)
+    torch.testing.assert_close(backbone(batch), maps.mean((2, 3)))
+    torch.testing.assert_close(flat(average(maps)), backbone(batch))
+    assert backbone.dimensions == 64
+
+
 def test_convolutions_start_kaiming_normal_by_fan_out(resnet12: Backbone) -> None:
     convolutions = [module for module in resnet12.modules() if isinstance(module, nn.Conv2d)]
     assert len(convolutions) == 16
@@ -105,7 +120,7 @@ def test_the_seed_alone_decides_the_weights(configuration: dict[str, Any]) -> No
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(ValueError, match=r"expected 'conv4', 'resnet12' or 'timm:...', got 'resnet18'"):
+    with pytest.raises(ValueError, match=r"expected 'conv4', 'conv4_rfs', 'resnet12' or 'timm:...', got 'resnet18'"):
         build(CONV4 | {"name": "resnet18"})
 
 

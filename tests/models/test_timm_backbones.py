@@ -414,8 +414,8 @@ def configure_any() -> dict[str, Any]:
     [
         ({"backbone": "conv4"}, "weights: expected none with the backbone conv4, got 'file.safetensors'"),
         ({"backbone": "conv4", "weights": "none", "train": "head"}, "train: expected all with the backbone conv4"),
-        ({"backbone": "conv5"}, "expected conv4, resnet12 or timm:<name>, got 'conv5'"),
-        ({"backbone": "timm:"}, "expected conv4, resnet12 or timm:<name>, got 'timm:'"),
+        ({"backbone": "conv5"}, "expected conv4, conv4_rfs, resnet12 or timm:<name>, got 'conv5'"),
+        ({"backbone": "timm:"}, "expected conv4, conv4_rfs, resnet12 or timm:<name>, got 'timm:'"),
         ({"weights": "../x.pth"}, "weights: '../x.pth' is no path below data/raw/weights"),
         ({"weights": "/x.pth"}, "weights: '/x.pth' is no path below data/raw/weights"),
     ],

@@ -100,7 +100,7 @@ CASES: dict[str, Case] = {
     "not a number": invalid("embed.learning_rate", float("nan"), "input should be .*"),
     "infinite": invalid("embed.ridge", float("inf"), "input should be a finite number"),
     "a seed of too many digits": invalid("embed.seed", 2**40, "input should be less than 4294967296"),
-    "unknown backbone": invalid("model.backbone", "vgg", "expected conv4, resnet12 or timm:<name>"),
+    "unknown backbone": invalid("model.backbone", "vgg", "expected conv4, conv4_rfs, resnet12 or timm:<name>"),
     "unknown labels": refused("compare.truth: unknown key; remove it or correct its name", compare__truth=True),
     "labels to use that cannot be": refused("use: expected merged or pruned, got 'oracle'", use="oracle"),
     "labels to use that are not compared": refused(
