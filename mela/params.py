@@ -339,7 +339,10 @@ class AugmentParams(Block):
 
 
 class _Decays(Block):
-    """Describe gradient descent with step decays, shared by all trainings."""
+    """Describe gradient descent, shared by all trainings.
+
+    The last three keys may be missing; `mela.training.schedule.Schedule` says what they are.
+    """
 
     epochs: Positive
     momentum: Annotated[float, Field(ge=0, lt=1)]
@@ -348,6 +351,9 @@ class _Decays(Block):
     decay: Annotated[float, Field(gt=0, le=1)]
     accumulate: Positive
     seed: Seed
+    scheduler: Literal["multistep", "linear", "cosine"] = "multistep"
+    nesterov: bool = False
+    decay_norms: bool = True
 
     @model_validator(mode="after")
     def _check_milestones(self) -> Self:
@@ -355,10 +361,17 @@ class _Decays(Block):
             raise ValueError(f"milestones: expected rising epochs, got {self.milestones}")
         if self.epochs and self.milestones and self.milestones[-1] >= self.epochs:
             raise ValueError(f"milestones: expected epochs below epochs={self.epochs}, got {self.milestones}")
+        if self.milestones and self.scheduler != "multistep":
+            raise ValueError(
+                f"milestones: expected [] with scheduler: {self.scheduler}, which lowers the learning rate in every "
+                f"step, got {self.milestones}; remove them, or set scheduler: multistep"
+            )
+        if self.nesterov and not self.momentum:
+            raise ValueError("nesterov: expected false with momentum: 0, which it needs; raise momentum or remove it")
         return self
 
     def schedule(self) -> dict[str, Any]:
-        """Return the arguments of `mela.training.loop.Schedule`, as far as they are known here."""
+        """Return the arguments of `mela.training.schedule.Schedule`, as far as they are known here."""
         known = {*_Schedule.model_fields} & {*type(self).model_fields} - {"accumulate", "seed"}
         return {name: getattr(self, name) for name in known}
 
@@ -504,10 +517,11 @@ class UseParams(Block):
 
 
 class PretrainParams(_Schedule):
-    """Set the classification of the global labels (Eq. 7)."""
+    """Set the classification of the global labels (Eq. 7); `label_smoothing` may be missing, and is 0 then."""
 
     block: ClassVar[str] = "pretrain"
     batch_size: Annotated[int, Field(ge=2)]
+    label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
     @model_validator(mode="before")
     @classmethod

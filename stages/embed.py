@@ -13,7 +13,8 @@ from mela.params import PARAMS, AugmentParams, EmbedParams, ModelParams, Runtime
 from mela.runtime.console import log
 from mela.training.checkpoint import steady
 from mela.training.embeddings import train_embedding
-from mela.training.loop import Schedule, curve_table
+from mela.training.loop import curve_table
+from mela.training.schedule import Schedule
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
 from stages.common.learned_part import learned_part

@@ -36,8 +36,9 @@ from mela.runtime.compute import Compute
 from mela.sources.open import open_source
 from mela.sources.packing import pack_images, shuffled_ids
 from mela.training.embeddings import pretrain, train_embedding
-from mela.training.loop import Schedule, Training
+from mela.training.loop import Training
 from mela.training.on_tasks import train_on_tasks
+from mela.training.schedule import Schedule
 from mela.training.targets import Targets, soft_targets
 
 B = TypeVar("B", bound=Block)
@@ -199,7 +200,8 @@ class Lab:
         """Return an embedding that has learned to tell global labels apart."""
         backbone = self.backbone(targets.image_ids)
         training = self.training("pretrain", Schedule(**settings.schedule()))
-        pretrain(backbone, self.images, targets, training, batch_size=settings.batch_size)
+        how: dict[str, Any] = {"batch_size": settings.batch_size, "label_smoothing": settings.label_smoothing}
+        pretrain(backbone, self.images, targets, training, **how)
         return backbone
 
     def accuracies(self, backbone: Backbone, tasks: Episodes, **changes: Any) -> pd.DataFrame:

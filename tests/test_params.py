@@ -175,7 +175,7 @@ BAD = [
     ("data", "split_fractions", [0.0, 0.5, 0.5], "data: split_fractions: expected a training share above 0, got [0.0"),
     ("data", "split_fractions", [1.2, -0.2, 0.0], "data.split_fractions.0: input should be less than or equal to 1"),
     ("tasks", "train", None, "tasks: train: expected a number of tasks, got null; null means all that `replacement: f"),
-    ("model", "backbone", "resnet18", "model.backbone: expected conv4, conv4_rfs, resnet12 or timm:<name>, got 'resnet18'"),
+    ("model", "backbone", "resnet18", "model.backbone: expected conv4, conv4_rfs, resnet12 or timm:<name>, got 'resn"),
     ("model", "mean", [0.5], "model: mean, std: expected both or neither to be null"),
     ("model", "std", [0.5], "model: mean, std: expected both or neither to be null"),
     ("embed", "milestones", [4], "embed: milestones: expected epochs below epochs=4, got [4]"),
@@ -183,6 +183,9 @@ BAD = [
     ("embed", "milestones", [2, 2], "embed: milestones: expected rising epochs, got [2, 2]"),
     ("embed", "milestones", [0], "embed.milestones.0: input should be greater than or equal to 1, got 0"),
     ("pretrain", "epochs", 8, "pretrain: milestones: expected epochs below epochs=8, got [9, 12]"),
+    ("pretrain", "scheduler", "linear", "pretrain: milestones: expected [] with scheduler: linear, which lowers the l"),
+    ("pretrain", "scheduler", "steps", "pretrain.scheduler: input should be 'multistep', 'linear' or 'cosine', got 's"),
+    ("pretrain", "label_smoothing", 1.0, "pretrain.label_smoothing: input should be less than 1, got 1.0"),
     ("evaluate", "shots", [], "evaluate.shots: list should have at least 1 item after validation, not 0, got []"),
     ("evaluate", "shots", [1, 0], "evaluate.shots.1: input should be greater than or equal to 1, got 0"),
     ("labeler", "merge", False, f"labeler: merge: merging has a block of its own now, `merging`; {params.CONVERT}"),
@@ -350,7 +353,8 @@ def test_a_stage_reads_its_own_block_only(tmp_path: Path) -> None:
 
 def test_the_schedule_is_the_arguments_of_the_optimiser() -> None:
     expected = {"epochs": 4, "learning_rate": 0.05, "momentum": 0.9, "weight_decay": 0.0005}
-    assert params.EmbedParams.read(GLYPHS).schedule() == expected | {"milestones": [3], "decay": 0.1}
+    expected |= {"milestones": [3], "decay": 0.1, "scheduler": "multistep", "nesterov": False, "decay_norms": True}
+    assert params.EmbedParams.read(GLYPHS).schedule() == expected
 
 
 def test_all_blocks_are_checked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -449,3 +453,10 @@ def test_what_people_have_in_common_is_said_and_is_part_of_what_images_are_made_
     assert found["fc100_people"].described == "fc100 by people (one subclass each)"
     plain = params.PeopleParams(**PEOPLE)
     assert found["fc100_people"].model_copy(update={"people": plain}).described == "fc100 by people"
+
+
+def test_nesterov_needs_momentum(tmp_path: Path) -> None:
+    path = edited(tmp_path, "pretrain", "nesterov", True)
+    assert params.PretrainParams.read(path).schedule()["nesterov"]
+    path.write_text(path.read_text(encoding="utf-8").replace("momentum: 0.9", "momentum: 0.0"), encoding="utf-8")
+    assert refusal(path).startswith("pretrain: nesterov: expected false with momentum: 0, which it needs; raise mom")

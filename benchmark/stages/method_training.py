@@ -17,7 +17,8 @@ from mela.learners.base import ImageLearner, Learner
 from mela.params import AugmentParams, ModelParams, RatesParams, RuntimeParams
 from mela.training.checkpoint import Checkpoint
 from mela.training.learner_files import AnyLearner, save_learner
-from mela.training.loop import Epoch, Schedule, Training, curve_table
+from mela.training.loop import Epoch, Training, curve_table
+from mela.training.schedule import Schedule
 from stages.common.checkpoints import checkpoint
 from stages.common.processes import computing
 from stages.common.training_setup import training_of

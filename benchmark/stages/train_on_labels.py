@@ -16,8 +16,8 @@ from mela.params import ModelParams, PretrainParams
 from mela.runtime.seeding import seeded
 from mela.training.checkpoint import steady
 from mela.training.learner_files import load_learned
-from mela.training.loop import Schedule
 from mela.training.on_images import train_on_labels
+from mela.training.schedule import Schedule
 from mela.training.targets import read_targets
 from stages.common.run import run
 

@@ -145,7 +145,14 @@ class LabelLearner(nn.Module):
     ----------
     backbone : Backbone
     n_labels : int
+
+    Attributes
+    ----------
+    label_smoothing : float
+        Share of each target that the default loss divides equally among all labels (Szegedy et al., 2016).
     """
+
+    label_smoothing: float = 0.0
 
     def __init__(self, backbone: Backbone, n_labels: int) -> None:
         super().__init__()
@@ -184,7 +191,7 @@ class LabelLearner(nn.Module):
         """
         del generator
         logits = run(images)
-        return F.cross_entropy(logits, targets, reduction="sum"), logits
+        return F.cross_entropy(logits, targets, reduction="sum", label_smoothing=self.label_smoothing), logits
 
 
 @runtime_checkable

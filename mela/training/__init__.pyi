@@ -3,7 +3,6 @@ from .embeddings import train_embedding as train_embedding
 from .learner_files import load_learned as load_learned
 from .learner_files import save_learner as save_learner
 from .loop import Epoch as Epoch
-from .loop import Schedule as Schedule
 from .loop import Training as Training
 from .loop import fit as fit
 from .on_images import train_on_images as train_on_images
@@ -11,3 +10,4 @@ from .on_images import train_on_labels as train_on_labels
 from .on_images import train_without_labels as train_without_labels
 from .on_tasks import train_on_tasks as train_on_tasks
 from .proposition1 import both_losses as both_losses
+from .schedule import Schedule as Schedule

@@ -53,6 +53,7 @@ def pretrain(
     training: Training,
     *,
     batch_size: int,
+    label_smoothing: float = 0.0,
 ) -> tuple[nn.Linear, list[Epoch]]:
     """Train `backbone` in place with a linear classifier on top, and return the classifier and the curve.
 
@@ -68,6 +69,8 @@ def pretrain(
     training : Training
         Its seed is that of the classifier's weights too.
     batch_size : int
+    label_smoothing : float, default=0
+        See `mela.learners.base.LabelLearner`.
     """
     if targets.n_labels < 2:
         raise MelaError(
@@ -76,4 +79,5 @@ def pretrain(
         )
     with seeded(training.seed):
         learner = LabelLearner(backbone, targets.n_labels).to(next(backbone.parameters()))
+    learner.label_smoothing = label_smoothing
     return learner.classifier, train_on_labels(learner, images, targets, training, batch_size=batch_size)

@@ -1,4 +1,4 @@
-"""Define the loop that all trainings share: gradient descent with step decays.
+"""Define the loop that all trainings share: gradient descent with a falling learning rate.
 
 The loop is the project's own, since an interrupted training resumes within an epoch and ends with the same bits. For
 this, all random draws have to be known in one place.
@@ -6,7 +6,6 @@ this, all random draws have to be known in one place.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -23,49 +22,9 @@ from mela.runtime.team import ALONE, Team
 from mela.training.checkpoint import Checkpoint
 from mela.training.losses import Tally
 from mela.training.resume import Position, Progress
+from mela.training.schedule import Schedule
 
 PATIENCE = 32
-
-
-@dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """Multiply the learning rate by `decay` after each epoch in `milestones` (counted from 1).
-
-    With Adam, `momentum` is ignored and weights decay as in AdamW. A pre-trained embedding,
-    ``model.backbone``, may learn at a share of the learning rate, `embedding_rate`. `rate_name` is what errors call the
-    learning rate, by default that of the stage.
-    """
-
-    epochs: int
-    learning_rate: float
-    momentum: float
-    weight_decay: float
-    milestones: Sequence[int]
-    decay: float
-    optimizer: Literal["sgd", "adam"] = "sgd"
-    embedding_rate: float = 1.0
-    rate_name: str = ""
-
-    def optimizer_of(self, model: nn.Module) -> torch.optim.Optimizer:
-        """Return the optimizer for the trainable parameters of a model."""
-        learned, rate = self._groups(model), self.learning_rate
-        if self.optimizer == "adam":
-            return torch.optim.AdamW(learned, lr=rate, weight_decay=self.weight_decay)
-        if self.optimizer == "sgd":
-            return torch.optim.SGD(learned, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
-        raise MelaError(
-            f"optimizer of {type(model).__name__}: expected sgd or adam (which is AdamW), got {self.optimizer!r}; "
-            "correct it"
-        )
-
-    def _groups(self, model: nn.Module) -> list[dict[str, Any]]:
-        if self.embedding_rate == 1:
-            return [{"params": list(model.parameters())}]
-        embedding = list(cast("nn.Module", model.backbone).parameters())
-        known = {id(parameter) for parameter in embedding}
-        new = [parameter for parameter in model.parameters() if id(parameter) not in known]
-        slow = {"params": embedding, "lr": self.learning_rate * self.embedding_rate}
-        return [{"params": new}, slow] if new else [slow]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,10 +132,15 @@ def fit(
         )
     schedule, stage, team, watch = training.schedule, training.stage, training.compute.team, training.watch
     optimizer = schedule.optimizer_of(model)
-    decays = torch.optim.lr_scheduler.MultiStepLR(optimizer, list(schedule.milestones), schedule.decay)
+    scheduler = schedule.scheduler_of(optimizer, steps_per_epoch)
     generator = generator or torch.Generator()
     progress = Progress(
-        model=model, optimizer=optimizer, decays=decays, generator=generator, team=team, checkpoint=training.checkpoint
+        model=model,
+        optimizer=optimizer,
+        scheduler=scheduler,
+        generator=generator,
+        team=team,
+        checkpoint=training.checkpoint,
     )
     # waiting for each loss would leave a GPU, or the other processes, without work
     patience = 1 if next(model.parameters()).device.type == "cpu" and team.size == 1 else PATIENCE
@@ -186,7 +150,7 @@ def fit(
         curve = [Epoch(**row) for row in position.curve]
         watch.begin(schedule.epochs * steps_per_epoch, len(curve) * steps_per_epoch + position.steps)
         while len(curve) < schedule.epochs:
-            learning_rate = float(optimizer.param_groups[0]["lr"])
+            learning_rate = scheduler.rate(len(curve))
             tally = Tally(
                 team,
                 where=f"{stage}: epoch {len(curve) + 1}",
@@ -210,6 +174,7 @@ def fit(
                     if tally.waiting >= patience:
                         tally.settle()
                     optimizer.step()
+                    scheduler.after_step()
                     watch.advance()
                     if not tally.waiting:
                         progress.keep(position.curve, tally.steps, tally.sums)
@@ -220,7 +185,7 @@ def fit(
                 # an earlier loss that nobody has looked at may be the cause
                 tally.settle(ALONE)
                 raise
-            decays.step()
+            scheduler.after_epoch()
             loss_mean, accuracy_mean = tally.mean()
             curve.append(
                 Epoch(epoch=len(curve) + 1, loss=loss_mean, accuracy=100 * accuracy_mean, learning_rate=learning_rate)

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import MultiStepLR
 
 from mela.runtime.seeding import random_state, set_random_state
 from mela.runtime.team import Team
 from mela.runtime.usage import Usage, so_far, went_before
 from mela.training.checkpoint import Checkpoint
+from mela.training.schedule import Scheduler
 
 
 @dataclass(kw_only=True)
@@ -48,7 +48,7 @@ class Progress:
     ----------
     model : nn.Module
     optimizer : Optimizer
-    decays : MultiStepLR
+    scheduler : Scheduler
     generator : torch.Generator
         Generator of order and augmentation.
     team : Team
@@ -58,7 +58,7 @@ class Progress:
 
     model: nn.Module
     optimizer: Optimizer
-    decays: MultiStepLR
+    scheduler: Scheduler
     generator: torch.Generator
     team: Team
     checkpoint: Checkpoint | None
@@ -114,17 +114,14 @@ class Progress:
         self.model.load_state_dict(
             {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
         )
-        groups, rates = self.optimizer.param_groups, facts["learning_rates"]
+        groups = self.optimizer.param_groups
         for number, parameter in enumerate(parameter for group in groups for parameter in group["params"]):
             prefix = f"optimizer.{number}."
             for name, value in tensors.items():
                 if name.startswith(prefix):
                     self.optimizer.state[parameter][name.removeprefix(prefix)] = _like(value, parameter)
-        for group, rate in zip(groups, rates, strict=True):
-            group["lr"] = rate
         epochs, steps = len(facts["curve"]), facts["steps"]
-        # one step more than were taken: PyTorch warns where none was, of an order that is right here
-        self.decays.load_state_dict({"last_epoch": epochs, "_step_count": epochs + 2, "_last_lr": rates})
+        self.scheduler.resume(epochs, steps, facts["learning_rates"])
         set_random_state(self._device, tensors["masks"][self.team.rank])
         self.generator.set_state(tensors["epoch_began"])
         went_before(Usage(**facts.get("usage", {})))

@@ -12,7 +12,7 @@ from mela.models.backbones import build_backbone
 from mela.models.timm_backbones import start_from
 from mela.training.checkpoint import digest_of
 from mela.training.embeddings import pretrain
-from mela.training.loop import Schedule
+from mela.training.schedule import Schedule
 from mela.training.targets import Targets
 from stages.common.checkpoints import checkpoint
 from stages.common.learned_part import learned_part
@@ -52,5 +52,6 @@ def pretrain_on(
         training = training_of(
             settings, part.augment, schedule, compute=compute, checkpoint=kept, watch=watch, name=stage
         )
-        classifier, epochs = pretrain(part.backbone, part.images, targets, training, batch_size=settings.batch_size)
+        how: dict[str, Any] = {"batch_size": settings.batch_size, "label_smoothing": settings.label_smoothing}
+        classifier, epochs = pretrain(part.backbone, part.images, targets, training, **how)
     return Pretrained(backbone=backbone, part=part, classifier=classifier, epochs=epochs, compute=compute, kept=kept)

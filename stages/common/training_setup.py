@@ -7,7 +7,8 @@ from mela.params import AugmentParams
 from mela.runtime.compute import Compute
 from mela.runtime.progress import Watch
 from mela.training.checkpoint import Checkpoint
-from mela.training.loop import Schedule, Training, log_epoch
+from mela.training.loop import Training, log_epoch
+from mela.training.schedule import Schedule
 
 if TYPE_CHECKING:
     # a stage depends on the block that it reads, and not on those of other trainings

@@ -1,4 +1,4 @@
-"""Compare the adjusted Rand index that merging expects without the truth with the true one, where people differ."""
+"""Compare what merging can tell of its labels without the truth with their true Rand index, where people differ."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -58,7 +58,7 @@ def scored(truth: Ints, labels: Ints) -> dict[str, Any]:
 
 
 def measure(*, data: str, share: float | None, seed: int, features: str, folder: Path) -> dict[str, Any]:
-    """Return what merging expects, and how its clusters are.
+    """Return what merging can tell of its clusters, and how they are.
 
     Parameters
     ----------
@@ -71,4 +71,6 @@ def measure(*, data: str, share: float | None, seed: int, features: str, folder:
         "true_classes": int(truth.max()) + 1,
         "people_differ": labeler.effects_ is not None,
         "expected_ari": labeler.expected_ari_,
+        "match": labeler.pair_quality_.match,
+        "match_error": labeler.pair_quality_.match_error,
     } | scored(truth, labeler.class_labels_)

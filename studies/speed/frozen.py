@@ -19,8 +19,9 @@ from mela.models.backbones import Backbone, build_backbone
 from mela.models.timm_backbones import PREFIX
 from mela.training.embeddings import pretrain
 from mela.training.kept_features import keep_features
-from mela.training.loop import Schedule, Training
+from mela.training.loop import Training
 from mela.training.proposition1 import both_losses
+from mela.training.schedule import Schedule
 from mela.training.targets import Targets
 from studies.lab import plain
 from studies.speed.measure import alternate, record, write_rows

@@ -24,7 +24,8 @@ from mela.models.backbones import Backbone, build_backbone
 from mela.runtime.compute import Compute
 from mela.runtime.device import Precision, choose_dtype, keep_freed_memory
 from mela.training.embeddings import pretrain
-from mela.training.loop import Schedule, Training
+from mela.training.loop import Training
+from mela.training.schedule import Schedule
 from mela.training.targets import Targets
 from studies.lab import plain
 from studies.speed.measure import Timing, compete, record, write_rows

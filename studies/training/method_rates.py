@@ -15,7 +15,7 @@ from mela.params import EvaluateParams, MethodsParams, TuningParams
 from mela.runtime.device import choose_device
 from mela.runtime.seeding import seeded
 from mela.training.learner_files import load_learned
-from mela.training.loop import Schedule
+from mela.training.schedule import Schedule
 from studies.lab import plain, trained_longer
 from studies.training import trials
 from studies.training.trials import SEED, Trial, means

@@ -19,8 +19,9 @@ from mela.params import EmbedParams, ModelParams, PretrainParams
 from mela.runtime.compute import Compute
 from mela.runtime.device import choose_device, choose_dtype
 from mela.runtime.seeding import seeded
-from mela.training.loop import Epoch, Schedule
+from mela.training.loop import Epoch
 from mela.training.on_images import train_on_labels
+from mela.training.schedule import Schedule
 from mela.training.targets import read_targets
 from studies.lab import Lab, trained_longer
 

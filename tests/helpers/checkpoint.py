@@ -19,7 +19,8 @@ from torch.nn import functional as F
 from mela.runtime.compute import Compute
 from mela.runtime.team import Team, joined
 from mela.training.checkpoint import Checkpoint
-from mela.training.loop import Part, Schedule, Training, fit, shuffled_batches
+from mela.training.loop import Part, Training, fit, shuffled_batches
+from mela.training.schedule import Schedule
 
 SCHEDULE = Schedule(epochs=4, learning_rate=0.1, momentum=0.9, weight_decay=5e-4, milestones=[1, 3], decay=0.5)
 

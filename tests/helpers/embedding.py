@@ -12,7 +12,7 @@ from torch import Tensor
 from mela.data.episodes import Episode, Episodes
 from mela.models.backbones import Backbone, build_backbone
 from mela.params import ModelParams
-from mela.training.loop import Schedule
+from mela.training.schedule import Schedule
 
 N_CLASSES, PER_CLASS = 6, 12
 

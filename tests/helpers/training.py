@@ -13,7 +13,8 @@ from mela.models.features import feature_batches
 from mela.runtime.compute import Compute
 from mela.runtime.team import joined
 from mela.training.embeddings import pretrain, train_embedding
-from mela.training.loop import Schedule, Training
+from mela.training.loop import Training
+from mela.training.schedule import Schedule
 from mela.training.targets import Targets
 from tests.helpers.embedding import backbone, episodes
 

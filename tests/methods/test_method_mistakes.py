@@ -20,9 +20,10 @@ from mela.methods import find_method, method_names, methods_that_see
 from mela.methods.frn import FRN
 from mela.methods.protonet import ProtoNet
 from mela.runtime.compute import Run
-from mela.training.loop import Epoch, Schedule, Training
+from mela.training.loop import Epoch, Training
 from mela.training.on_images import train_on_labels, train_without_labels
 from mela.training.on_tasks import train_on_tasks
+from mela.training.schedule import Schedule
 from mela.training.targets import Targets
 from tests.helpers.embedding import IMAGES, WAYS, backbone, episodes, features, schedule
 

@@ -34,6 +34,7 @@ from mela.training.loop import Epoch, Part, Training, fit, shuffled_batches
 from mela.training.on_images import train_on_labels, train_without_labels
 from mela.training.on_tasks import train_on_tasks
 from mela.training.resume import Progress
+from mela.training.schedule import Schedule
 from mela.training.targets import Targets
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
@@ -78,7 +79,7 @@ def training(stage: str, checkpoint: Checkpoint | None) -> Training:
     return Training(stage=stage, schedule=SCHEDULE, seed=4, augmentation=AUGMENTATION, checkpoint=checkpoint)
 
 
-def small(checkpoint: Checkpoint | None) -> Trained:
+def small(checkpoint: Checkpoint | None, schedule: Schedule = SCHEDULE) -> Trained:
     """Four steps an epoch, with dropout, BatchNorm, and noise from the generator of the data."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -95,10 +96,16 @@ def small(checkpoint: Checkpoint | None) -> Trained:
     curve = fit(
         model,
         lambda: map(parts, shuffled_batches(19, 5, generator)),
-        Training(stage="embed", schedule=SCHEDULE, seed=3, checkpoint=checkpoint),
+        Training(stage="embed", schedule=schedule, seed=3, checkpoint=checkpoint),
         generator=generator,
+        steps_per_epoch=4,
     )
     return model.state_dict(), curve
+
+
+def small_in_every_step(checkpoint: Checkpoint | None) -> Trained:
+    """With a learning rate that falls in every step, and biases that do not decay."""
+    return small(checkpoint, replace(SCHEDULE, scheduler="cosine", nesterov=True, decay_norms=False))
 
 
 def backbone() -> Any:
@@ -157,13 +164,23 @@ def assert_same(found: Trained, expected: Trained) -> None:
 
 
 @pytest.mark.parametrize(
-    "train", [small, embedding, classifier, method_on_tasks, tuned_method, method_on_labels, method_on_images]
+    "train",
+    [
+        small,
+        small_in_every_step,
+        embedding,
+        classifier,
+        method_on_tasks,
+        tuned_method,
+        method_on_labels,
+        method_on_images,
+    ],
 )
 def test_interrupted_after_any_step_it_ends_the_same(train: Train, tmp_path: Path) -> None:
     """At the begin, within and at the end of an epoch; again and again, each time one step further."""
     expected = train(None)
     path = tmp_path / "state.safetensors"
-    for steps in range(1, 17) if train is small else (1, 4, 6, 16):
+    for steps in range(1, 17) if train in (small, small_in_every_step) else (1, 4, 6, 16):
         path.unlink(missing_ok=True)
         with pytest.raises(StoppedError):
             train(stopping(path, steps))
@@ -398,7 +415,7 @@ def test_a_team_that_does_not_agree_begins_anew(tmp_path: Path) -> None:
     progress = Progress(
         model=model,
         optimizer=optimizer,
-        decays=torch.optim.lr_scheduler.MultiStepLR(optimizer, []),
+        scheduler=SCHEDULE.scheduler_of(optimizer, 1),
         generator=torch.Generator(),
         team=_Others(rank=0, size=2),
         checkpoint=Checkpoint(path=tmp_path / "state", fingerprint="a", interval=0),

@@ -17,7 +17,8 @@ from torch.nn import functional as F
 
 from mela.errors import DivergedError, MelaError
 from mela.training.checkpoint import Checkpoint
-from mela.training.loop import Epoch, Schedule, Training, batch_count, fit, log_epoch, shuffled_batches
+from mela.training.loop import Epoch, Training, batch_count, fit, log_epoch, shuffled_batches
+from mela.training.schedule import Schedule
 
 SCHEDULE: dict[str, Any] = {
     "epochs": 7,

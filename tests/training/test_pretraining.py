@@ -23,8 +23,9 @@ from mela.models.backbones import Backbone
 from mela.runtime.compute import Compute
 from mela.runtime.team import Team
 from mela.training.embeddings import pretrain
-from mela.training.loop import Schedule, Training
+from mela.training.loop import Training
 from mela.training.proposition1 import both_losses, proposition1
+from mela.training.schedule import Schedule
 from mela.training.targets import Targets
 from tests.helpers.embedding import backbone as small_backbone
 from tests.helpers.embedding import batch_of, state_of
@@ -162,9 +163,9 @@ def soft(shares: npt.NDArray[np.float64]) -> Targets:
 def run(seed: int = 0, targets: Targets | None = None, **changes: Any) -> tuple[Backbone, nn.Linear, list[float]]:
     images, labels = stripes(90)
     model = backbone()
-    batch_size = changes.pop("batch_size", 16)
+    how = {"batch_size": changes.pop("batch_size", 16), "label_smoothing": changes.pop("label_smoothing", 0.0)}
     training = replace(TRAINING, **{"augmentation": SOME, "seed": seed} | changes)
-    classifier, curve = pretrain(model, images, targets or hard(np.arange(90), labels), training, batch_size=batch_size)
+    classifier, curve = pretrain(model, images, targets or hard(np.arange(90), labels), training, **how)
     return model, classifier, [epoch.loss for epoch in curve]
 
 
@@ -178,6 +179,16 @@ def test_training_learns() -> None:
         logits = classifier(model(batch_of(images)))
     assert logits.shape == (90, 3)
     assert (logits.argmax(1).numpy() == labels).mean() > 0.9
+
+
+def test_smoothed_labels_are_shares_of_all_labels() -> None:
+    """1 - s of each target, and s / 3 of every label."""
+    _, labels = stripes(90)
+    shares = 0.7 * np.eye(3)[labels] + 0.1
+    _, smoothed, losses = run(label_smoothing=0.3)
+    _, expected, others = run(targets=soft(shares))
+    assert losses == pytest.approx(others, rel=1e-4)
+    torch.testing.assert_close(smoothed.weight, expected.weight, rtol=1e-2, atol=1e-3)
 
 
 def test_only_the_given_images_and_labels_are_learnt() -> None:
