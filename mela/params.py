@@ -341,7 +341,8 @@ class AugmentParams(Block):
 class _Decays(Block):
     """Describe gradient descent, shared by all trainings.
 
-    The last three keys may be missing; `mela.training.schedule.Schedule` says what they are.
+    The last four keys may be missing; `mela.training.schedule.Schedule` and, for `rotated_classes`,
+    `mela.training.loop.Training` say what they are.
     """
 
     epochs: Positive
@@ -354,6 +355,7 @@ class _Decays(Block):
     scheduler: Literal["multistep", "linear", "cosine"] = "multistep"
     nesterov: bool = False
     decay_norms: bool = True
+    rotated_classes: bool = False
 
     @model_validator(mode="after")
     def _check_milestones(self) -> Self:
@@ -372,7 +374,7 @@ class _Decays(Block):
 
     def schedule(self) -> dict[str, Any]:
         """Return the arguments of `mela.training.schedule.Schedule`, as far as they are known here."""
-        known = {*_Schedule.model_fields} & {*type(self).model_fields} - {"accumulate", "seed"}
+        known = {*_Schedule.model_fields} & {*type(self).model_fields} - {"accumulate", "seed", "rotated_classes"}
         return {name: getattr(self, name) for name in known}
 
 
@@ -638,7 +640,7 @@ def check_document(path: Path) -> None:
     ------
     MelaError
         A block is missing or has a mistake. The line tells the first mistake, and how many more there are. Labels are
-        used on which nothing is trained.
+        used on which nothing is trained, or classes rotated whose features are kept.
     """
     document = read_document(path)
     mistakes: list[tuple[str, int, ValidationError | None]] = []
@@ -658,6 +660,14 @@ def check_document(path: Path) -> None:
                 f"{path}: use: expected labels that are trained on, got {used}, for which compare.{used} is false; "
                 "turn it on, or use others"
             )
+        model = document.get("model")
+        if isinstance(model, dict) and model.get("train") == "head" and model.get("keep_features", True):
+            for name, content in document.items():
+                if isinstance(content, dict) and content.get("rotated_classes"):
+                    raise MelaError(
+                        f"{path}: {name}.rotated_classes: expected false with model.train: head, whose features are "
+                        "kept of upright images; set it to false, or model.keep_features too"
+                    )
         return
     # as the file has them, missing blocks last
     places = list(document)

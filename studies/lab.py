@@ -163,13 +163,14 @@ class Lab:
         """Return the features of images."""
         return extract_features(backbone, self.images, image_ids)
 
-    def training(self, stage: str, schedule: Schedule) -> Training:
+    def training(self, stage: str, schedule: Schedule, *, rotated_classes: bool = False) -> Training:
         """Return what all trainings have in common; each prints its epochs."""
         return Training(
             stage=stage,
             schedule=schedule,
             seed=self.seed,
             augmentation=Augmentation(**self.block(AugmentParams).model_dump()),
+            rotated_classes=rotated_classes,
             compute=self.compute,
             on_epoch=lambda epoch: print(
                 f"{self.folder.name}, seed {self.seed}: {stage}: epoch {epoch.epoch}: loss {epoch.loss:.4f}", flush=True
@@ -186,7 +187,8 @@ class Lab:
 
     def embed(self, backbone: Backbone, tasks: Episodes, settings: EmbedParams, **changes: Any) -> Backbone:
         """Train an embedding on tasks, in place, and return it; `changes` are those of the schedule."""
-        training = self.training("embed", Schedule(**settings.schedule() | changes))
+        schedule = Schedule(**settings.schedule() | changes)
+        training = self.training("embed", schedule, rotated_classes=settings.rotated_classes)
         how = {name: getattr(settings, name) for name in ("ridge", "normalize", "tasks_per_epoch", "tasks_per_step")}
         train_embedding(backbone, self.images, tasks, training, **how)
         return backbone
@@ -194,12 +196,14 @@ class Lab:
     def learn(self, learner: Learner, tasks: Episodes, settings: MethodsParams | TuningParams, by: Schedule) -> None:
         """Train a method on tasks, in place."""
         how = {name: getattr(settings, name) for name in ("tasks_per_epoch", "tasks_per_step")}
-        train_on_tasks(learner, self.images, tasks, self.training("methods", by), **how)
+        training = self.training("methods", by, rotated_classes=settings.rotated_classes)
+        train_on_tasks(learner, self.images, tasks, training, **how)
 
     def pretrained(self, targets: Targets, settings: PretrainParams) -> Backbone:
         """Return an embedding that has learned to tell global labels apart."""
         backbone = self.backbone(targets.image_ids)
-        training = self.training("pretrain", Schedule(**settings.schedule()))
+        schedule = Schedule(**settings.schedule())
+        training = self.training("pretrain", schedule, rotated_classes=settings.rotated_classes)
         how: dict[str, Any] = {"batch_size": settings.batch_size, "label_smoothing": settings.label_smoothing}
         pretrain(backbone, self.images, targets, training, **how)
         return backbone

@@ -16,7 +16,7 @@ from mela.params import ModelParams, PretrainParams
 from mela.runtime.seeding import seeded
 from mela.training.checkpoint import steady
 from mela.training.learner_files import load_learned
-from mela.training.on_images import train_on_labels
+from mela.training.on_images import train_on_labels, trained_targets
 from mela.training.schedule import Schedule
 from mela.training.targets import read_targets
 from stages.common.run import run
@@ -37,8 +37,10 @@ def main(
         configuration = configure(ModelParams.read(params), packed, targets.image_ids)
     with prepared("labels", method, settings, params, inputs) as one:
         backbone = build_backbone(**configuration, seed=settings.seed)
+        training = one.training_by(Schedule(**settings.schedule()))
         with seeded(settings.seed):
-            learner = find_method(method).build(backbone, targets.n_labels).to(one.device)
+            known = trained_targets(targets, training).n_labels
+            learner = find_method(method).build(backbone, known).to(one.device)
         if teacher is not None:
             former = load_learned(teacher, one.device).learner
             if not isinstance(former, LabelLearner):
@@ -48,13 +50,7 @@ def main(
                     f"--teacher: the method {method} does not learn from a teacher; leave it out, or use distill"
                 )
             learner.learn_from(former)
-        epochs = train_on_labels(
-            learner,
-            packed,
-            targets,
-            one.training_by(Schedule(**settings.schedule())),
-            batch_size=settings.batch_size,
-        )
+        epochs = train_on_labels(learner, packed, targets, training, batch_size=settings.batch_size)
     one.save(out, learner, configuration, epochs)
 
 

@@ -11,7 +11,7 @@ from mela.learners.ridge import RidgeLearner
 from mela.models.backbones import Backbone
 from mela.runtime.seeding import seeded
 from mela.training.loop import Epoch, Training
-from mela.training.on_images import train_on_labels
+from mela.training.on_images import train_on_labels, trained_targets
 from mela.training.on_tasks import train_on_tasks
 from mela.training.targets import Targets
 
@@ -72,12 +72,24 @@ def pretrain(
     label_smoothing : float, default=0
         See `mela.learners.base.LabelLearner`.
     """
-    if targets.n_labels < 2:
+    n_labels = targets.n_labels
+    if n_labels < 2:
         raise MelaError(
-            f"pretrain: training needs 2 global labels or more, but the images have {targets.n_labels}; rerun the "
+            f"pretrain: training needs 2 global labels or more, but the images have {n_labels}; rerun the "
             "stage that infers them, or add tasks"
         )
     with seeded(training.seed):
-        learner = LabelLearner(backbone, targets.n_labels).to(next(backbone.parameters()))
+        known = trained_targets(targets, training).n_labels
+        learner = LabelLearner(backbone, known).to(next(backbone.parameters()))
     learner.label_smoothing = label_smoothing
-    return learner.classifier, train_on_labels(learner, images, targets, training, batch_size=batch_size)
+    curve = train_on_labels(learner, images, targets, training, batch_size=batch_size)
+    return _upright(learner.classifier, n_labels), curve
+
+
+def _upright(classifier: nn.Linear, n_labels: int) -> nn.Linear:
+    """Return the part of a classifier that knows images as they are, which comes first."""
+    if classifier.out_features == n_labels:
+        return classifier
+    part = nn.utils.skip_init(nn.Linear, classifier.in_features, n_labels, device=classifier.weight.device)
+    part.load_state_dict({name: value[:n_labels] for name, value in classifier.state_dict().items()})
+    return part

@@ -54,6 +54,9 @@ class Training:
         Seed of order, augmentation, dropout and a method's draws; torch's global generators do not change.
     augmentation : Augmentation
         Random changes of the images.
+    rotated_classes : bool
+        Whether a class in each of its four rotations is a class of its own. For labels, an epoch then has every image
+        four times; the classes of a task are turned at random, each by itself.
     accumulate : int
         Parts into which a step is cut, to be computed one after the other with less memory; their gradients add up.
         Each part has BatchNorm statistics of its own.
@@ -72,6 +75,7 @@ class Training:
     schedule: Schedule
     seed: int
     augmentation: Augmentation = NONE
+    rotated_classes: bool = False
     accumulate: int = 1
     compute: Compute = field(default_factory=Compute)
     checkpoint: Checkpoint | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from mela.data.array_types import Ints
 from mela.data.augmentation import NONE
 from mela.data.images import ImageLoader, require_images
+from mela.data.quarter_turns import quarter_turned
 from mela.errors import MelaError
 from mela.learners.base import ImageLearner, LabelLearner
 from mela.learners.contract import pair_of, require_tensor
@@ -29,6 +31,7 @@ def train_on_images(
     training: Training,
     *,
     batch_size: int,
+    turns: Ints | None = None,
 ) -> list[Epoch]:
     """Train `learner` in place and return its curve.
 
@@ -38,13 +41,14 @@ def train_on_images(
         All that learns.
     images : uint8 (N, h, w, c)
     image_ids : int64 (n,)
-        Each once.
     loss_of : callable
         Takes `learner` as a function in the number format of the training, augmented images (b, c, h, w), float in
         [0, 1], their rows in `image_ids` (b,), and a generator on the CPU of all that is drawn; gives the sum of the
         images' losses, and whether the learner got each of them right (b,).
     training : Training
     batch_size : int
+    turns : int64 (n,), optional
+        Quarter turns of each image, after its random changes.
 
     Raises
     ------
@@ -67,6 +71,8 @@ def train_on_images(
             own = compute.team.share(len(part))
             rows = part[own].numpy()
             batch = training.augmentation.draw(len(part), generator)[own](load(image_ids[rows]))
+            if turns is not None:
+                batch = quarter_turned(batch, torch.from_numpy(turns[rows]))
             loss, right = _checked(learner, loss_of(run, batch, rows, generator), len(rows))
             yield loss / len(chosen), right.sum() / len(chosen)
 
@@ -98,6 +104,7 @@ def train_on_labels(
     Parameters
     ----------
     learner : LabelLearner
+        Of as many labels as `trained_targets` have.
     images : uint8 (N, h, w, c)
     targets : Targets
         The flat data set.
@@ -112,6 +119,7 @@ def train_on_labels(
         The loss or the weights are not finite.
     """
     device, n_labels = next(learner.parameters()).device, learner.classifier.out_features
+    targets = trained_targets(targets, training)
 
     def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         label = torch.from_numpy(targets.labels[rows]).to(device)
@@ -120,7 +128,13 @@ def train_on_labels(
         logits = require_tensor(learner, "loss", logits, "logits (images, labels)", (len(rows), n_labels))
         return loss, logits.detach().argmax(1) == label
 
-    return train_on_images(learner, images, targets.image_ids, loss_of, training, batch_size=batch_size)
+    how: dict[str, Any] = {"batch_size": batch_size, "turns": targets.turns}
+    return train_on_images(learner, images, targets.image_ids, loss_of, training, **how)
+
+
+def trained_targets(targets: Targets, training: Training) -> Targets:
+    """Return what a training learns of targets: these, or those of rotated classes."""
+    return targets.rotated() if training.rotated_classes else targets
 
 
 def train_without_labels(
@@ -142,12 +156,18 @@ def train_without_labels(
     Raises
     ------
     MelaError
-        Batches are to be computed in parts.
+        Batches are to be computed in parts, or classes to be rotated.
     """
     if training.accumulate > 1:
         raise MelaError(
             f"{training.stage}.accumulate is {training.accumulate}, but methods on images alone need whole batches; "
             f"set it to 1, and lower {training.stage}.batch_size if memory is short"
+        )
+
+    if training.rotated_classes:
+        raise MelaError(
+            f"{training.stage}.rotated_classes: expected false, since methods on images alone have no classes; set it "
+            "to false"
         )
 
     def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from mela.data.array_types import Ints
 from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.data.images import ImageLoader, require_images
+from mela.data.quarter_turns import TURNS, quarter_turned
 from mela.errors import DivergedError, MelaError, UnsolvableError
 from mela.learners.base import Learner, checked_losses
 from mela.learners.contract import require_each
@@ -74,11 +75,24 @@ def train_on_tasks(
             ordered = shapes.sort(part.numpy())
             own = compute.team.share(len(ordered))
             bounds = np.concatenate([[0], np.cumsum(shapes.n_images[ordered])])
+            size = (len(ordered), shapes.most_ways)
             changes = training.augmentation.draw(int(bounds[-1]), generator)[slice(bounds[own.start], bounds[own.stop])]
             groups = list(shapes.groups(ordered[own]))
             ids = np.concatenate([np.hstack([group.support, group.query]).ravel() for group in groups])
-            losses, accuracies = _losses(require_each(learner, forward(changes(load(ids))), len(ids)), groups)
+            batch = changes(load(ids))
+            if training.rotated_classes:
+                batch = quarter_turned(batch, _turns(torch.randint(TURNS, size, generator=generator)[own], groups))
+            losses, accuracies = _losses(require_each(learner, forward(batch), len(ids)), groups)
             yield losses.sum() / len(chosen), accuracies.sum() / len(chosen)
+
+    def _turns(of_classes: Tensor, groups: list[TaskGroup]) -> Tensor:
+        """Return the turns of images (b,), in their order, by those of the classes of each task."""
+        found, start = [], 0
+        for group in groups:
+            labels = torch.from_numpy(np.hstack([group.support_labels, group.query_labels]))
+            found.append(of_classes[start : start + len(labels)].gather(1, labels).ravel())
+            start += len(labels)
+        return torch.cat(found)
 
     def _losses(features: Tensor, groups: list[TaskGroup]) -> tuple[Tensor, Tensor]:
         found, start = [], 0
@@ -130,6 +144,11 @@ class _Shapes:
             row[of_a_shape.positions] = np.arange(len(of_a_shape))
             n_images[of_a_shape.positions] = of_a_shape.support.shape[1] + of_a_shape.query.shape[1]
         return cls(all=groups, group=group, row=row, n_images=n_images)
+
+    @property
+    def most_ways(self) -> int:
+        """Number of classes of the task that has most."""
+        return max(group.ways for group in self.all)
 
     def sort(self, positions: Ints) -> Ints:
         """Sort positions such that tasks of one shape are adjacent."""

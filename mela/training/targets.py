@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mela.data.array_types import Ints
+from mela.data.quarter_turns import TURNS
 from mela.errors import MelaError
 from mela.io import schemas, store
 from mela.io.checked_tables import read_labels
@@ -28,21 +29,39 @@ class Targets:
     Attributes
     ----------
     image_ids : int64 (n,)
-        Each once.
+        Each once, or once in every rotation.
     labels : int64 (n,)
         Labels from 0; of several labels, the one with the largest share.
     shares : csr_array (n, n_labels) or None
         Rows sum to 1; None if each image has one label.
+    turns : int64 (n,) or None
+        Quarter turns by which each image is rotated; None if all stay upright.
     """
 
     image_ids: Ints
     labels: Ints
     shares: "csr_array | None" = None
+    turns: Ints | None = None
 
     @property
     def n_labels(self) -> int:
         """Number of labels, up to the largest that occurs."""
         return int(self.labels.max(initial=-1)) + 1 if self.shares is None else self.shares.shape[1]
+
+    def rotated(self) -> "Targets":
+        """Return every image four times, once in each rotation; label y, turned r times, is y + r n_labels.
+
+        So a class in each of its four rotations is a class of its own, as in rotation augmentation of classes.
+        """
+        from scipy.sparse import block_diag, csr_array
+
+        turns = np.repeat(np.arange(TURNS), len(self.image_ids))
+        return Targets(
+            image_ids=np.tile(self.image_ids, TURNS),
+            labels=np.tile(self.labels, TURNS) + self.n_labels * turns,
+            shares=None if self.shares is None else csr_array(block_diag([self.shares] * TURNS)),
+            turns=turns,
+        )
 
     def batch(self, rows: Ints) -> Tensor:
         """Return the targets of some images for ``torch.nn.functional.cross_entropy``.

@@ -41,6 +41,7 @@ def training_of(
         schedule=schedule,
         seed=settings.seed,
         augmentation=Augmentation(**augment.model_dump()),
+        rotated_classes=settings.rotated_classes,
         accumulate=settings.accumulate,
         compute=compute,
         checkpoint=checkpoint,

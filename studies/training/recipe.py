@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mela.data.episodes import Episodes
+from mela.data.quarter_turns import TURNS
 from mela.data.sampling import draw_split
 from mela.params import DataParams, ModelParams, PretrainParams, TaskParams
 from mela.runtime.compute import Compute
@@ -62,4 +63,5 @@ def measure(*, data: str, recipe: str, settings: dict[str, Any], folder: Path, r
     backbone = own.pretrained(targets, schedule)
     minutes = (time.process_time() - began) / 60
     found: pd.DataFrame = own.accuracies(backbone, own.validation())
-    return {"images": schedule.epochs * len(targets.image_ids), "minutes": minutes} | means(found)
+    in_epoch = len(targets.image_ids) * (TURNS if schedule.rotated_classes else 1)
+    return {"images": schedule.epochs * in_epoch, "minutes": minutes} | means(found)

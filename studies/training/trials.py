@@ -20,7 +20,7 @@ from mela.runtime.compute import Compute
 from mela.runtime.device import choose_device, choose_dtype
 from mela.runtime.seeding import seeded
 from mela.training.loop import Epoch
-from mela.training.on_images import train_on_labels
+from mela.training.on_images import train_on_labels, trained_targets
 from mela.training.schedule import Schedule
 from mela.training.targets import read_targets
 from studies.lab import Lab, trained_longer
@@ -58,12 +58,14 @@ class Trial(Lab):
         """Return a method trained on labels, as the benchmark trains it, and the curve of its training."""
         file = self.folder / f"seed{START_SEED}" / "labels" / f"{labels}.parquet"
         targets, backbone = read_targets(file, soft=False), self.untrained()
+        schedule = Schedule(**settings.schedule(), rate_name="the learning rate")
+        training = self.training("pretrain", schedule, rotated_classes=settings.rotated_classes)
         with seeded(self.seed):
-            learner: LabelLearner = find_method(method).build(backbone, targets.n_labels)
+            known = trained_targets(targets, training).n_labels
+            learner: LabelLearner = find_method(method).build(backbone, known)
         learner.to(choose_device("auto"))
         if isinstance(learner, Student) and teacher is not None:
             learner.learn_from(teacher)
-        training = self.training("pretrain", Schedule(**settings.schedule(), rate_name="the learning rate"))
         curve = train_on_labels(learner, self.images, targets, training, batch_size=settings.batch_size)
         return learner, curve
 
