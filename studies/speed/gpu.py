@@ -11,20 +11,18 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import torch
 import typer
-from torch.utils.flop_counter import FlopCounterMode
 
 from mela.params import LABELS as KINDS
 from mela.params import ROUNDS
 from studies.clones import change
 from studies.speed.measure import record, write_rows
-from studies.speed.train_steps import BATCH, COLOUR, LABELS, Setting, plain_network, row_of
+from studies.speed.train_steps import COLOUR, Setting, row_of
 
 LABELING = ("label_merged", "label", "label_kmeans", "label_oracle")
 BEFORE = ("images", "names", "manifest", "embed", "extract", *(f"round {name}" for name in ROUNDS))
@@ -36,37 +34,11 @@ BIG: dict[str, Any] = {"steps": 300, "network": "resnet12", "device": "cuda", "w
 RESNET12 = Setting(size=32, channels=3, augmentation=COLOUR, **BIG)
 
 
-def operations_of_a_step(setting: Setting) -> float:
-    """Return the floating-point operations of a training step, forward and backward, for one image."""
-    network = plain_network(replace(setting, device="cpu"))
-    batch = torch.rand(2, setting.channels, setting.size, setting.size)
-    with FlopCounterMode(display=False) as counter:
-        network(batch).logsumexp(1).sum().backward()
-    return counter.get_total_flops() / 2
-
-
-def peak(device: torch.device, side: int = 8192, n: int = 20) -> float:
-    """Return the operations per second of a product of random square matrices of bfloat16."""
-    one, other = (torch.randn(side, side, device=device, dtype=torch.bfloat16) for _ in range(2))
-    for _ in range(3):
-        one @ other
-    torch.cuda.synchronize(device)
-    start = time.perf_counter()
-    for _ in range(n):
-        one @ other
-    torch.cuda.synchronize(device)
-    return n * 2 * side**3 / (time.perf_counter() - start)
-
-
 def training_rows(setting: Setting, n: int) -> list[dict[str, Any]]:
     """Return the rows of the faster of the two, compiled or not."""
     found = [row_of("train_resnet12_32_gpu", setting, n, compiled=compiled) for compiled in (False, True)]
     best = max(found, key=lambda row: row["ours"])
-    best["other"] = {"compiled": not best["compiled"], "ours": min(row["ours"] for row in found)}
-    operations, rate = operations_of_a_step(setting), peak(torch.device(setting.device))
-    name, reached = "peak_share_resnet12_32_gpu", best["ours"] * operations / 1e12
-    what = {"operations_per_image": operations, "compiled": best["compiled"], "batch": BATCH, "labels": LABELS}
-    return [best, record(name, reached, rate / 1e12, unit="TFLOP/s", n=n, **what)]
+    return [best | {"other": {"compiled": not best["compiled"], "ours": min(row["ours"] for row in found)}}]
 
 
 def run_preset(root: Path, *, preset: Path, changes: dict[str, Any], project: Path) -> dict[str, float]:

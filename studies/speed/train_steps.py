@@ -6,7 +6,7 @@ columns. It has the number of workers that suits it best. Network, batches, imag
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
+from torch.utils.flop_counter import FlopCounterMode
 from torchvision import transforms
 
 from mela.data.augmentation import Augmentation
@@ -28,7 +29,7 @@ from mela.training.loop import Training
 from mela.training.schedule import Schedule
 from mela.training.targets import Targets
 from studies.lab import plain
-from studies.speed.measure import Timing, compete, record, write_rows
+from studies.speed.measure import Timing, compete, record, seconds_of, write_rows
 
 BATCH, LABELS = 64, 64
 
@@ -42,6 +43,7 @@ class Setting:
     augmentation: Augmentation
     steps: int
     network: str = "conv4"
+    width: int = 64
     device: str = "cpu"
     workers: tuple[int, ...] = (0, 1, 2)
 
@@ -55,14 +57,19 @@ class Setting:
         return np.random.default_rng(1).integers(0, LABELS, self.steps * BATCH)
 
     def backbone(self) -> Backbone:
-        """Return a backbone of 64 channels, on the device."""
-        return build_backbone(**plain(self.network, size=self.size, channels=self.channels), seed=0).to(self.device)
+        """Return an untrained backbone, on the device."""
+        configuration = plain(self.network, size=self.size, channels=self.channels, width=self.width)
+        return build_backbone(**configuration, seed=0).to(self.device)
 
 
 GREY, COLOUR = Augmentation(crop_padding=2, flip=False, jitter=0), Augmentation(crop_padding=4, flip=True, jitter=0.4)
 SETTINGS = {
     "train_conv4_28": Setting(size=28, channels=1, augmentation=GREY, steps=60),
     "train_conv4_32": Setting(size=32, channels=3, augmentation=COLOUR, steps=40),
+    "train_resnet12_32_half": Setting(
+        size=32, channels=3, augmentation=COLOUR, steps=6, network="resnet12", width=32, workers=(0,)
+    ),
+    "train_resnet12_32": Setting(size=32, channels=3, augmentation=COLOUR, steps=3, network="resnet12", workers=(0,)),
 }
 
 
@@ -141,6 +148,30 @@ def reference(setting: Setting, workers: int) -> Callable[[], Any]:
     return epoch
 
 
+def operations_of_a_step(setting: Setting) -> float:
+    """Return the floating-point operations of a training step, forward and backward, for one image."""
+    network = plain_network(replace(setting, device="cpu"))
+    batch = torch.rand(2, setting.channels, setting.size, setting.size)
+    with FlopCounterMode(display=False) as counter:
+        network(batch).logsumexp(1).sum().backward()
+    return counter.get_total_flops() / 2
+
+
+def peak(dtype: torch.dtype, device: str, n: int = 5) -> float:
+    """Return the operations per second of a product of random square matrices."""
+    side = 4096 if device == "cpu" else 8192
+    one, other = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
+
+    def products() -> None:
+        for _ in range(n):
+            one @ other
+        if device != "cpu":
+            torch.cuda.synchronize()
+
+    products()
+    return n * 2 * side**3 / seconds_of(products)
+
+
 def row_of(name: str, setting: Setting, n: int, *, compiled: bool = False) -> dict[str, Any]:
     """Measure images per second: ours, and the reference with the number of workers that suits it best."""
     others = {str(workers): (reference, setting, workers) for workers in setting.workers}
@@ -149,8 +180,12 @@ def row_of(name: str, setting: Setting, n: int, *, compiled: bool = False) -> di
     rates = {key: _per_second(timing, setting.steps * BATCH) for key, timing in taken.items()}
     best = max(others, key=lambda workers: rates[workers].median)
     medians = {key: round(rate.median, 1) for key, rate in rates.items()}
+    dtype = choose_dtype("auto", torch.device(setting.device))
+    operations, rate = operations_of_a_step(setting), peak(dtype, setting.device)
     more: dict[str, Any] = {
-        "precision": str(choose_dtype("auto", torch.device(setting.device))).removeprefix("torch."),
+        "precision": str(dtype).removeprefix("torch."),
+        "operations_per_image": operations,
+        "share_of_peak": round(rates["auto"].median * operations / rate, 3),
         "compiled": compiled,
         "float32": medians["float32"],
         "reference_by_workers": {workers: medians[workers] for workers in others},
