@@ -11,7 +11,7 @@ from copy import deepcopy
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from ruamel.yaml import YAML
@@ -369,7 +369,9 @@ class _Decays(Block):
                 f"step, got {self.milestones}; remove them, or set scheduler: multistep"
             )
         if self.nesterov and not self.momentum:
-            raise ValueError("nesterov: expected false with momentum: 0, which it needs; raise momentum or remove it")
+            raise ValueError(
+                "nesterov: expected false with momentum: 0, which it needs; raise momentum, or set nesterov to false"
+            )
         return self
 
     def schedule(self) -> dict[str, Any]:
@@ -379,7 +381,7 @@ class _Decays(Block):
 
 
 class _Schedule(_Decays):
-    """Add a learning rate to the step decays."""
+    """Add a learning rate."""
 
     learning_rate: Rate
 
@@ -639,8 +641,8 @@ def check_document(path: Path) -> None:
     Raises
     ------
     MelaError
-        A block is missing or has a mistake. The line tells the first mistake, and how many more there are. Labels are
-        used on which nothing is trained, or classes rotated whose features are kept.
+        A block is missing or has a mistake. The line tells the first mistake, and how many more there are. Two blocks
+        contradict each other.
     """
     document = read_document(path)
     mistakes: list[tuple[str, int, ValidationError | None]] = []
@@ -654,20 +656,8 @@ def check_document(path: Path) -> None:
             mistakes.append((block.block, error.error_count(), error))
     if not mistakes:
         # of the blocks as they are in the file, so that no stage depends on those that it does not read
-        used, compared = document.get("use"), document.get("compare")
-        if isinstance(compared, dict) and not compared.get(used, True):
-            raise MelaError(
-                f"{path}: use: expected labels that are trained on, got {used}, for which compare.{used} is false; "
-                "turn it on, or use others"
-            )
-        model = document.get("model")
-        if isinstance(model, dict) and model.get("train") == "head" and model.get("keep_features", True):
-            for name, content in document.items():
-                if isinstance(content, dict) and content.get("rotated_classes"):
-                    raise MelaError(
-                        f"{path}: {name}.rotated_classes: expected false with model.train: head, whose features are "
-                        "kept of upright images; set it to false, or model.keep_features too"
-                    )
+        if contradiction := _contradiction(cast("dict[str, Any]", document)):
+            raise MelaError(f"{path}: {contradiction}")
         return
     # as the file has them, missing blocks last
     places = list(document)
@@ -679,6 +669,28 @@ def check_document(path: Path) -> None:
     else:
         line = first_problem(name, mistake, others)
     raise MelaError(f"{path}: {line}")
+
+
+def _contradiction(document: Mapping[str, Any]) -> str:
+    """Tell in one line which blocks of a file contradict each other; nothing if none do."""
+    used = document.get("use")
+    if not document.get("compare", {}).get(used, True):
+        return (
+            f"use: expected labels that are trained on, got {used}, for which compare.{used} is false; turn it on, or "
+            "use others"
+        )
+    rotated = [name for name, block in document.items() if isinstance(block, dict) and block.get("rotated_classes")]
+    if not rotated:
+        return ""
+    key, model = f"{rotated[0]}.rotated_classes", document.get("model", {})
+    if document.get("data", {}).get("rotations"):
+        return f"{key}: expected false with data.rotations: true, which makes classes of rotations; set either to false"
+    if model.get("train") == "head" and model.get("keep_features", True):
+        return (
+            f"{key}: expected false with model.train: head, which keeps the features of upright images; set it or "
+            "model.keep_features to false"
+        )
+    return ""
 
 
 def parameters_text(path: Path) -> str:

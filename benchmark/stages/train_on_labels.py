@@ -41,6 +41,7 @@ def main(
         with seeded(settings.seed):
             known = trained_targets(targets, training).n_labels
             learner = find_method(method).build(backbone, known).to(one.device)
+        learner.label_smoothing = settings.label_smoothing
         if teacher is not None:
             former = load_learned(teacher, one.device).learner
             if not isinstance(former, LabelLearner):

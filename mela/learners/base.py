@@ -149,10 +149,13 @@ class LabelLearner(nn.Module):
     Attributes
     ----------
     label_smoothing : float
-        Share of each target that the default loss divides equally among all labels (Szegedy et al., 2016).
+        Share of each target that `cross_entropy` divides equally among all labels (Szegedy et al., 2016).
+    turns_images : bool
+        Whether the loss rotates images itself, so that rotations can be no classes.
     """
 
     label_smoothing: float = 0.0
+    turns_images: ClassVar[bool] = False
 
     def __init__(self, backbone: Backbone, n_labels: int) -> None:
         super().__init__()
@@ -191,7 +194,11 @@ class LabelLearner(nn.Module):
         """
         del generator
         logits = run(images)
-        return F.cross_entropy(logits, targets, reduction="sum", label_smoothing=self.label_smoothing), logits
+        return self.cross_entropy(logits, targets), logits
+
+    def cross_entropy(self, logits: Tensor, targets: Tensor, reduction: Literal["sum", "mean"] = "sum") -> Tensor:
+        """Return the cross-entropy of logits (b, n_labels) to targets as in `loss`, with smoothed labels."""
+        return F.cross_entropy(logits, targets, reduction=reduction, label_smoothing=self.label_smoothing)
 
 
 @runtime_checkable

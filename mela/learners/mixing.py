@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from mela.learners.base import LabelLearner
 from mela.models.backbones import Backbone, ResidualBlock
 from mela.runtime.compute import Run
 
@@ -60,7 +60,7 @@ def mixed_features(backbone: Backbone, images: Tensor, mix: Mix) -> Tensor:
 
 
 def mixed_loss(
-    run: Run, backbone: Backbone, images: Tensor, targets: Tensor, generator: torch.Generator
+    run: Run, learner: LabelLearner, images: Tensor, targets: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Return the summed cross-entropy of mixed images to the labels of both, weighted as mixed, and their logits.
 
@@ -68,9 +68,9 @@ def mixed_loss(
     ----------
     run, images, targets, generator
         See `LabelLearner.loss`; `run` takes a keyword `mix`, and gives logits of labels.
-    backbone : Backbone
+    learner : LabelLearner
     """
-    mix = Mix.draw(backbone, len(images), generator)
+    mix = Mix.draw(learner.backbone, len(images), generator)
     logits, partners = run(images, mix=mix), targets[mix.partners.to(targets.device)]
-    own, others = (F.cross_entropy(logits, labels, reduction="sum") for labels in (targets, partners))
+    own, others = (learner.cross_entropy(logits, labels) for labels in (targets, partners))
     return mix.share * own + (1 - mix.share) * others, logits

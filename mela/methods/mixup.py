@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from mela.learners.base import LabelLearner
 from mela.learners.method import Method
@@ -22,8 +21,8 @@ class MixupLearner(LabelLearner):
     def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Return the summed loss, and the logits of the images as they are; see `LabelLearner.loss`."""
         plain = run(images)
-        mixed, _ = mixed_loss(run, self.backbone, images, targets, generator)
-        return (F.cross_entropy(plain, targets, reduction="sum") + mixed) / 2, plain
+        mixed, _ = mixed_loss(run, self, images, targets, generator)
+        return (self.cross_entropy(plain, targets) + mixed) / 2, plain
 
 
 METHOD = Method(title="manifold mixup", source="Verma et al., 2019", sees="labels", learner=MixupLearner)

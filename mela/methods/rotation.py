@@ -4,10 +4,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from mela.learners.method import Method
-from mela.learners.rotating import RotationHead, rotated_loss
+from mela.learners.rotating import RotationHead
 from mela.runtime.compute import Run
 
 
@@ -21,8 +20,8 @@ class RotationLearner(RotationHead):
     def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Return the summed loss, and the logits of the upright images; see `LabelLearner.loss`."""
         upright = run(images)[:, :-4]
-        loss = F.cross_entropy(upright, targets, reduction="sum")
-        return loss + rotated_loss(run, images, targets, generator), upright
+        loss = self.cross_entropy(upright, targets)
+        return loss + self.rotated_loss(run, images, targets, generator), upright
 
 
 METHOD = Method(title="rotation", source="Gidaris et al., 2018", sees="labels", learner=RotationLearner)

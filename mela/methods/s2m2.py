@@ -4,11 +4,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from mela.learners.method import Method
 from mela.learners.mixing import Mix, mixed_features, mixed_loss
-from mela.learners.rotating import RotationHead, rotated_loss
+from mela.learners.rotating import RotationHead
 from mela.runtime.compute import Run
 
 
@@ -22,9 +21,9 @@ class S2M2Learner(RotationHead):
     def loss(self, run: Run, images: Tensor, targets: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Return the summed loss, and the logits of the images as they are; see `LabelLearner.loss`."""
         plain = run(images)[:, :-4]
-        mixed, _ = mixed_loss(lambda batch, mix: run(batch, mix=mix)[:, :-4], self.backbone, images, targets, generator)
-        loss = (F.cross_entropy(plain, targets, reduction="sum") + mixed) / 2
-        return loss + rotated_loss(run, images, targets, generator), plain
+        mixed, _ = mixed_loss(lambda batch, mix: run(batch, mix=mix)[:, :-4], self, images, targets, generator)
+        loss = (self.cross_entropy(plain, targets) + mixed) / 2
+        return loss + self.rotated_loss(run, images, targets, generator), plain
 
 
 METHOD = Method(title="S2M2", source="Mangla et al., 2020", sees="labels", learner=S2M2Learner)

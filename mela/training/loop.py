@@ -29,7 +29,10 @@ PATIENCE = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Epoch:
-    """Hold one row of a training curve: means over the epoch's steps; accuracy in percent."""
+    """Hold one row of a training curve: means over the epoch's steps, and the learning rate at its beginning.
+
+    Accuracy is in percent.
+    """
 
     epoch: int
     loss: float
@@ -56,7 +59,7 @@ class Training:
         Random changes of the images.
     rotated_classes : bool
         Whether a class in each of its four rotations is a class of its own. For labels, an epoch then has every image
-        four times; the classes of a task are turned at random, each by itself.
+        four times. The classes of a task are turned at random, each by itself. Methods on images alone have no classes.
     accumulate : int
         Parts into which a step is cut, to be computed one after the other with less memory; their gradients add up.
         Each part has BatchNorm statistics of its own.
@@ -121,14 +124,15 @@ def fit(
         Generator of `epoch_steps`, which draws first an epoch's steps, and then what each needs. A training
         with a checkpoint needs it.
     steps_per_epoch : int
-        For `training.watch`.
+        Steps that `epoch_steps` yields: for `training.watch`, and for a learning rate that falls in every step.
 
     Raises
     ------
     DivergedError
         The loss became NaN or infinite, or the weights did in the last step; names epoch and step.
     ValueError
-        There is a checkpoint, but no generator whose state it could keep.
+        There is a checkpoint, but no generator whose state it could keep. The learning rate falls in every step, but
+        there are no steps.
     """
     if training.checkpoint is not None and generator is None:
         raise ValueError(

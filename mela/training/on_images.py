@@ -114,11 +114,17 @@ def train_on_labels(
     Raises
     ------
     MelaError
-        Images are missing, or the method makes something else than a loss and logits.
+        Images are missing, or the method makes something else than a loss and logits. Classes are to be rotated, but
+        the method rotates images itself.
     DivergedError
         The loss or the weights are not finite.
     """
     device, n_labels = next(learner.parameters()).device, learner.classifier.out_features
+    if training.rotated_classes and learner.turns_images:
+        raise MelaError(
+            f"{training.stage}.rotated_classes: expected false with {type(learner).__name__}, which rotates images "
+            "itself; set it to false, or train another method"
+        )
     targets = trained_targets(targets, training)
 
     def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -156,18 +162,12 @@ def train_without_labels(
     Raises
     ------
     MelaError
-        Batches are to be computed in parts, or classes to be rotated.
+        Batches are to be computed in parts.
     """
     if training.accumulate > 1:
         raise MelaError(
             f"{training.stage}.accumulate is {training.accumulate}, but methods on images alone need whole batches; "
             f"set it to 1, and lower {training.stage}.batch_size if memory is short"
-        )
-
-    if training.rotated_classes:
-        raise MelaError(
-            f"{training.stage}.rotated_classes: expected false, since methods on images alone have no classes; set it "
-            "to false"
         )
 
     def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -36,7 +36,7 @@ class Schedule:
     nesterov : bool
         Whether momentum looks ahead (Nesterov, 1983); Adam ignores it.
     decay_norms : bool
-        Whether biases and the weights of BatchNorm decay as well.
+        Whether vectors and numbers decay as well as matrices: biases, the weights of BatchNorm, scales.
     optimizer : {"sgd", "adam"}
     embedding_rate : float
         Share of the learning rate at which a pre-trained embedding, ``model.backbone``, learns.
@@ -129,7 +129,10 @@ class Scheduler:
             self.inner.step()
 
     def rate(self, epochs: int) -> float:
-        """Return the learning rate of the optimizer's first weights after so many epochs, which has been reached."""
+        """Return the learning rate of the first weights at the beginning of the epoch that follows so many.
+
+        It is asked for within this epoch.
+        """
         if isinstance(self.inner, LambdaLR):
             return float(self.inner.base_lrs[0] * self.inner.lr_lambdas[0](epochs * self.every))
         return float(self.inner.optimizer.param_groups[0]["lr"])

@@ -2,7 +2,8 @@
 
 The reference way is that of RFS and most of its peers: images become PIL images and go through torchvision's transforms
 one by one, in the workers of a DataLoader, and the network is computed in float32, with its channels before rows and
-columns. It has the number of workers that suits it best. Network, batches, images and optimiser are the same.
+columns. It has the number of workers that suits it best, of those in `Setting.workers`. Network, batches, images and
+optimiser are the same.
 """
 
 from collections.abc import Callable

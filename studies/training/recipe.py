@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from mela.data.episodes import Episodes
 from mela.data.quarter_turns import TURNS
 from mela.data.sampling import draw_split
 from mela.params import DataParams, ModelParams, PretrainParams, TaskParams
 from mela.runtime.compute import Compute
-from mela.runtime.device import choose_device, choose_dtype
+from mela.runtime.device import choose_dtype
 from studies.cells import PRESETS
 from studies.lab import Lab, cached
 from studies.training.trials import SEED, means
@@ -31,7 +32,7 @@ class Images(Lab):
     def of(cls, data: str, folder: Path, root: Path) -> "Images":
         """Return the images of a preset, packed below a folder, and its parameters with another seed."""
         params = PRESETS / f"{data}.yaml"
-        dtype = choose_dtype(ModelParams.read(params).precision, choose_device("auto"))
+        dtype = choose_dtype(ModelParams.read(params).precision, torch.device("cpu"))
         own = cls(params=params, folder=folder / data, seed=SEED, compute=Compute(dtype=dtype))
         own.pack(own.block(DataParams, root=str(root)), own.block(TaskParams).shots)
         return own
@@ -43,7 +44,7 @@ class Images(Lab):
 
 
 def measure(*, data: str, recipe: str, settings: dict[str, Any], folder: Path, root: Path) -> dict[str, float]:
-    """Return validation accuracies after training by a recipe, with its cost.
+    """Return validation accuracies after training by a recipe on the CPU, with its images and minutes of a core.
 
     Parameters
     ----------

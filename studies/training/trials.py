@@ -63,6 +63,7 @@ class Trial(Lab):
         with seeded(self.seed):
             known = trained_targets(targets, training).n_labels
             learner: LabelLearner = find_method(method).build(backbone, known)
+        learner.label_smoothing = settings.label_smoothing
         learner.to(choose_device("auto"))
         if isinstance(learner, Student) and teacher is not None:
             learner.learn_from(teacher)

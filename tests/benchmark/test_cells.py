@@ -20,6 +20,7 @@ import torch
 import typer
 from PIL import Image
 from ruamel.yaml import YAML
+from safetensors.torch import load_file
 from torch import Tensor
 
 from benchmark import settings
@@ -238,6 +239,25 @@ def test_errors_name_the_rate_of_the_method(ran: Path, monkeypatch: pytest.Monke
     given = {"listing": RUNS / "listing.parquet", "params": OF_SEED / "params.yaml"}
     with pytest.raises(DivergedError, match=r"lower learning_rate of MoCo \(now 1e\+30\)$"):
         trained_on_images.main(method="moco", images=IMAGES, out=Path("never"), **given)
+
+
+def test_methods_on_labels_learn_smoothed_labels_and_rotated_classes(ran: Path) -> None:
+    found = {}
+    for name, changes in {
+        "plain": {},
+        "rotated": {"rotated_classes": True},
+        "smoothed": {"label_smoothing": 0.5},
+    }.items():
+        params, out = Path(shutil.copy(OF_SEED / "params.yaml", f"{name}.yaml")), Path(name)
+        change(params, {f"pretrain.{key}": value for key, value in changes.items()})
+        given = {"images": IMAGES, "labels": OF_SEED / "labels/merged.parquet", "params": params, "out": out}
+        trained_on_labels.main(method="rfs", **given)
+        loss = pd.read_csv(out / CURVE)["loss"].iloc[-1]
+        found[name] = len(load_file(out / MODEL)["classifier.weight"]), loss
+    count, loss = found["plain"]
+    assert found["rotated"][0] == 4 * count
+    assert found["smoothed"][0] == count
+    assert found["smoothed"][1] > loss
 
 
 def test_a_data_set_may_have_a_learning_rate_of_its_own(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:

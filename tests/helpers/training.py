@@ -20,16 +20,16 @@ from tests.helpers.embedding import backbone, episodes
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (72, 16, 16, 3), dtype=np.uint8)
 AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
-SCHEDULE = Schedule(epochs=2, learning_rate=0.02, momentum=0.9, weight_decay=5e-4, milestones=[1], decay=0.1)
+PLAIN = Schedule(epochs=2, learning_rate=0.02, momentum=0.9, weight_decay=5e-4, milestones=[], decay=0.1)
+SCHEDULE = replace(PLAIN, scheduler="cosine", nesterov=True, decay_norms=False)
 
 
 def main(path: str) -> None:
     """Write weights, curves and features."""
     with joined(torch.device("cpu")) as team:
         compute = Compute(dtype=torch.float32, team=team)
-        training = Training(
-            stage="pretrain", schedule=SCHEDULE, seed=0, augmentation=AUGMENTATION, accumulate=2, compute=compute
-        )
+        how: dict[str, Any] = {"augmentation": AUGMENTATION, "rotated_classes": True, "accumulate": 2}
+        training = Training(stage="pretrain", schedule=SCHEDULE, seed=0, compute=compute, **how)
         # without dropout, whose masks are those of the processes
         network: dict[str, Any] = {"channels": 3, "drop_rate": 0, "drop_block": 1}
         initial, final = (backbone("resnet12", **network).double() for _ in range(2))
@@ -44,7 +44,7 @@ def main(path: str) -> None:
             tasks_per_step=5,
         )
         targets = Targets(image_ids=np.arange(5, 60), labels=np.arange(55) % 4)
-        _, second = pretrain(final, IMAGES, targets, training, batch_size=13)
+        _, second = pretrain(final, IMAGES, targets, training, batch_size=13, label_smoothing=0.1)
         features = list(feature_batches(final.float(), IMAGES, np.arange(3, 60), team=team))
         # the others have no image to look at
         features += feature_batches(final, IMAGES, np.array([7]), team=team)

@@ -1,6 +1,7 @@
 """Methods that see global labels: their losses by hand, and that each of them learns."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from mela.errors import MelaError
 from mela.io.tensors import write_trained
 from mela.learners.base import ImageLearner, LabelLearner, Learner
 from mela.learners.mixing import Mix, mixed_features, mixing_layers
-from mela.learners.rotating import rotated_loss
 from mela.methods import find_method, method_names
 from mela.methods.distill import TEMPERATURE, DistillLearner
 from mela.methods.mixup import MixupLearner
@@ -50,18 +50,21 @@ def ready(name: str) -> LabelLearner:
     return learner
 
 
-def test_rotated_images_have_a_class_and_a_rotation() -> None:
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_rotated_images_have_a_class_and_a_rotation(smoothing: float) -> None:
     learner = RotationLearner(backbone(), 3).eval()
+    learner.label_smoothing = smoothing
+    classes = partial(F.cross_entropy, reduction="sum", label_smoothing=smoothing)
     images, targets = batch()
     chosen = torch.randperm(8, generator=generator())[:2]
     expected = torch.zeros(())
     for turns in range(4):
         features = learner.backbone(images[chosen].rot90(turns, (2, 3)))
-        expected = expected + F.cross_entropy(learner.classifier(features), targets[chosen], reduction="sum")
+        expected = expected + classes(learner.classifier(features), targets[chosen])
         turned = torch.full((2,), turns)
         expected = expected + F.cross_entropy(learner.rotations(features), turned, reduction="sum")
-    torch.testing.assert_close(rotated_loss(learner, images, targets, generator()), expected / 2)
-    plain = F.cross_entropy(learner.logits(images), targets, reduction="sum")
+    torch.testing.assert_close(learner.rotated_loss(learner, images, targets, generator()), expected / 2)
+    plain = classes(learner.logits(images), targets)
     loss, logits = learner.loss(learner, images, targets, generator())
     torch.testing.assert_close(loss, plain + expected / 2)
     torch.testing.assert_close(logits, learner.logits(images))
@@ -93,18 +96,20 @@ def test_shares_are_those_of_a_beta_distribution() -> None:
     assert np.bincount([mix.layer for mix in mixes]).max() < 1200
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("kind", [MixupLearner, S2M2Learner])
-def test_mixed_images_have_both_labels(kind: type[Any]) -> None:
+def test_mixed_images_have_both_labels(kind: type[Any], smoothing: float) -> None:
     learner = kind(backbone(), 3).eval()
+    learner.label_smoothing = smoothing
+    classes = partial(F.cross_entropy, reduction="sum", label_smoothing=smoothing)
     images, targets = batch()
     source = generator()
     mix = Mix.draw(learner.backbone, 8, source)
     logits = learner.classifier(mixed_features(learner.backbone, images, mix))
     shares = mix.share * F.one_hot(targets, 3) + (1 - mix.share) * F.one_hot(targets[mix.partners], 3)
-    expected = F.cross_entropy(logits, shares, reduction="sum")
-    expected = (expected + F.cross_entropy(learner.logits(images), targets, reduction="sum")) / 2
+    expected = (classes(logits, shares) + classes(learner.logits(images), targets)) / 2
     if kind is S2M2Learner:
-        expected = expected + rotated_loss(learner, images, targets, source)
+        expected = expected + learner.rotated_loss(learner, images, targets, source)
     torch.testing.assert_close(learner.loss(learner, images, targets, generator())[0], expected)
 
 

@@ -114,10 +114,11 @@ def backbone() -> Any:
 
 
 def embedding(checkpoint: Checkpoint | None) -> Trained:
-    """Of tasks of two shapes, two in a step."""
+    """Of tasks of two shapes, two in a step, with classes that are rotated at random."""
     tasks, model = episodes([([2, 2], 2), ([2, 2, 2], 2)] * 4), backbone()
     how = {"ridge": 1.0, "normalize": False, "tasks_per_epoch": 7, "tasks_per_step": 2}
-    curve = train_embedding(model, IMAGES, tasks, training("embed", checkpoint), **how)
+    rotated = replace(training("embed", checkpoint), rotated_classes=True)
+    curve = train_embedding(model, IMAGES, tasks, rotated, **how)
     return model.state_dict(), curve
 
 

@@ -24,7 +24,7 @@ from mela.models.backbones import Backbone
 from mela.params import check_document
 from mela.training.embeddings import pretrain
 from mela.training.loop import Epoch, Training
-from mela.training.on_images import train_without_labels
+from mela.training.on_images import train_on_labels
 from mela.training.on_tasks import train_on_tasks
 from mela.training.targets import Targets
 from stages.common import paths
@@ -73,10 +73,10 @@ def test_labels_are_told_apart_by_their_rotation() -> None:
 def test_it_is_training_on_images_that_are_turned_beforehand(targets: Targets) -> None:
     """With four times the labels; of the classifier, the part for upright images is left."""
 
-    def learned(images: Any, known: Targets, training: Training) -> tuple[Backbone, Tensor, list[Epoch]]:
+    def learned(images: Any, known: Targets, training: Training) -> tuple[Backbone, dict[str, Tensor], list[Epoch]]:
         model = backbone()
         classifier, curve = pretrain(model, images, known, training, batch_size=8)
-        return model, classifier.weight.detach(), curve
+        return model, classifier.state_dict(), curve
 
     rotated = targets.rotated()
     by_hand = replace(rotated, image_ids=np.arange(4 * N), turns=None)
@@ -84,8 +84,10 @@ def test_it_is_training_on_images_that_are_turned_beforehand(targets: Targets) -
     expected, all_weights, curve_by_hand = learned(turned_beforehand(), by_hand, TRAINING)
     assert curve == curve_by_hand
     torch.testing.assert_close(model.state_dict(), expected.state_dict(), rtol=0, atol=0)
-    assert weights.shape[0] == 3
-    assert torch.equal(weights, all_weights[:3])
+    assert [*weights] == ["weight", "bias"]
+    for name, value in weights.items():
+        assert len(value) == 3
+        assert torch.equal(value, all_weights[name][:3])
 
 
 class Looking(RidgeLearner):
@@ -142,15 +144,14 @@ def test_all_images_of_a_class_of_a_task_are_turned_alike() -> None:
     assert all(len({pattern[column] for pattern in patterns}) > 1 for column in range(9))
 
 
-def test_images_alone_have_no_classes() -> None:
-    learner = find_method("moco").build(backbone(), N)
-    with pytest.raises(
-        MelaError, match=r"pretrain.rotated_classes: expected false, since methods on images alone have"
-    ):
-        train_without_labels(learner, IMAGES, np.arange(N), ROTATED, batch_size=8)
+def test_methods_that_rotate_images_themselves_refuse_it() -> None:
+    for name in ("rotation", "s2m2"):
+        learner = find_method(name).build(backbone(), 12)
+        with pytest.raises(MelaError, match=r"pretrain.rotated_classes: expected false with \w+, which rotates"):
+            train_on_labels(learner, IMAGES, HARD, ROTATED, batch_size=8)
 
 
-def test_kept_features_cannot_be_turned(project: Path) -> None:
+def test_blocks_that_contradict_it(project: Path) -> None:
     change(project / "params.yaml", {"pretrain.rotated_classes": True})
     check_document(project / "params.yaml")
     change(project / "params.yaml", {"model.backbone": "timm:resnet18", "model.train": "head"})
@@ -160,6 +161,9 @@ def test_kept_features_cannot_be_turned(project: Path) -> None:
         check_document(project / "params.yaml")
     change(project / "params.yaml", {"model.keep_features": False})
     check_document(project / "params.yaml")
+    change(project / "params.yaml", {"data.rotations": True})
+    with pytest.raises(MelaError, match=r"pretrain.rotated_classes: expected false with data.rotations: true"):
+        check_document(project / "params.yaml")
 
 
 def weights_of_both() -> list[dict[str, Tensor]]:
@@ -168,12 +172,14 @@ def weights_of_both() -> list[dict[str, Tensor]]:
 
 @pytest.mark.slow
 def test_the_pipeline_learns_rotated_classes(project: Path) -> None:
-    """Both embeddings are others than without; Proposition 1 is of the images as they are."""
+    """Both embeddings are others than without; so is the last one with smoothed labels."""
     run_stages("images", "manifest", "embed", "label_oracle", "pretrain@oracle")
     before = weights_of_both()
     change(project / "params.yaml", {"embed.rotated_classes": True, "pretrain.rotated_classes": True})
     run_stages("embed", "pretrain@oracle")
     for one, other in zip(before, weights_of_both(), strict=True):
         assert not all(torch.equal(value, other[name]) for name, value in one.items())
-    both = store.read_json(Path("results/pretrain/oracle.json"))["proposition1"]
-    assert both["task_loss"] <= both["global_loss"]
+    loss = store.read_json(Path("results/pretrain/oracle.json"))["loss"]
+    change(project / "params.yaml", {"pretrain.label_smoothing": 0.5})
+    run_stages("pretrain@oracle")
+    assert store.read_json(Path("results/pretrain/oracle.json"))["loss"] > loss

@@ -33,6 +33,7 @@ def test_a_recipe_learns_true_labels_and_is_judged_by_validation_tasks(
     again = recipe.measure(data="glyphs", recipe="b", settings=CHANGES, **where)
     longer = recipe.measure(data="glyphs", recipe="c", settings=CHANGES | {"epochs": 2}, **where)
     rotated = recipe.measure(data="glyphs", recipe="d", settings=CHANGES | {"rotated_classes": True}, **where)
+    sharp = recipe.measure(data="glyphs", recipe="e", settings=CHANGES | {"label_smoothing": 0.0}, **where)
     (own, tasks), *_ = judged
     assert len(tasks) == 6
     assert set(tasks.image_ids()) <= set(own.truth("val")["image_id"])
@@ -40,4 +41,5 @@ def test_a_recipe_learns_true_labels_and_is_judged_by_validation_tasks(
     assert found["images"] * 2 == longer["images"] == 2 * len(own.truth("train"))
     assert {**found, "minutes": 0} == {**again, "minutes": 0}
     assert found["5_shot"] > 25
+    assert found["5_shot"] != sharp["5_shot"]
     assert found["5_shot"] != longer["5_shot"]
