@@ -9,6 +9,7 @@ import pandas as pd
 from mela.evaluation.intervals import Interval
 from mela.io import schemas, store
 from mela.labeling.labeler_choice import build_labeler
+from mela.runtime.usage import FOLDER as USAGE
 from mela.training.targets import Targets
 from stages.common import paths
 from studies.cells import Cell
@@ -72,15 +73,30 @@ def compared(own: pd.DataFrame, reference: pd.DataFrame | None, against: str, *,
     return found
 
 
-def of_a_run(*, data: str, labels: str, projects: Path) -> dict[str, Any]:
-    """Return the accuracy in a pipeline that ran in a folder of its own, beside that with true labels."""
-    run = projects / data
+def of_a_run(*, data: str, labels: str, projects: Path, seed: int | None = None) -> dict[str, Any]:
+    """Return the accuracy in a pipeline that ran in a folder of its own, beside that with true labels.
+
+    Parameters
+    ----------
+    data : str
+        A preset, or what the folder is called.
+    labels : str
+        initial, or the name of labels.
+    projects : Path
+        Folder of the folders.
+    seed : int, optional
+        Which ends the folder's name, if it is given.
+    """
+    run = projects / (data if seed is None else f"{data}_{seed}")
     tested = store.read_table(run / paths.PER_TASK, schemas.ACCURACIES).query("split == 'test'")
     own, true = (wide(tested[tested["model"] == name]) for name in (labels, "oracle"))
     learned = run / paths.LABELS / f"{labels}.parquet"
     known = labels != "initial"
     classes = {"classes": store.read_table(learned, schemas.LABELS)["label"].nunique()} if known else {}
-    return {**classes, "n": len(own), **compared(own, None if labels == "oracle" else true, "oracle", digits=3)}
+    usage = run / USAGE / f"pretrain@{labels}.json"
+    taken = {"minutes": store.read_json(usage)["seconds"] / 60} if usage.exists() else {}
+    accuracies = compared(own, None if labels == "oracle" else true, "oracle", digits=3)
+    return {**classes, **taken, "n": len(own), **accuracies}
 
 
 def measure(

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from mela.io import schemas, store
+from mela.runtime.usage import FOLDER as USAGE
 from stages.common import paths
 from studies.labels import worth
 
@@ -31,3 +32,8 @@ def test_accuracies_of_a_run_are_paired_with_those_of_true_labels(tmp_path: Path
     assert [found[labels].get("1_shot_less_oracle") for labels in WORTH] == [-44, -4, None]
     assert [found[labels].get("classes") for labels in WORTH] == [None, 3, 6]
     assert found["pruned"]["1_shot_less_oracle_ci95"] == pytest.approx(12.706 * 2, abs=1e-3)
+    assert "minutes" not in found["oracle"]
+    run.rename(tmp_path / "glyphs_3")
+    store.write_json(tmp_path / "glyphs_3" / USAGE / "pretrain@oracle.json", {"seconds": 90.0})
+    seeded = worth.of_a_run(data="glyphs", seed=3, labels="oracle", projects=tmp_path)
+    assert seeded == {**found["oracle"], "minutes": 1.5}
