@@ -21,7 +21,7 @@ from dvc_data.hashfile.hash_info import HashInfo
 
 from benchmark import places, settings
 from benchmark.matrix import PARAMS, Matrix
-from benchmark.outdated import write_outdated
+from benchmark.outdated_marks import write_outdated
 from mela.errors import MelaError, one_line
 from mela.params import read_yaml
 from mela.runtime.console import ending_in_one_line

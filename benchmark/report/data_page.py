@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from benchmark.comparison import Results, seeds_of
-from benchmark.outdated import LEGEND
+from benchmark.outdated_marks import LEGEND
 from benchmark.report.markdown import NAMES, Notes, by_setting, difference, short, table
 from benchmark.report.pairs import all_differences
 from benchmark.systems import DISTILL, by_group, group, name_in_group, published_figures, uses

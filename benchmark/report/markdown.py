@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmark.outdated import MARK, Outdated
+from benchmark.outdated_marks import MARK, Outdated
 from mela.evaluation.intervals import Interval
 
 # what prose calls a data set, where that is not the name of its file

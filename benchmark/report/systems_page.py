@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from benchmark import places
 from benchmark.comparison import read_heads, read_results, summarize_systems
 from benchmark.matrix import PARAMS, Matrix
-from benchmark.outdated import LEGEND, MARK, read_outdated
+from benchmark.outdated_marks import LEGEND, MARK, read_outdated
 from benchmark.report.charts import chart
 from benchmark.report.data_page import REFERENCE, data_page, detailed
 from benchmark.report.glance import at_a_glance, who_is_ahead

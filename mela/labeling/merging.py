@@ -21,10 +21,10 @@ import numpy as np
 
 from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
-from mela.labeling.agglomeration import join
 from mela.labeling.assignment import distinct
 from mela.labeling.centroids import nearest
 from mela.labeling.clusters import collect, cut, of_sources, weighted_sums
+from mela.labeling.merge_odds import join
 from mela.labeling.partition import Evidence, refine
 from mela.labeling.space import Space, noise_scales, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples

@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 
 from mela.data.array_types import Floats, Ints
-from mela.labeling.agglomeration import agglomerate, marginal, most_probable
 from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, weighted_sums
 from mela.labeling.memberships import Memberships
+from mela.labeling.merge_odds import agglomerate, marginal, most_probable
 from mela.labeling.pair_quality import collisions
 from mela.labeling.size_prior import evenness, log_number, log_sizes
 

@@ -15,7 +15,7 @@ import torch
 from ruamel.yaml import YAML
 
 from benchmark import due
-from benchmark.outdated import LEGEND, MARK, read_outdated
+from benchmark.outdated_marks import LEGEND, MARK, read_outdated
 from benchmark.places import MODEL
 from benchmark.report import systems_page
 from benchmark.systems import GROUPS

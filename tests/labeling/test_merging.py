@@ -8,10 +8,10 @@ from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 
 from mela.errors import MelaError
-from mela.labeling import agglomeration, merging
+from mela.labeling import merge_odds, merging
 from mela.labeling import space as discriminant
-from mela.labeling.agglomeration import agglomerate, marginal, most_probable
 from mela.labeling.clusters import Clusters, collect, cut, meeting_odds, meetings
+from mela.labeling.merge_odds import agglomerate, marginal, most_probable
 from mela.labeling.merging import Merged, left_out, meeting_rate, merge_classes
 from mela.labeling.space import noise_scales, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
@@ -73,20 +73,20 @@ def test_the_second_phase_joins_what_the_first_left_apart() -> None:
 def test_covariances_of_too_few_samples_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first phase decides where two clusters together have at most as many degrees of freedom as d."""
     looked = []
-    normal = agglomeration._log_normal
+    normal = merge_odds._log_normal
 
     def log_normal(differences: np.ndarray, covariances: np.ndarray) -> np.ndarray:
         looked.append(len(differences))
         return normal(differences, covariances)
 
-    monkeypatch.setattr(agglomeration, "_log_normal", log_normal)
+    monkeypatch.setattr(merge_odds, "_log_normal", log_normal)
     rng, d = np.random.default_rng(0), 6
     degrees = np.array([2.0, 3.0, 4.0, 2.0])
     clusters = Clusters(
         weights=np.ones(4), sums=np.zeros((4, d)), counts=np.ones(4), meetings=np.zeros((4, 4), dtype=np.float32)
     )
     deviations = rng.normal(size=(4, 20, d))
-    merges = agglomeration.join(clusters, deviations.mT @ deviations, degrees, np.full(d, 9.0), 0.0, 1.0)
+    merges = merge_odds.join(clusters, deviations.mT @ deviations, degrees, np.full(d, 9.0), 0.0, 1.0)
     # one pair has seven; its sum joins the others
     assert merges[0][:2] in ((1, 2), (2, 1))
     assert len(merges) == 3
@@ -233,7 +233,7 @@ def test_blocks_of_pairs_do_not_show_in_the_merges(monkeypatch: pytest.MonkeyPat
         return agglomerate(start, np.full(4, 5.0), 1e-2, 1.0)
 
     whole = merges()
-    monkeypatch.setattr(agglomeration, "BLOCK", block)
+    monkeypatch.setattr(merge_odds, "BLOCK", block)
     assert merges() == whole
     assert len(whole) > 30
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from benchmark.comparison import Measured, Results, by_setting
-from benchmark.outdated import Outdated
+from benchmark.outdated_marks import Outdated
 from benchmark.report import pairs
 from benchmark.report.markdown import Notes
 from benchmark.report.pairs import all_differences, differences, holds_anew, published, two_by_two, versus
