@@ -1,4 +1,4 @@
-"""Merge clusters by their odds of being one class: the most probable pair first, or all that belong together at once."""
+"""Merge clusters by their odds of being one class: the most probable pair first, or all that belong together."""
 
 import numpy as np
 from scipy.linalg import solve_triangular
