@@ -97,6 +97,15 @@ def test_presets_of_the_paper_have_the_schedules_of_its_authors(
     assert (model.backbone, model.width, model.drop_rate, model.drop_block) == ("resnet12", 64, 0.1, block)
 
 
+@pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
+def test_presets_of_conv4_have_the_schedule_of_rfs(name: str) -> None:
+    """And differ from those of ResNet-12 in the network, and in how long the initial embedding is trained."""
+    expected = params.read_document(ROOT / "presets" / f"{name}.yaml")
+    expected["model"] |= {"backbone": "conv4_rfs"}
+    expected["embed"] |= {"epochs": 12, "milestones": [8, 10]}
+    assert params.read_document(ROOT / "presets" / f"{name}_conv4.yaml") == expected
+
+
 def test_mini_imagenet_has_the_values_of_the_paper() -> None:
     """Table 9, and what RFS does with images: their mean and deviation from 0 to 255, and how they are varied."""
     path = ROOT / "presets/mini_imagenet.yaml"

@@ -38,9 +38,9 @@ def main(
     with prepared("labels", method, settings, params, inputs) as one:
         backbone = build_backbone(**configuration, seed=settings.seed)
         training = one.training_by(Schedule(**settings.schedule()))
+        targets = trained_targets(targets, training)
         with seeded(settings.seed):
-            known = trained_targets(targets, training).n_labels
-            learner = find_method(method).build(backbone, known).to(one.device)
+            learner = find_method(method).build(backbone, targets.n_labels).to(one.device)
         learner.label_smoothing = settings.label_smoothing
         if teacher is not None:
             former = load_learned(teacher, one.device).learner

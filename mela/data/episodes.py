@@ -100,6 +100,16 @@ class TaskGroup:
     query: Ints
     query_labels: Ints
 
+    @property
+    def images(self) -> Ints:
+        """Support and then query images (t, n + q)."""
+        return np.hstack([self.support, self.query])
+
+    @property
+    def labels(self) -> Ints:
+        """Their labels (t, n + q)."""
+        return np.hstack([self.support_labels, self.query_labels])
+
     def __len__(self) -> int:
         return len(self.positions)
 

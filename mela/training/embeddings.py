@@ -72,18 +72,17 @@ def pretrain(
     label_smoothing : float, default=0
         See `mela.learners.base.LabelLearner`.
     """
-    n_labels = targets.n_labels
-    if n_labels < 2:
+    if targets.n_labels < 2:
         raise MelaError(
-            f"pretrain: training needs 2 global labels or more, but the images have {n_labels}; rerun the "
+            f"pretrain: training needs 2 global labels or more, but the images have {targets.n_labels}; rerun the "
             "stage that infers them, or add tasks"
         )
+    learned = trained_targets(targets, training)
     with seeded(training.seed):
-        known = trained_targets(targets, training).n_labels
-        learner = LabelLearner(backbone, known).to(next(backbone.parameters()))
+        learner = LabelLearner(backbone, learned.n_labels).to(next(backbone.parameters()))
     learner.label_smoothing = label_smoothing
-    curve = train_on_labels(learner, images, targets, training, batch_size=batch_size)
-    return _upright(learner.classifier, n_labels), curve
+    curve = train_on_labels(learner, images, learned, training, batch_size=batch_size)
+    return _upright(learner.classifier, targets.n_labels), curve
 
 
 def _upright(classifier: nn.Linear, n_labels: int) -> nn.Linear:

@@ -104,28 +104,27 @@ def train_on_labels(
     Parameters
     ----------
     learner : LabelLearner
-        Of as many labels as `trained_targets` have.
+        Of as many labels as the targets have.
     images : uint8 (N, h, w, c)
     targets : Targets
-        The flat data set.
+        The flat data set, or what `trained_targets` makes of it.
     training : Training
     batch_size : int
 
     Raises
     ------
     MelaError
-        Images are missing, or the method makes something else than a loss and logits. Classes are to be rotated, but
-        the method rotates images itself.
+        Images are missing, or the method makes something else than a loss and logits. Targets are of rotated classes,
+        but the method rotates images itself.
     DivergedError
         The loss or the weights are not finite.
     """
     device, n_labels = next(learner.parameters()).device, learner.classifier.out_features
-    if training.rotated_classes and learner.turns_images:
+    if targets.turns is not None and learner.turns_images:
         raise MelaError(
             f"{training.stage}.rotated_classes: expected false with {type(learner).__name__}, which rotates images "
             "itself; set it to false, or train another method"
         )
-    targets = trained_targets(targets, training)
 
     def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         label = torch.from_numpy(targets.labels[rows]).to(device)

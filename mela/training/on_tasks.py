@@ -75,29 +75,25 @@ def train_on_tasks(
             ordered = shapes.sort(part.numpy())
             own = compute.team.share(len(ordered))
             bounds = np.concatenate([[0], np.cumsum(shapes.n_images[ordered])])
-            size = (len(ordered), shapes.most_ways)
             changes = training.augmentation.draw(int(bounds[-1]), generator)[slice(bounds[own.start], bounds[own.stop])]
             groups = list(shapes.groups(ordered[own]))
-            ids = np.concatenate([np.hstack([group.support, group.query]).ravel() for group in groups])
+            ids = np.concatenate([group.images.ravel() for group in groups])
             batch = changes(load(ids))
             if training.rotated_classes:
-                batch = quarter_turned(batch, _turns(torch.randint(TURNS, size, generator=generator)[own], groups))
+                drawn = torch.randint(TURNS, (len(ordered), shapes.most_ways), generator=generator)
+                batch = quarter_turned(batch, _turns(drawn[own], groups))
             losses, accuracies = _losses(require_each(learner, forward(batch), len(ids)), groups)
             yield losses.sum() / len(chosen), accuracies.sum() / len(chosen)
 
     def _turns(of_classes: Tensor, groups: list[TaskGroup]) -> Tensor:
         """Return the turns of images (b,), in their order, by those of the classes of each task."""
-        found, start = [], 0
-        for group in groups:
-            labels = torch.from_numpy(np.hstack([group.support_labels, group.query_labels]))
-            found.append(of_classes[start : start + len(labels)].gather(1, labels).ravel())
-            start += len(labels)
-        return torch.cat(found)
+        of_groups = zip(of_classes.split([len(group) for group in groups]), groups, strict=True)
+        return torch.cat([turns.gather(1, torch.from_numpy(group.labels)).ravel() for turns, group in of_groups])
 
     def _losses(features: Tensor, groups: list[TaskGroup]) -> tuple[Tensor, Tensor]:
         found, start = [], 0
         for group in groups:
-            labels = np.hstack([group.support_labels, group.query_labels])
+            labels = group.labels
             own = features[start : start + labels.size].unflatten(0, labels.shape)
             start += labels.size
             try:

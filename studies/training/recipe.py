@@ -21,7 +21,7 @@ from studies.cells import PRESETS
 from studies.lab import Lab, cached
 from studies.training.trials import SEED, means
 
-# half of a 95% interval over so many tasks is some .5 points
+# half of a 95% interval over so many tasks is some .6 points
 TASKS = 1000
 
 

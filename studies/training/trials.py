@@ -60,9 +60,9 @@ class Trial(Lab):
         targets, backbone = read_targets(file, soft=False), self.untrained()
         schedule = Schedule(**settings.schedule(), rate_name="the learning rate")
         training = self.training("pretrain", schedule, rotated_classes=settings.rotated_classes)
+        targets = trained_targets(targets, training)
         with seeded(self.seed):
-            known = trained_targets(targets, training).n_labels
-            learner: LabelLearner = find_method(method).build(backbone, known)
+            learner: LabelLearner = find_method(method).build(backbone, targets.n_labels)
         learner.label_smoothing = settings.label_smoothing
         learner.to(choose_device("auto"))
         if isinstance(learner, Student) and teacher is not None:

@@ -148,7 +148,7 @@ def test_methods_that_rotate_images_themselves_refuse_it() -> None:
     for name in ("rotation", "s2m2"):
         learner = find_method(name).build(backbone(), 12)
         with pytest.raises(MelaError, match=r"pretrain.rotated_classes: expected false with \w+, which rotates"):
-            train_on_labels(learner, IMAGES, HARD, ROTATED, batch_size=8)
+            train_on_labels(learner, IMAGES, HARD.rotated(), ROTATED, batch_size=8)
 
 
 def test_blocks_that_contradict_it(project: Path) -> None:
