@@ -387,7 +387,10 @@ class _Schedule(_Decays):
 
 
 class EmbedParams(_Schedule):
-    """Set the meta-learning of the initial embedding (Eq. 4-5), or with 0 epochs take it as it starts."""
+    """Set the meta-learning of the initial embedding (Eq. 4-5), or with 0 epochs take it as it starts.
+
+    `base_learner` may be missing, and is ridge then; see `mela.training.embeddings.train_embedding`.
+    """
 
     block: ClassVar[str] = "embed"
     epochs: Annotated[int, Field(ge=0, le=10**9)]
@@ -395,6 +398,7 @@ class EmbedParams(_Schedule):
     tasks_per_step: Positive
     ridge: Rate
     normalize: bool
+    base_learner: Literal["ridge", "task_heads"] = "ridge"
 
 
 class ExtractParams(Block):

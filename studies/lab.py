@@ -189,7 +189,7 @@ class Lab:
         """Train an embedding on tasks, in place, and return it; `changes` are those of the schedule."""
         schedule = Schedule(**settings.schedule() | changes)
         training = self.training("embed", schedule, rotated_classes=settings.rotated_classes)
-        how = {name: getattr(settings, name) for name in ("ridge", "normalize", "tasks_per_epoch", "tasks_per_step")}
+        how = {name: getattr(settings, name) for name in ("ridge", "normalize", "base_learner", "tasks_per_epoch", "tasks_per_step")}
         train_embedding(backbone, self.images, tasks, training, **how)
         return backbone
 

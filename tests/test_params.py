@@ -191,6 +191,7 @@ BAD = [
     ("embed", "milestones", [3, 2], "embed: milestones: expected rising epochs, got [3, 2]"),
     ("embed", "milestones", [2, 2], "embed: milestones: expected rising epochs, got [2, 2]"),
     ("embed", "milestones", [0], "embed.milestones.0: input should be greater than or equal to 1, got 0"),
+    ("embed", "base_learner", "svm", "embed.base_learner: input should be 'ridge' or 'task_heads', got 'svm'"),
     ("pretrain", "epochs", 8, "pretrain: milestones: expected epochs below epochs=8, got [9, 12]"),
     ("pretrain", "scheduler", "linear", "pretrain: milestones: expected [] with scheduler: linear, which lowers the l"),
     ("pretrain", "scheduler", "steps", "pretrain.scheduler: input should be 'multistep', 'linear' or 'cosine', got 's"),

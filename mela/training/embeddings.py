@@ -1,19 +1,25 @@
 """Train the two embeddings of MeLa: meta-learned from tasks (Eq. 4-5), and pre-trained on global labels (Eq. 7)."""
 
+from collections.abc import Callable
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 from torch import nn
 
 from mela.data.episodes import Episodes
 from mela.errors import MelaError
-from mela.learners.base import LabelLearner
+from mela.learners.base import LabelLearner, Learner
 from mela.learners.ridge import RidgeLearner
+from mela.learners.task_heads import TaskHeads
 from mela.models.backbones import Backbone
 from mela.runtime.seeding import seeded
 from mela.training.loop import Epoch, Training
 from mela.training.on_images import train_on_labels, trained_targets
 from mela.training.on_tasks import train_on_tasks
 from mela.training.targets import Targets
+
+BaseLearner = Literal["ridge", "task_heads"]
 
 
 def train_embedding(
@@ -24,6 +30,7 @@ def train_embedding(
     *,
     ridge: float,
     normalize: bool,
+    base_learner: BaseLearner = "ridge",
     tasks_per_epoch: int | None,
     tasks_per_step: int = 1,
 ) -> list[Epoch]:
@@ -37,10 +44,17 @@ def train_embedding(
     training : Training
     ridge, normalize
         See `mela.learners.ridge.ridge`.
+    base_learner : {"ridge", "task_heads"}
+        What learns a task: ridge regression on its support set, or logistic regression on all of its images
+        (`mela.learners.task_heads.TaskHeads`).
     tasks_per_epoch, tasks_per_step
         See `mela.training.on_tasks.train_on_tasks`, which also says what is raised.
     """
-    learner = RidgeLearner(backbone, ridge, normalize=normalize)
+    kinds: dict[BaseLearner, Callable[[], Learner]] = {
+        "ridge": lambda: RidgeLearner(backbone, ridge, normalize=normalize),
+        "task_heads": lambda: TaskHeads(backbone),
+    }
+    learner = kinds[base_learner]()
     return train_on_tasks(
         learner, images, tasks, training, tasks_per_epoch=tasks_per_epoch, tasks_per_step=tasks_per_step
     )

@@ -5,7 +5,7 @@ One seed, which no other table has. No test task is read.
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -76,11 +76,18 @@ def means(accuracies: pd.DataFrame) -> dict[str, float]:
     return {str(setting): mean for setting, mean in accuracies.groupby("setting")["accuracy"].mean().items()}
 
 
-def embedding(*, data: str, optimizer: str, rate: float, ridge: float) -> dict[str, float]:
-    """Return accuracies after training the initial embedding with an optimizer, its rate, and lambda_1."""
+def with_own_ridge(cell: dict[str, Any]) -> dict[str, Any]:
+    """Return a cell of the grid without lambda_1 unless its base learner has one."""
+    return cell if cell["base_learner"] == "ridge" else cell | {"ridge": "-"}
+
+
+def embedding(
+    *, data: str, base_learner: str, optimizer: str, rate: float, ridge: float | Literal["-"]
+) -> dict[str, float]:
+    """Return accuracies after training the initial embedding with a base learner, an optimizer, its rate, lambda_1."""
     trial = Trial.of(data)
     how = {"learning_rate": rate, "optimizer": optimizer, "rate_name": "the learning rate"}
-    settings = trial.block(EmbedParams, ridge=ridge)
+    settings = trial.block(EmbedParams, base_learner=base_learner, **({} if ridge == "-" else {"ridge": ridge}))
     return trial.validated(trial.embed(trial.untrained(), trial.tasks("train"), settings, **how))
 
 

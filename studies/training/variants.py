@@ -1,4 +1,4 @@
-"""Define methods with one thing changed, for ``python -m studies training.variants``, and their measure."""
+"""Define methods with one thing changed, and those that no table of systems has, and their measure."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,6 +8,7 @@ from torch import Tensor
 from benchmark.stages.method_training import own_schedule
 from mela.evaluation.rules import own_rule
 from mela.learners.base import Learner
+from mela.learners.task_heads import TaskHeads
 from mela.methods.anil import ANIL
 from mela.methods.metaoptnet_svm import MetaOptNetSVM
 from mela.models.backbones import Backbone
@@ -49,6 +50,7 @@ VARIANTS: dict[str, Callable[[Backbone], Learner]] = {
     "metaoptnet_svm with a ridge of 50": partial(svm_with_ridge, ridge=50),
     "anil": ANIL,
     "anil with joint statistics": JointANIL,
+    "a head per task": TaskHeads,
 }
 
 

@@ -172,7 +172,7 @@ def weights_of_both() -> list[dict[str, Tensor]]:
 
 @pytest.mark.slow
 def test_the_pipeline_learns_rotated_classes(project: Path) -> None:
-    """Both embeddings are others than without; so is the last one with smoothed labels."""
+    """Both embeddings are others than without; so is the last one with smoothed labels, and the first with heads."""
     run_stages("images", "manifest", "embed", "label_oracle", "pretrain@oracle")
     before = weights_of_both()
     change(project / "params.yaml", {"embed.rotated_classes": True, "pretrain.rotated_classes": True})
@@ -183,3 +183,7 @@ def test_the_pipeline_learns_rotated_classes(project: Path) -> None:
     change(project / "params.yaml", {"pretrain.label_smoothing": 0.5})
     run_stages("pretrain@oracle")
     assert store.read_json(Path("results/pretrain/oracle.json"))["loss"] > loss
+    change(project / "params.yaml", {"embed.base_learner": "task_heads"})
+    ridge = pd.read_csv(paths.EMBED_CURVE)
+    run_stages("embed")
+    assert not pd.read_csv(paths.EMBED_CURVE)["loss"].equals(ridge["loss"])
