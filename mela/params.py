@@ -275,9 +275,10 @@ class TaskParams(Block):
 class ModelParams(Block):
     """Describe the backbone psi and how its input is normalised.
 
-    Two keys may be missing, since they are for networks of timm alone: `input_size`, the side to which these have their
+    Three keys may be missing. Two are for networks of timm alone: `input_size`, the side to which these have their
     images resized (null: their own), and `keep_features`, whether the features of a network that does not learn are
-    computed once, without random changes of the images, or in every epoch again.
+    computed once, without random changes of the images, or in every epoch again. With `residual_head` the other
+    networks end with `mela.models.backbones.ResidualHead`.
     """
 
     block: ClassVar[str] = "model"
@@ -292,6 +293,7 @@ class ModelParams(Block):
     precision: Literal["auto", "float32", "bfloat16"]
     input_size: Annotated[int, Field(ge=16, le=1024)] | None = None
     keep_features: bool = True
+    residual_head: bool = False
 
     @field_validator("backbone")
     @classmethod
@@ -314,6 +316,11 @@ class ModelParams(Block):
                     f"input_size: expected null with the backbone {self.backbone}, which takes images as they are, got "
                     f"{self.input_size}; remove it, and set data.size"
                 )
+        elif self.residual_head:
+            raise ValueError(
+                f"residual_head: expected false with the backbone {self.backbone}; a network of timm has a linear map, "
+                "train: head"
+            )
         _require_below("weights", self.weights, "data/raw/weights")
         if (self.mean is None) != (self.std is None):
             raise ValueError(
@@ -389,7 +396,8 @@ class _Schedule(_Decays):
 class EmbedParams(_Schedule):
     """Set the meta-learning of the initial embedding (Eq. 4-5), or with 0 epochs take it as it starts.
 
-    `base_learner` may be missing, and is ridge then; see `mela.training.embeddings.train_embedding`.
+    Three keys may be missing: `base_learner` is ridge then (`mela.training.embeddings.train_embedding`), and `hinge`
+    and `consistency`, which are weights of further losses, are 0 (`mela.learners.ridge.ridge_query_losses`).
     """
 
     block: ClassVar[str] = "embed"
@@ -399,6 +407,22 @@ class EmbedParams(_Schedule):
     ridge: Rate
     normalize: bool
     base_learner: Literal["ridge", "task_heads"] = "ridge"
+    hinge: Annotated[float, Field(ge=0, le=1e30)] = 0.0
+    consistency: Annotated[float, Field(ge=0, le=1e30)] = 0.0
+
+    def how(self) -> dict[str, Any]:
+        """Return the arguments of `mela.training.embeddings.train_embedding` beside the schedule."""
+        return {name: getattr(self, name) for name in {*type(self).model_fields} - {*_Schedule.model_fields}}
+
+    @model_validator(mode="after")
+    def _check_losses(self) -> Self:
+        for key in ("hinge", "consistency"):
+            if getattr(self, key) and self.base_learner != "ridge":
+                raise ValueError(
+                    f"{key}: expected 0 with base_learner: {self.base_learner}, got {getattr(self, key):g}; only ridge "
+                    "has this loss"
+                )
+        return self
 
 
 class ExtractParams(Block):

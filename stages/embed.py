@@ -58,11 +58,7 @@ def main(
             part.images,
             tasks,
             training_of(settings, part.augment, schedule, compute=compute, checkpoint=kept, watch=watch),
-            ridge=settings.ridge,
-            normalize=settings.normalize,
-            base_learner=settings.base_learner,
-            tasks_per_epoch=settings.tasks_per_epoch,
-            tasks_per_step=settings.tasks_per_step,
+            **settings.how(),
         )
     if compute.team.leads:
         with together():

@@ -35,6 +35,7 @@ from mela.params import (
 from mela.runtime.compute import Compute
 from mela.sources.open import open_source
 from mela.sources.packing import pack_images, shuffled_ids
+from mela.training.checkpoint import Checkpoint
 from mela.training.embeddings import pretrain, train_embedding
 from mela.training.loop import Training
 from mela.training.on_tasks import train_on_tasks
@@ -163,7 +164,9 @@ class Lab:
         """Return the features of images."""
         return extract_features(backbone, self.images, image_ids)
 
-    def training(self, stage: str, schedule: Schedule, *, rotated_classes: bool = False) -> Training:
+    def training(
+        self, stage: str, schedule: Schedule, *, rotated_classes: bool = False, checkpoint: Checkpoint | None = None
+    ) -> Training:
         """Return what all trainings have in common; each prints its epochs."""
         return Training(
             stage=stage,
@@ -172,6 +175,7 @@ class Lab:
             augmentation=Augmentation(**self.block(AugmentParams).model_dump()),
             rotated_classes=rotated_classes,
             compute=self.compute,
+            checkpoint=checkpoint,
             on_epoch=lambda epoch: print(
                 f"{self.folder.name}, seed {self.seed}: {stage}: epoch {epoch.epoch}: loss {epoch.loss:.4f}", flush=True
             ),
@@ -189,14 +193,20 @@ class Lab:
         """Train an embedding on tasks, in place, and return it; `changes` are those of the schedule."""
         schedule = Schedule(**settings.schedule() | changes)
         training = self.training("embed", schedule, rotated_classes=settings.rotated_classes)
-        how = {name: getattr(settings, name) for name in ("ridge", "normalize", "base_learner", "tasks_per_epoch", "tasks_per_step")}
-        train_embedding(backbone, self.images, tasks, training, **how)
+        train_embedding(backbone, self.images, tasks, training, **settings.how())
         return backbone
 
-    def learn(self, learner: Learner, tasks: Episodes, settings: MethodsParams | TuningParams, by: Schedule) -> None:
+    def learn(
+        self,
+        learner: Learner,
+        tasks: Episodes,
+        settings: MethodsParams | TuningParams,
+        by: Schedule,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
         """Train a method on tasks, in place."""
         how = {name: getattr(settings, name) for name in ("tasks_per_epoch", "tasks_per_step")}
-        training = self.training("methods", by, rotated_classes=settings.rotated_classes)
+        training = self.training("methods", by, rotated_classes=settings.rotated_classes, checkpoint=checkpoint)
         train_on_tasks(learner, self.images, tasks, training, **how)
 
     def pretrained(self, targets: Targets, settings: PretrainParams) -> Backbone:

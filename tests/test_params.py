@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from mela import params
 from mela.errors import MelaError
-from tests.helpers.project import ROOT
+from tests.helpers.project import ROOT, change
 
 PRESETS = sorted((ROOT / "presets").glob("*.yaml"))
 GLYPHS = ROOT / "presets" / "glyphs.yaml"
@@ -192,6 +192,7 @@ BAD = [
     ("embed", "milestones", [2, 2], "embed: milestones: expected rising epochs, got [2, 2]"),
     ("embed", "milestones", [0], "embed.milestones.0: input should be greater than or equal to 1, got 0"),
     ("embed", "base_learner", "svm", "embed.base_learner: input should be 'ridge' or 'task_heads', got 'svm'"),
+    ("embed", "hinge", -1.0, "embed.hinge: input should be greater than or equal to 0, got -1.0"),
     ("pretrain", "epochs", 8, "pretrain: milestones: expected epochs below epochs=8, got [9, 12]"),
     ("pretrain", "scheduler", "linear", "pretrain: milestones: expected [] with scheduler: linear, which lowers the l"),
     ("pretrain", "scheduler", "steps", "pretrain.scheduler: input should be 'multistep', 'linear' or 'cosine', got 's"),
@@ -463,6 +464,21 @@ def test_what_people_have_in_common_is_said_and_is_part_of_what_images_are_made_
     assert found["fc100_people"].described == "fc100 by people (one subclass each)"
     plain = params.PeopleParams(**PEOPLE)
     assert found["fc100_people"].model_copy(update={"people": plain}).described == "fc100 by people"
+
+
+@pytest.mark.parametrize("key", ["hinge", "consistency"])
+def test_further_losses_are_those_of_ridge_regression(key: str, tmp_path: Path) -> None:
+    path = edited(tmp_path, "embed", key, 0.5)
+    assert params.EmbedParams.read(path).how()[key] == 0.5
+    change(path, {"embed.base_learner": "task_heads"})
+    assert refusal(path) == f"embed: {key}: expected 0 with base_learner: task_heads, got 0.5; only ridge has this loss"
+
+
+def test_a_network_of_timm_has_another_head(tmp_path: Path) -> None:
+    path = edited(tmp_path, "model", "residual_head", True)
+    assert params.ModelParams.read(path).residual_head
+    change(path, {"model.backbone": "timm:resnet18"})
+    assert refusal(path).startswith("model: residual_head: expected false with the backbone timm:resnet18; a network")
 
 
 def test_nesterov_needs_momentum(tmp_path: Path) -> None:

@@ -98,9 +98,21 @@ def ridge_outputs(
 
 
 def ridge_query_losses(
-    features: Tensor, labels: Tensor, ways: int, n_support: int, regularizer: float, *, normalize: bool = False
+    features: Tensor,
+    labels: Tensor,
+    ways: int,
+    n_support: int,
+    regularizer: float,
+    *,
+    normalize: bool = False,
+    hinge: float = 0.0,
+    consistency: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Return the meta-learning losses (Eq. 4): ridge on the support set, squared error on the query set.
+    r"""Return the meta-learning losses (Eq. 4): ridge on the support set, squared error on the query set.
+
+    Two further losses can be added, as in the authors' later work; their exact form is this project's. The first is
+    `pairwise_hinge` of the outputs. The second asks that support and query set lead to the same classifier: with the
+    weights of ridge regressions on either, it is :math:`|W_S - W_Q|^2 / K`.
 
     Parameters
     ----------
@@ -111,19 +123,43 @@ def ridge_query_losses(
     ways, n_support : int
     regularizer, normalize
         As in `ridge`.
+    hinge, consistency : float, default=0
+        Weights of the further losses.
 
     Returns
     -------
     losses : Tensor (t,)
-        Mean squared error of each task's query predictions to one-hot labels.
+        Mean squared error of each task's query predictions to one-hot labels, and what is added.
     accuracies : Tensor (t,)
         Share of the query images whose largest output is their label.
     """
-    support, query, asked = features[:, :n_support], features[:, n_support:], labels[:, n_support:]
-    outputs = ridge_outputs(support, labels[:, :n_support], query, ways, regularizer, normalize=normalize)
-    errors = (outputs - F.one_hot(asked, ways).to(outputs.dtype)).square()
-    correct = outputs.argmax(2) == asked
-    return errors.mean((1, 2)), correct.float().mean(1).detach()
+    targets, query, asked = F.one_hot(labels, ways).to(torch.float32), features[:, n_support:], labels[:, n_support:]
+    weights = ridge(features[:, :n_support], targets[:, :n_support], regularizer, normalize=normalize)
+    outputs = with_intercept(query.to(weights.dtype)) @ weights
+    losses = (outputs - F.one_hot(asked, ways).to(outputs.dtype)).square().mean((1, 2))
+    if hinge:
+        losses = losses + hinge * pairwise_hinge(outputs, asked)
+    if consistency:
+        apart = weights - ridge(query, targets[:, n_support:], regularizer, normalize=normalize)
+        losses = losses + consistency * apart.square().sum((1, 2)) / ways
+    return losses, (outputs.argmax(2) == asked).float().mean(1).detach()
+
+
+def pairwise_hinge(outputs: Tensor, labels: Tensor) -> Tensor:
+    r"""Return the mean of :math:`\max(0, 1 - o_y + o_k)` over images, of class y, and the other classes k.
+
+    Parameters
+    ----------
+    outputs : Tensor (t, q, K)
+    labels : Tensor (t, q) of int64
+
+    Returns
+    -------
+    Tensor (t,)
+    """
+    margins = F.relu(1 - outputs.gather(2, labels[..., None]) + outputs)
+    # without those of a class to itself, which are 1
+    return (margins.sum(2) - 1).mean(1) / (outputs.shape[2] - 1)
 
 
 class RidgeLearner(Learner):
@@ -134,14 +170,19 @@ class RidgeLearner(Learner):
     backbone : Backbone
     ridge, normalize
         See `mela.learners.ridge.ridge`.
+    hinge, consistency
+        See `ridge_query_losses`.
     """
 
     regularizer: float
     remedy = "raise embed.ridge"
 
-    def __init__(self, backbone: Backbone, ridge: float, *, normalize: bool) -> None:
+    def __init__(
+        self, backbone: Backbone, ridge: float, *, normalize: bool, hinge: float = 0.0, consistency: float = 0.0
+    ) -> None:
         super().__init__(backbone)
         self.regularizer, self.normalize = ridge, normalize
+        self.hinge, self.consistency = hinge, consistency
 
     def logits(self, support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
         """Predict one-hot labels by ridge regression."""
@@ -149,4 +190,13 @@ class RidgeLearner(Learner):
 
     def losses(self, features: Tensor, labels: Tensor, n_support: int, ways: int) -> tuple[Tensor, Tensor]:
         """Return `mela.learners.ridge.ridge_query_losses`."""
-        return ridge_query_losses(features, labels, ways, n_support, self.regularizer, normalize=self.normalize)
+        return ridge_query_losses(
+            features,
+            labels,
+            ways,
+            n_support,
+            self.regularizer,
+            normalize=self.normalize,
+            hinge=self.hinge,
+            consistency=self.consistency,
+        )

@@ -79,6 +79,24 @@ class ResidualBlock(nn.Module):
         return self.drop(F.leaky_relu(summed, 0.1))
 
 
+class ResidualHead(nn.Module):
+    r"""Add to features (n, m) what two linear layers make of them, :math:`x + W_2 \max(0, W_1 x + b_1) + b_2`.
+
+    All four arrays have m rows. The second layer starts at zero, so that the head starts as the identity.
+    """
+
+    def __init__(self, dimensions: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(dimensions, dimensions)
+        self.second = nn.Linear(dimensions, dimensions)
+        for values in self.second.parameters():
+            nn.init.zeros_(values)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return features (n, m)."""
+        return features + self.second(F.relu(self.first(features)))
+
+
 class Backbone(nn.Module):
     """Embed images; the input normalisation is part of the module.
 
@@ -164,6 +182,7 @@ def build_backbone(
     side: int | None = None,
     interpolation: str = "bicubic",
     head: bool = False,
+    residual_head: bool = False,
 ) -> Backbone:
     """Build a freshly initialised backbone.
 
@@ -189,6 +208,8 @@ def build_backbone(
         Method of that.
     head : bool
         Whether only a linear map on top of a network of timm learns.
+    residual_head : bool
+        Whether the other networks end with a `ResidualHead`.
 
     Raises
     ------
@@ -211,6 +232,8 @@ def build_backbone(
             raise ValueError(f"name: expected 'conv4', 'conv4_rfs', 'resnet12' or '{PREFIX}...', got {name!r}")
         if not name.startswith(PREFIX):
             _initialise(body)
+            if residual_head:
+                body = nn.Sequential(*body.children(), ResidualHead(dimensions))
     backbone = Backbone(body, dimensions, mean, std)
     for values in (*backbone.parameters(), *backbone.buffers()):
         # torch refuses to do so for five axes, which weights of some networks of timm have

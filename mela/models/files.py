@@ -52,6 +52,8 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
             "interpolation": own.interpolation,
             "head": model.train == "head",
         }
+    elif model.residual_head:
+        special = {"residual_head": True}
     return special | {
         "name": model.backbone,
         "channels": channels,

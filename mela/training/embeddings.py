@@ -31,6 +31,8 @@ def train_embedding(
     ridge: float,
     normalize: bool,
     base_learner: BaseLearner = "ridge",
+    hinge: float = 0.0,
+    consistency: float = 0.0,
     tasks_per_epoch: int | None,
     tasks_per_step: int = 1,
 ) -> list[Epoch]:
@@ -47,11 +49,13 @@ def train_embedding(
     base_learner : {"ridge", "task_heads"}
         What learns a task: ridge regression on its support set, or logistic regression on all of its images
         (`mela.learners.task_heads.TaskHeads`).
+    hinge, consistency
+        See `mela.learners.ridge.ridge_query_losses`; for ridge regression alone.
     tasks_per_epoch, tasks_per_step
         See `mela.training.on_tasks.train_on_tasks`, which also says what is raised.
     """
     kinds: dict[BaseLearner, Callable[[], Learner]] = {
-        "ridge": lambda: RidgeLearner(backbone, ridge, normalize=normalize),
+        "ridge": lambda: RidgeLearner(backbone, ridge, normalize=normalize, hinge=hinge, consistency=consistency),
         "task_heads": lambda: TaskHeads(backbone),
     }
     learner = kinds[base_learner]()

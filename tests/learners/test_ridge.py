@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mela.errors import UnsolvableError
-from mela.learners.ridge import ridge, ridge_query_losses, with_intercept
+from mela.learners.ridge import pairwise_hinge, ridge, ridge_query_losses, with_intercept
 
 
 def ridge_query_loss(
@@ -165,3 +165,34 @@ def test_the_unsolvable_one_among_many_is_named() -> None:
     with pytest.raises(UnsolvableError, match="largest feature nan") as caught:
         ridge(features.float(), targets.float(), 0.1)
     assert caught.value.problem == 2
+
+
+def test_further_losses_by_hand() -> None:
+    (first, own), (second, other) = problem(20, 6, 3, 0), problem(20, 6, 3, 1)
+    features, targets = torch.stack([first, second]), torch.stack([own, other])
+    labels = targets.argmax(2)
+    plain, accuracies = ridge_query_losses(features, labels, 3, 8, 0.1)
+    hinged, _ = ridge_query_losses(features, labels, 3, 8, 0.1, hinge=0.5)
+    consistent, same = ridge_query_losses(features, labels, 3, 8, 0.1, consistency=2.0)
+    both, _ = ridge_query_losses(features, labels, 3, 8, 0.1, hinge=0.5, consistency=2.0)
+    torch.testing.assert_close(same, accuracies)
+    torch.testing.assert_close(both, hinged + consistent - plain)
+    for task in range(2):
+        weights = ridge(features[task, :8], targets[task, :8], 0.1)
+        outputs = with_intercept(features[task, 8:]) @ weights
+        margins = [
+            max(0.0, 1 - float(row[label]) + float(row[k]))
+            for row, label in zip(outputs, labels[task, 8:].tolist(), strict=True)
+            for k in {0, 1, 2} - {label}
+        ]
+        assert float(hinged[task] - plain[task]) == pytest.approx(0.5 * np.mean(margins), rel=1e-6)
+        apart = weights - ridge(features[task, 8:], targets[task, 8:], 0.1)
+        assert float(consistent[task] - plain[task]) == pytest.approx(2 * float(apart.square().sum()) / 3, rel=1e-6)
+
+
+def test_the_hinge_is_that_of_torch() -> None:
+    generator = torch.Generator().manual_seed(0)
+    outputs, labels = torch.randn(7, 4, generator=generator), torch.arange(7) % 4
+    # which divides by all classes, and not by all others
+    expected = F.multi_margin_loss(outputs, labels) * 4 / 3
+    torch.testing.assert_close(pairwise_hinge(outputs[None], labels[None]), expected[None])

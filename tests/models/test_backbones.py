@@ -81,6 +81,23 @@ def test_conv4_of_rfs() -> None:
     assert backbone.dimensions == 64
 
 
+@pytest.mark.parametrize("name", ["conv4", "conv4_rfs", "resnet12"])
+def test_a_residual_head_starts_as_the_identity(name: str) -> None:
+    plain = build(SMALL_RESNET12 | {"name": name}).eval()
+    own = build(SMALL_RESNET12 | {"name": name, "residual_head": True}).eval()
+    batch, m = images(4, 3, 32), plain.dimensions
+    assert own.dimensions == m
+    assert n_parameters(own) == n_parameters(plain) + 2 * (m * m + m)
+    assert torch.equal(own(batch), plain(batch))
+    head = own.body[-1]
+    for values in head.second.parameters():
+        nn.init.normal_(values, generator=torch.Generator().manual_seed(0))
+    features = plain(batch)
+    hidden = (features @ head.first.weight.T + head.first.bias).clamp(min=0)
+    expected = features + hidden @ head.second.weight.T + head.second.bias
+    torch.testing.assert_close(own(batch), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_convolutions_start_kaiming_normal_by_fan_out(resnet12: Backbone) -> None:
     convolutions = [module for module in resnet12.modules() if isinstance(module, nn.Conv2d)]
     assert len(convolutions) == 16

@@ -38,9 +38,11 @@ def trained(configuration: dict[str, Any] = CONFIGURATION) -> Backbone:
     return backbone
 
 
+@pytest.mark.parametrize("residual_head", [False, True])
 @pytest.mark.parametrize("name", ["conv4", "resnet12"])
-def test_round_trip_is_exact(name: str, tmp_path: Path) -> None:
-    configuration = configured(backbone=name)
+def test_round_trip_is_exact(name: str, residual_head: bool, tmp_path: Path) -> None:
+    configuration = configured(backbone=name, residual_head=residual_head)
+    assert ("residual_head" in configuration) == residual_head, "models without it are as they were"
     backbone = trained(configuration)
     path = tmp_path / "models" / "psi.safetensors"
 
