@@ -37,3 +37,11 @@ SYSTEMS: dict[str, dict[str, tuple[float, float]]] = {
     "moco": {"mini": (54.2, 73.0)},
     "cmc": {"mini": (56.1, 73.9)},
 }
+
+# The same with the conv4 of RFS (Tian et al., 2020), which has these figures in its tables; those of ProtoNet are
+# quoted there. Five augmented copies take the place of each support image, except for ProtoNet.
+CONV4: dict[str, dict[str, tuple[float, float]]] = {
+    "oracle": {"cifar_fs": (62.7, 78.7), "fc100": (39.6, 53.5), "mini": (55.3, 71.6)},
+    "oracle-distill": {"cifar_fs": (63.8, 79.5), "fc100": (40.3, 54.1), "mini": (55.9, 71.7)},
+    "protonet": {"cifar_fs": (55.5, 72.0), "fc100": (35.3, 48.6), "mini": (49.4, 68.2)},
+}
