@@ -97,7 +97,7 @@ def test_presets_of_the_paper_have_the_schedules_of_its_authors(
     assert (model.backbone, model.width, model.drop_rate, model.drop_block) == ("resnet12", 64, 0.1, block)
 
 
-@pytest.mark.parametrize("name", ["cifar_fs", "fc100"])
+@pytest.mark.parametrize("name", ["cifar_fs", "fc100", "mini_imagenet"])
 def test_presets_of_conv4_have_the_schedule_of_rfs(name: str) -> None:
     """And differ from those of ResNet-12 in the network, and in how long the initial embedding is trained."""
     expected = params.read_document(ROOT / "presets" / f"{name}.yaml")
@@ -178,7 +178,7 @@ BAD = [
     ("labeler", "q", MISSING, "labeler.q: missing; expected a value"),
     ("data", "table", "/mine/tasks.csv", "data: table: '/mine/tasks.csv' is no path below data.root"),
     ("data", "table", "../tasks.csv", "data: table: '../tasks.csv' is no path below data.root"),
-    ("data", "name", "imagenet", "data.name: input should be 'glyphs', 'omniglot', 'cifar_fs', 'fc100', 'folder' or"),
+    ("data", "name", "imagenet", "data.name: input should be 'glyphs', 'omniglot', 'cifar_fs', 'fc100', 'mini_"),
     ("data", "split_fractions", [0.5, 0.5], f"data: split_fractions: {THREE} that sum"),
     ("data", "split_fractions", [0.6, 0.3, 0.2], f"data: split_fractions: {THREE}"),
     ("data", "split_fractions", [0.0, 0.5, 0.5], "data: split_fractions: expected a training share above 0, got [0.0"),

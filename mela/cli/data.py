@@ -4,10 +4,11 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from mela.errors import MelaError
 from mela.io.overwriting import require_apart
 from mela.runtime.console import is_terminal, log
 
@@ -45,19 +46,23 @@ def check(
         typer.Option("--set-aside", help="Move files that cannot be read into this folder; `put-back` undoes it."),
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="A preset by its name, or a file: where other parameters come from.")
-    ] = "glyphs",
+        str | None,
+        typer.Option(
+            help="A preset by its name, or a file: where other parameters come from. Default: glyphs, or that of a "
+            "published benchmark."
+        ),
+    ] = None,
 ) -> None:
     """Say what a folder or a table of tasks holds and all that is wrong with it, and make the parameters for it.
 
-    The exit status is 0 if the pipeline can use it, and 1 if it has errors. Errors of one kind are one line with their
-    number and three examples, and so are warnings.
+    miniImageNet is recognised in its usual forms, and checked against its counts. The exit status is 0 if the pipeline
+    can use it, and 1 if it has errors. Errors of one kind are one line with their number and three examples, and so are
+    warnings.
 
     Example: `mela data check data/raw/mine --write params.yaml && dvc repro`
     """
-    from mela.io.store import write_text
     from mela.params import DataParams
-    from mela.preset_folder import find_preset, where_it_runs
+    from mela.preset_folder import find_preset
     from mela.runtime.progress import watched
     from mela.sources.check.aside import LIST, require_aside, set_aside
     from mela.sources.check.describe import describe, in_lines
@@ -65,13 +70,30 @@ def check(
     from mela.sources.check.error_kinds import lines
     from mela.sources.check.inspect import inspect
     from mela.sources.check.layout import find_layout
-    from mela.sources.check.suggest import changed_lines, fill_preset, is_of_benchmark, read_preset, suggest
+    from mela.sources.check.recognised import describe_published, recognise
+    from mela.sources.check.suggest import read_preset, suggest
+    from mela.sources.open import open_source
     from mela.sources.plurals import count_of
 
+    published = recognise(path) if kind is None else None
+    preset = preset or (published.preset if published else "glyphs")
     source = find_preset(preset)
     text, settings = read_preset(source), DataParams.read(source)
-    layout = find_layout(path, kind)
     to_stdout = write is not None and str(write) == "-"
+    told = sys.stderr if to_stdout else sys.stdout
+    if published is not None:
+        if details is not None or aside is not None:
+            raise MelaError(
+                f"{path}: this is {published.title}, for which there is neither --details nor --set-aside; leave them "
+                "out, or add --as classes"
+            )
+        values = {"data.name": published.name, "data.root": path.as_posix(), "data.table": None}
+        here = {"name": published.name, "root": str(path), "people": None}
+        whole = open_source(settings.model_copy(update=here), shots=1)
+        print(*describe_published(published, path, whole), "", sep="\n", file=told)
+        _give(values, text, source, path, preset, write)
+        return
+    layout = find_layout(path, kind)
     if details is not None:
         for name in FILES:
             require_apart("--details", details / name, [path])
@@ -106,7 +128,6 @@ def check(
     while aside is not None and (moved := set_aside(layout.root, findings.errors, aside, report=stay.append)):
         findings, count = examine(), count + len(moved)
         written, stay = write_tables(findings), []
-    told = sys.stderr if to_stdout else sys.stdout
     try:
         print(*describe(findings, every=every), "", sep="\n", file=told)
     finally:
@@ -121,14 +142,22 @@ def check(
         print(*(f"{line}\n" for line in in_lines("error", findings.errors, every=every)), sep="", end="", file=told)
     if findings.errors:
         raise typer.Exit(1)
-    values = suggest(findings)
+    _give(suggest(findings), text, source, path, preset, write)
+
+
+def _give(values: dict[str, Any], text: str, source: Path, path: Path, preset: str, write: Path | None) -> None:
+    """Write a preset with other values to a file or to the standard output, or print what differs from the preset."""
+    from mela.io.store import write_text
+    from mela.preset_folder import where_it_runs
+    from mela.sources.check.suggest import changed_lines, fill_preset, is_of_benchmark
+
     where = where_it_runs()
     if where:
         # the parameters are for a clone, in which a path relative to this folder leads elsewhere
-        values["data.root"] = layout.root.resolve().as_posix()
+        values["data.root"] = Path(values["data.root"]).resolve().as_posix()
     named = source.as_posix() if Path(preset).suffix else f"the preset {preset}"
     filled = fill_preset(text, values, title=f"Made by `mela data check {path.as_posix()}` from {named}.")
-    if to_stdout:
+    if write is not None and str(write) == "-":
         print(filled, end="")
     elif write is not None:
         write_text(write, filled)

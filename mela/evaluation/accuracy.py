@@ -16,7 +16,7 @@ from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.errors import MelaError
 from mela.evaluation.heads import fit_head, l2_normalize
 from mela.evaluation.intervals import Interval
-from mela.evaluation.logistic import fit_heads
+from mela.learners.logistic import fit_heads
 from mela.models.backbones import Backbone
 from mela.models.features import extract_features
 from mela.runtime.progress import SILENT, Watch
@@ -83,7 +83,7 @@ def evaluate_tasks(
     max_iter : int
         Iterations of the solver at most.
     solver : {"batched", "sklearn"}
-        All tasks at once (`mela.evaluation.logistic`), or one after the other by scikit-learn.
+        All tasks at once (`mela.learners.logistic`), or one after the other by scikit-learn.
     copies : callable, optional
         To float32 (..., r, m) features of r augmented copies of the support images. With it each setting is evaluated a
         second time as ``k_shot_rx``, where the copies take the place of the images, as in RFS.

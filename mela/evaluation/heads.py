@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from mela.data.array_types import Features, Ints
 from mela.errors import MelaError
-from mela.evaluation.logistic import fit_heads
 from mela.learners.base import one_hot, prototypes
+from mela.learners.logistic import fit_heads
 from mela.learners.ridge import ridge_outputs
 from mela.runtime.threads import on_all_threads
 
@@ -28,7 +28,7 @@ TEMPERATURE = 10.0
 
 
 def logistic(support: Features, labels: Ints, query: Features, ways: int) -> Ints:
-    """Predict by multinomial logistic regression (Eq. 8), the head of RFS; see `mela.evaluation.logistic`."""
+    """Predict by multinomial logistic regression (Eq. 8), the head of RFS; see `mela.learners.logistic`."""
     heads = fit_heads(support, labels, ways, C=C, max_iter=MAX_ITER)
     if not heads.converged.all():
         raise MelaError(
@@ -137,7 +137,7 @@ def fit_head(support: Features, labels: Ints, *, C: float, max_iter: int) -> "Lo
     ConvergenceWarning
         The solver did not converge within `max_iter` iterations.
     """
-    # importing it takes longer than `mela.evaluation.logistic` takes for all tasks
+    # importing it takes longer than `mela.learners.logistic` takes for all tasks
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 

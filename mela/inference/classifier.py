@@ -17,10 +17,10 @@ from mela.data.array_types import Features, Floats, Ints
 from mela.data.augmentation import Augmentation
 from mela.errors import MelaError
 from mela.evaluation.heads import l2_normalize
-from mela.evaluation.logistic import Heads, fit_heads
 from mela.inference.embedding import Embedding
 from mela.inference.input_images import Pictures, list_pictures
 from mela.labeling.name_checks import require_names, require_one_type
+from mela.learners.logistic import Heads, fit_heads
 from mela.params import UseParams
 
 AUTO, LOGISTIC = "auto", "logistic"

@@ -5,8 +5,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mela.errors import UnsolvableError
-from mela.evaluation.logistic import fit_heads
 from mela.learners.base import Learner, one_hot
+from mela.learners.logistic import fit_heads
 
 
 class TaskHeads(Learner):

@@ -9,7 +9,7 @@ is the table of that name in ``mela/sources/splits``; classes that a table does 
 
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -155,8 +155,34 @@ def _cifar(benchmark: str, root: Path, *, download: bool) -> ImageSource:
         array_of = {source: array for arrays in arrays_of.values() for source, array in arrays.items()}
         open_source = partial(_open_array, array_of)
         sources_of = {label: list(arrays_of.get(label, ())) for label in split_of}
+    counts = f"{root}, class {{!r}} (train and test together)"
+    return source_of_classes(split_of, sources_of, open_source, where=counts, expected=CIFAR_IMAGES_PER_CLASS)
+
+
+def source_of_classes(
+    split_of: Mapping[str, str],
+    sources_of: Mapping[str, Sequence[str]],
+    open_source: Callable[[str], Image.Image],
+    *,
+    where: str,
+    expected: int,
+) -> ImageSource:
+    """Return the images of classes, each of which has to have as many as the benchmark.
+
+    Parameters
+    ----------
+    split_of : mapping
+        From class to split.
+    sources_of : mapping
+        From class to its images.
+    open_source : callable
+        Opens an image.
+    where : str
+        What errors call the class that takes the place of {}.
+    expected : int
+    """
     for label, found in sources_of.items():
-        _require_count(f"{root}, class {label!r} (train and test together)", len(found), CIFAR_IMAGES_PER_CLASS)
+        _require_count(where.format(label), len(found), expected)
     sources = [source for found in sources_of.values() for source in found]
     return ImageSource(
         splits=[split_of[label] for label, found in sources_of.items() for _ in found],

@@ -4,58 +4,13 @@ torchvision's CIFAR100, which knows addresses and checksums, unpickles with pick
 """
 
 import io
-import pickle
 import tarfile
-import warnings
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from mela.data.array_types import Images
-from mela.errors import MelaError, one_line
+from mela.errors import MelaError
+from mela.sources.array_pickles import unpickle
 from mela.sources.downloads import checksum, fetch
-
-RECONSTRUCT = np.empty(0).__reduce__()[0]
-KNOWN = {
-    # as NumPy 1 calls it, and so the published files, and NumPy 2
-    ("numpy.core.multiarray", "_reconstruct"): RECONSTRUCT,
-    ("numpy._core.multiarray", "_reconstruct"): RECONSTRUCT,
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-}
-
-
-class _Unpickler(pickle.Unpickler):
-    """Make arrays and plain Python values, but nothing else."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return what a pickle names, if it belongs to an array."""
-        try:
-            return KNOWN[module, name]
-        except KeyError:
-            raise pickle.UnpicklingError(f"{module}.{name} is no part of an array") from None
-
-
-def unpickle(content: bytes, where: str) -> dict[str, Any]:
-    """Return a dictionary of arrays, lists and text, as Python 2 wrote it.
-
-    Raises
-    ------
-    MelaError
-        The bytes are no such dictionary.
-    """
-    try:
-        with warnings.catch_warnings():
-            # NumPy 2.4.0 to 2.4.4 warn of pickles as old as these
-            warnings.simplefilter("ignore", np.exceptions.VisibleDeprecationWarning)
-            found = _Unpickler(io.BytesIO(content), encoding="latin1").load()
-    # what a damaged pickle raises is anything
-    except Exception as error:
-        raise MelaError(f"{where}: expected a pickle of arrays, got {one_line(error)}; fetch it again") from None
-    if not isinstance(found, dict):
-        raise MelaError(f"{where}: expected a pickle of a dictionary, got {type(found).__name__}; fetch it again")
-    return found
 
 
 def read_archive(root: Path, *, download: bool) -> dict[str, dict[str, Images]]:
@@ -86,7 +41,7 @@ def read_archive(root: Path, *, download: bool) -> dict[str, dict[str, Images]]:
         with tarfile.open(_published(archive, CIFAR100.tgz_md5)) as file:
             members = {name: file.extractfile(f"{CIFAR100.base_folder}/{name}") for name in checksums}
             contents = {name: member.read() for name, member in members.items() if member is not None}
-    found = {name: unpickle(content, f"{archive}, {name}") for name, content in contents.items()}
+    found = {name: unpickle(io.BytesIO(content), f"{archive}, {name}") for name, content in contents.items()}
     names: list[str] = found[CIFAR100.meta["filename"]][CIFAR100.meta["key"]]
     arrays: dict[str, dict[str, Images]] = {}
     for part in ("train", "test"):

@@ -6,6 +6,7 @@ from mela.errors import MelaError
 from mela.params import DataParams, PeopleParams
 from mela.sources.benchmarks import cifar_fs, fc100, omniglot
 from mela.sources.class_folders import folder
+from mela.sources.mini_imagenet import mini_imagenet
 from mela.sources.source import ImageSource
 from mela.sources.superclasses import superclass_of_classes
 
@@ -33,6 +34,8 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
             return cifar_fs(root)
         case "fc100":
             return fc100(root)
+        case "mini_imagenet":
+            return mini_imagenet(root)
         case "folder":
             table = _table(data, root)
             return folder(root, split_table=table, split_fractions=data.split_fractions, seed=data.seed)

@@ -19,8 +19,8 @@ from mela.data.array_types import Ints
 from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.evaluation.accuracy import Lookup, Solver, feature_lookups, predictions, support_of
-from mela.evaluation.logistic import fit_heads
 from mela.io import schemas, store
+from mela.learners.logistic import fit_heads
 from mela.models.files import load_model
 from mela.params import AugmentParams
 from stages.common import paths

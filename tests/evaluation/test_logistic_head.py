@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from mela.evaluation.heads import fit_head, l2_normalize
-from mela.evaluation.logistic import fit_heads
+from mela.learners.logistic import fit_heads
 
 Task = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.int64]]
 

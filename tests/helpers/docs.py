@@ -113,7 +113,7 @@ NOT_RUN = {
     "python -m studies labels.conv4_worth": BENCH,
     "python -m studies training.task_methods --data cifar_fs_conv4 --seed 100 --share 0.1": BENCH,
     "python -m studies training.task_methods --data cifar_fs_conv4 --method protonet --rate adam:0.003": BENCH,
-    "python -m studies training.test_time": BENCH,
+    "python -m studies training.at_test_time": BENCH,
     "python -m studies labels.q_sweep": BENCH,
     "python -m studies labels.grid --root omniglot=... --root cifar_fs=... --root fc100=...": BENCH,
     "python -m studies labels.tables": BENCH,

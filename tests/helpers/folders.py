@@ -37,9 +37,9 @@ class Done:
         return [line.removeprefix("warning: ") for line in self.out.splitlines() if line.startswith("warning: ")]
 
 
-def check(*arguments: object, preset: str | Path = PRESET) -> Done:
-    """Run the command in this process."""
-    done = mela("data", "check", *arguments, "--preset", preset)
+def check(*arguments: object, preset: str | Path | None = PRESET) -> Done:
+    """Run the command in this process; without a preset it chooses one."""
+    done = mela("data", "check", *arguments, *(() if preset is None else ("--preset", preset)))
     return Done(done.returncode, done.stdout, done.stderr)
 
 

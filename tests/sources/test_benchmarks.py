@@ -1,6 +1,7 @@
 """Omniglot, CIFAR-FS and FC100, from small stand-ins for the published files."""
 
 import hashlib
+import io
 import pickle
 import tarfile
 import zipfile
@@ -15,8 +16,8 @@ from torchvision.datasets import CIFAR100, Omniglot
 
 from mela.errors import MelaError
 from mela.sources import benchmarks
+from mela.sources.array_pickles import unpickle
 from mela.sources.benchmarks import cifar_fs, fc100, omniglot, split_of_classes
-from mela.sources.cifar_archive import unpickle
 from mela.sources.source import ImageSource
 from tests.helpers.processes import python
 
@@ -270,7 +271,7 @@ PYTHON_2 = (
 
 def test_pickles_of_python_2_are_read() -> None:
     """Arrays as the published files have them: bytes are text there."""
-    found = unpickle(PYTHON_2, "train")
+    found = unpickle(io.BytesIO(PYTHON_2), "train")
     np.testing.assert_array_equal(found["data"], np.array([[0, 127, 128], [254, 255, 1]], dtype=np.uint8))
     assert found["fine_labels"] == [3, 5]
 
@@ -296,7 +297,7 @@ def test_pickles_of_other_things_are_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MelaError, match=r"^train: expected a pickle of ") as caught:
-        unpickle(content, "train")
+        unpickle(io.BytesIO(content), "train")
     assert reason in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 

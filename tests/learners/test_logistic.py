@@ -11,7 +11,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from mela.evaluation.heads import l2_normalize
-from mela.evaluation.logistic import TOLERANCE, fit_heads
+from mela.learners.logistic import TOLERANCE, fit_heads
 
 Features = npt.NDArray[np.floating]
 Ints = npt.NDArray[np.int64]

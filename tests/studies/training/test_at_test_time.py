@@ -15,7 +15,7 @@ from mela.models.features import extract_features
 from mela.models.files import load_model
 from mela.params import EvaluateParams
 from stages.common import paths
-from studies.training import test_time
+from studies.training import at_test_time
 
 
 @pytest.mark.slow
@@ -23,17 +23,17 @@ def test_features_and_copies_are_compared_on_validation_tasks(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "glyphs_0").symlink_to(finished)
-    monkeypatch.setattr(test_time, "TASKS", 8)
-    monkeypatch.setattr(test_time, "COPIES", (1, 3))
+    monkeypatch.setattr(at_test_time, "TASKS", 8)
+    monkeypatch.setattr(at_test_time, "COPIES", (1, 3))
     seen: list[Episodes] = []
-    evaluate = test_time.evaluate_tasks
+    evaluate = at_test_time.evaluate_tasks
 
     def told(lookup: object, tasks: Episodes, **how: object) -> pd.DataFrame:
         seen.append(tasks)
         return evaluate(lookup, tasks, **how)
 
-    monkeypatch.setattr(test_time, "evaluate_tasks", told)
-    found = test_time.measure(data="glyphs", labels="oracle", projects=tmp_path)
+    monkeypatch.setattr(at_test_time, "evaluate_tasks", told)
+    found = at_test_time.measure(data="glyphs", labels="oracle", projects=tmp_path)
     assert [(row["centred"], row["copies"]) for row in found] == [("no", 1), ("no", 3), ("yes", 1), ("yes", 3)]
     assert len({row["5_shot"] for row in found}) > 2
     tasks = seen[0]
