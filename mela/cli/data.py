@@ -55,9 +55,10 @@ def check(
 ) -> None:
     """Say what a folder or a table of tasks holds and all that is wrong with it, and make the parameters for it.
 
-    miniImageNet is recognised in its usual forms, and checked against its counts. The exit status is 0 if the pipeline
-    can use it, and 1 if it has errors. Errors of one kind are one line with their number and three examples, and so are
-    warnings.
+    miniImageNet and tieredImageNet are recognised in their usual forms, and checked against their counts.
+
+    The exit status is 0 if the pipeline can use it, and 1 if it has errors. Errors of one kind are one line with their
+    number and three examples, and so are warnings.
 
     Example: `mela data check data/raw/mine --write params.yaml && dvc repro`
     """
@@ -72,7 +73,6 @@ def check(
     from mela.sources.check.layout import find_layout
     from mela.sources.check.recognised import describe_published, recognise
     from mela.sources.check.suggest import read_preset, suggest
-    from mela.sources.open import open_source
     from mela.sources.plurals import count_of
 
     published = recognise(path) if kind is None else None
@@ -88,9 +88,7 @@ def check(
                 "out, or add --as classes"
             )
         values = {"data.name": published.name, "data.root": path.as_posix(), "data.table": None}
-        here = {"name": published.name, "root": str(path), "people": None}
-        whole = open_source(settings.model_copy(update=here), shots=1)
-        print(*describe_published(published, path, whole), "", sep="\n", file=told)
+        print(*describe_published(published, path, published.open(path)), "", sep="\n", file=told)
         _give(values, text, source, path, preset, write)
         return
     layout = find_layout(path, kind)

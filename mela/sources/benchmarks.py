@@ -165,7 +165,7 @@ def source_of_classes(
     open_source: Callable[[str], Image.Image],
     *,
     where: str,
-    expected: int,
+    expected: int | None,
 ) -> ImageSource:
     """Return the images of classes, each of which has to have as many as the benchmark.
 
@@ -179,10 +179,12 @@ def source_of_classes(
         Opens an image.
     where : str
         What errors call the class that takes the place of {}.
-    expected : int
+    expected : int or None
+        None if classes differ.
     """
     for label, found in sources_of.items():
-        _require_count(where.format(label), len(found), expected)
+        if expected is not None:
+            _require_count(where.format(label), len(found), expected)
     sources = [source for found in sources_of.values() for source in found]
     return ImageSource(
         splits=[split_of[label] for label, found in sources_of.items() for _ in found],

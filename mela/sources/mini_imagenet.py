@@ -4,7 +4,6 @@ There are 64 train, 16 val and 20 test classes, named by WordNet id, of 600 imag
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,92 +16,17 @@ from mela.errors import MelaError
 from mela.io.schemas import SPLITS
 from mela.io.text_tables import parse_csv, read_text
 from mela.sources.array_pickles import read_pickle
-from mela.sources.benchmarks import source_of_classes, split_of_classes
-from mela.sources.image_files import list_images, open_below, require_folder
-from mela.sources.source import ImageSource
+from mela.sources.benchmarks import split_of_classes
+from mela.sources.forms import Benchmark, Form, Opened, class_folders
+from mela.sources.image_files import list_images, open_below
 
-NAME, TITLE = "mini_imagenet", "miniImageNet"
-IMAGES_PER_CLASS = 600
+NAME = "mini_imagenet"
 CACHE = "mini-imagenet-cache-{}.pkl"
 PICKLES = {
     "train": "miniImageNet_category_split_train_phase_train.pickle",
     "val": "miniImageNet_category_split_val.pickle",
     "test": "miniImageNet_category_split_test.pickle",
 }
-Opened = tuple[Mapping[str, str], dict[str, list[str]], Callable[[str], Image.Image]]
-
-
-@dataclass(frozen=True)
-class Form:
-    """Describe a form in which people have a benchmark.
-
-    Attributes
-    ----------
-    title : str
-        In words.
-    needed : callable
-        Takes the folder, and yields the files and folders without which it is not this form.
-    open : callable
-        Takes the folder; returns the split and the images of every class, and what opens an image.
-    """
-
-    title: str
-    needed: Callable[[Path], Iterator[str]]
-    open: Callable[[Path], Opened]
-
-
-def mini_imagenet(root: Path) -> ImageSource:
-    """Open miniImageNet.
-
-    Parameters
-    ----------
-    root : Path
-        Holds one of `FORMS`: ``images`` with ``train.csv``, ``val.csv`` and ``test.csv`` (filename, label); a folder
-        for each class, directly or in ``train``, ``val`` and ``test``; or one of the two caches of arrays.
-
-    Raises
-    ------
-    MelaError
-        There is none of them, or it is not whole.
-    """
-    require_folder(root, "data.root")
-    form = form_of(root)
-    if form is None:
-        titles = "; or ".join(one.title for one in FORMS)
-        raise MelaError(
-            f"data.root: expected miniImageNet in {root}, which is {titles}; got none of them; set data.root to its "
-            "folder"
-        )
-    if missing := [name for name in form.needed(root) if not (root / name).exists()]:
-        raise MelaError(
-            f"data.root: expected {form.title} in {root}, got no {', '.join(missing[:3])}"
-            f"{f' ({len(missing)} are missing)' if len(missing) > 3 else ''}; add what is missing"
-        )
-    split_of, sources_of, open_source = form.open(root)
-    where = f"{root}, class {{!r}}"
-    return source_of_classes(split_of, sources_of, open_source, where=where, expected=IMAGES_PER_CLASS)
-
-
-def form_of(root: Path) -> Form | None:
-    """Return the form of miniImageNet that a folder has, at least in part; None if it has none."""
-    return next((form for form in FORMS if any((root / name).exists() for name in form.needed(root))), None)
-
-
-def recognised(root: Path) -> Form | None:
-    """Return the form of miniImageNet that a folder has without doubt, though it need not be whole.
-
-    Tables have to name a published class, and half of the class folders have to be there.
-    """
-    form = form_of(root)
-    if form is None:
-        return None
-    known = split_of_classes(NAME)
-    if form.open is _from_tables:
-        texts = [(root / f"{split}.csv").read_bytes() for split in SPLITS if (root / f"{split}.csv").is_file()]
-        return form if any(label.encode() in text for text in texts for label in known) else None
-    if form.open is _from_folders:
-        return form if sum((root / name).is_dir() for name in form.needed(root)) >= len(known) / 2 else None
-    return form
 
 
 def _tables(root: Path) -> Iterator[str]:
@@ -139,17 +63,10 @@ def _from_tables(root: Path) -> Opened:
     return split_of, sources_of, partial(open_below, root)
 
 
-def _folders(root: Path) -> Iterator[str]:
-    split_of = split_of_classes(NAME)
-    below = any((root / split).is_dir() for split in SPLITS)
-    yield from (f"{split}/{label}" if below else label for label, split in split_of.items())
-
-
-def _from_folders(root: Path) -> Opened:
-    split_of = split_of_classes(NAME)
-    folders = dict(zip(split_of, _folders(root), strict=True))
-    sources_of = {label: [f"{path}/{name}" for name in list_images(root / path)] for label, path in folders.items()}
-    return split_of, sources_of, partial(open_below, root)
+def _name_classes(root: Path) -> bool:
+    """Tell whether a table names a published class; tables of other images may have the same names."""
+    texts = [(root / f"{split}.csv").read_bytes() for split in SPLITS if (root / f"{split}.csv").is_file()]
+    return any(label.encode() in text for text in texts for label in split_of_classes(NAME))
 
 
 def _caches(root: Path) -> Iterator[str]:
@@ -220,9 +137,20 @@ def _from_arrays(files: Mapping[str, Path], read: Callable[[Path], tuple[Any, di
     return split_of, sources_of, open_source
 
 
-FORMS = (
-    Form("the folder images with train.csv, val.csv and test.csv", _tables, _from_tables),
-    Form("mini-imagenet-cache-train.pkl, -val.pkl and -test.pkl", _caches, _from_caches),
-    Form(f"{', '.join(PICKLES.values())}", _pickles, _from_pickles),
-    Form("a folder for each class, perhaps in train, val and test", _folders, _from_folders),
+MINI_IMAGENET = Benchmark(
+    name=NAME,
+    title="miniImageNet",
+    preset=f"{NAME}_cpu",
+    forms=(
+        Form(
+            title="the folder images with train.csv, val.csv and test.csv",
+            needed=_tables,
+            open=_from_tables,
+            is_sure=_name_classes,
+        ),
+        Form(title="mini-imagenet-cache-train.pkl, -val.pkl and -test.pkl", needed=_caches, open=_from_caches),
+        Form(title=", ".join(PICKLES.values()), needed=_pickles, open=_from_pickles),
+        class_folders(NAME),
+    ),
+    of_class=600,
 )

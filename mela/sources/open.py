@@ -6,9 +6,10 @@ from mela.errors import MelaError
 from mela.params import DataParams, PeopleParams
 from mela.sources.benchmarks import cifar_fs, fc100, omniglot
 from mela.sources.class_folders import folder
-from mela.sources.mini_imagenet import mini_imagenet
+from mela.sources.mini_imagenet import MINI_IMAGENET
 from mela.sources.source import ImageSource
 from mela.sources.superclasses import superclass_of_classes
+from mela.sources.tiered_imagenet import TIERED_IMAGENET
 
 
 def open_source(data: DataParams, *, shots: int) -> ImageSource:
@@ -35,7 +36,9 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
         case "fc100":
             return fc100(root)
         case "mini_imagenet":
-            return mini_imagenet(root)
+            return MINI_IMAGENET.open(root)
+        case "tiered_imagenet":
+            return TIERED_IMAGENET.open(root)
         case "folder":
             table = _table(data, root)
             return folder(root, split_table=table, split_fractions=data.split_fractions, seed=data.seed)

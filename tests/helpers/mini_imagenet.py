@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mela.sources import mini_imagenet
-from mela.sources.mini_imagenet import CACHE, PICKLES
+from mela.sources import forms, mini_imagenet
+from mela.sources import open as opening
+from mela.sources.check import recognised
+from mela.sources.mini_imagenet import CACHE, NAME, PICKLES
 
 CLASSES = {"n01": "train", "n02": "train", "n03": "val", "n04": "test"}
 PER_CLASS, SIDE = 3, 6
@@ -19,8 +22,12 @@ LABELS = {split: [label for label, own in CLASSES.items() if own == split] for s
 
 def shrink(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let miniImageNet have few classes and images."""
-    monkeypatch.setattr(mini_imagenet, "split_of_classes", lambda name: CLASSES)
-    monkeypatch.setattr(mini_imagenet, "IMAGES_PER_CLASS", PER_CLASS)
+    for module in (forms, mini_imagenet):
+        monkeypatch.setattr(module, "split_of_classes", lambda name: CLASSES if name == NAME else {})
+    small = replace(mini_imagenet.MINI_IMAGENET, of_class=PER_CLASS)
+    for module in (mini_imagenet, recognised, opening):
+        monkeypatch.setattr(module, "MINI_IMAGENET", small)
+    monkeypatch.setattr(recognised, "KNOWN", (small,))
 
 
 def pixels(label: str, number: int) -> np.ndarray:

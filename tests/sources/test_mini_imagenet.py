@@ -11,9 +11,11 @@ import pytest
 
 from mela.errors import MelaError
 from mela.params import DataParams
+from mela.sources import mini_imagenet as module
 from mela.sources.benchmarks import split_of_classes
-from mela.sources.mini_imagenet import CACHE, PICKLES, mini_imagenet
+from mela.sources.mini_imagenet import CACHE, PICKLES
 from mela.sources.open import open_source
+from mela.sources.source import ImageSource
 from tests.helpers.mini_imagenet import (
     CLASSES,
     PER_CLASS,
@@ -32,6 +34,10 @@ from tests.helpers.project import ROOT, change
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     shrink(monkeypatch)
+
+
+def mini_imagenet(root: Path) -> ImageSource:
+    return module.MINI_IMAGENET.open(root)
 
 
 @pytest.mark.parametrize("form", WRITERS)

@@ -1,52 +1,29 @@
 """Recognise published benchmarks by their files, and say what there is of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from mela.io.schemas import SPLITS
-from mela.sources import mini_imagenet
+from mela.sources.forms import Benchmark
+from mela.sources.mini_imagenet import MINI_IMAGENET
 from mela.sources.source import ImageSource
+from mela.sources.tiered_imagenet import TIERED_IMAGENET
+
+# class folders of the first are among those of the second
+KNOWN = (TIERED_IMAGENET, MINI_IMAGENET)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    """Hold which benchmark lies in a folder.
-
-    Attributes
-    ----------
-    name : str
-        Value of ``data.name``.
-    title : str
-        What people call it.
-    form : str
-        The form in which it is there.
-    preset : str
-        Preset that suits two CPU cores.
-    """
-
-    name: str
-    title: str
-    form: str
-    preset: str
-
-
-def recognise(root: Path) -> Published | None:
+def recognise(root: Path) -> Benchmark | None:
     """Return the benchmark that a folder holds, whole or in part; None if it holds none that is known."""
-    form = mini_imagenet.recognised(root) if root.is_dir() else None
-    if form is None:
-        return None
-    return Published(
-        name=mini_imagenet.NAME, title=mini_imagenet.TITLE, form=form.title, preset=f"{mini_imagenet.NAME}_cpu"
-    )
+    return next((one for one in KNOWN if root.is_dir() and one.recognised(root) is not None), None)
 
 
-def describe_published(found: Published, root: Path, source: ImageSource) -> Iterator[str]:
+def describe_published(benchmark: Benchmark, root: Path, source: ImageSource) -> Iterator[str]:
     """Yield what there is of a benchmark that is whole."""
-    assert source.classes is not None
-    rows = dict(zip(source.classes, source.splits, strict=True))
-    counts = ", ".join(f"{sum(own == split for own in rows.values())} {split}" for split in SPLITS)
-    yield f"{root}: {found.title}, as {found.form} (--as classes or --as tasks overrules)"
+    form, split_of = benchmark.form_of(root), dict(zip(source.classes or (), source.splits, strict=True))
+    assert form is not None
+    counts = ", ".join(f"{sum(own == split for own in split_of.values())} {split}" for split in SPLITS)
+    yield f"{root}: {benchmark.title}, as {form.title} (--as classes or --as tasks overrules)"
     yield ""
     yield f"  images       {len(source)}"
     yield f"  classes      {counts}, as published"

@@ -23,10 +23,12 @@ def test_every_form_of_mini_imagenet_is_named(form: str) -> None:
     WRITERS[form](Path("mine"))
     found = recognise(Path("mine"))
     assert found is not None
+    here = found.recognised(Path("mine"))
+    assert here is not None
     done = check("mine", "--write", "params.yaml", preset=None)
     assert (done.status, done.err.count("error")) == (0, 0)
     assert done.out.startswith(
-        f"mine: miniImageNet, as {found.form} (--as classes or --as tasks overrules)\n\n  images       12\n"
+        f"mine: miniImageNet, as {here.title} (--as classes or --as tasks overrules)\n\n  images       12\n"
         "  classes      2 train, 1 val, 1 test, as published\n"
     )
     check_document(Path("params.yaml"))

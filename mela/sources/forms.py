@@ -1,0 +1,136 @@
+"""Open published benchmarks in the forms that people have them in, found out by the files that are there."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from PIL import Image
+
+from mela.errors import MelaError
+from mela.io.schemas import SPLITS
+from mela.sources.benchmarks import source_of_classes, split_of_classes
+from mela.sources.image_files import list_images, open_below, require_folder
+from mela.sources.source import ImageSource
+
+# the split of each class, the images of each class, and what opens an image
+Opened = tuple[Mapping[str, str], Mapping[str, list[str]], Callable[[str], Image.Image]]
+NAMED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """Describe a form in which people have a benchmark.
+
+    Attributes
+    ----------
+    title : str
+        In words.
+    needed : callable
+        Takes the folder, and yields the files and folders without which it is not this form.
+    open : callable
+        Takes the folder; returns the split and the images of every class, and what opens an image.
+    is_sure : callable
+        Takes a folder with some of what is needed, and tells whether it holds this form without doubt.
+    """
+
+    title: str
+    needed: Callable[[Path], Iterator[str]]
+    open: Callable[[Path], Opened]
+    is_sure: Callable[[Path], bool] = lambda root: True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """Describe a published benchmark.
+
+    Attributes
+    ----------
+    name : str
+        Value of ``data.name``, and name of the table of splits.
+    title : str
+        What people call it.
+    preset : str
+        Preset that ``mela data check`` starts from.
+    forms : tuple of Form
+    of_class : int, optional
+        Images of each class, if all have as many.
+    of_split : mapping, optional
+        Images of each split.
+    """
+
+    name: str
+    title: str
+    preset: str
+    forms: tuple[Form, ...]
+    of_class: int | None = None
+    of_split: Mapping[str, int] | None = None
+
+    def open(self, root: Path) -> ImageSource:
+        """Open the benchmark in a folder.
+
+        Raises
+        ------
+        MelaError
+            There is none of its forms, or it is not whole.
+        """
+        require_folder(root, "data.root")
+        form = self.form_of(root)
+        if form is None:
+            titles = "; or ".join(one.title for one in self.forms)
+            raise MelaError(
+                f"data.root: expected {self.title} in {root}, which is {titles}; got none of them; set data.root to "
+                "its folder"
+            )
+        if missing := [name for name in form.needed(root) if not (root / name).exists()]:
+            more = f" ({len(missing)} are missing)" if len(missing) > NAMED else ""
+            raise MelaError(
+                f"data.root: expected {form.title} in {root}, got no {', '.join(missing[:NAMED])}{more}; add what is "
+                "missing"
+            )
+        split_of, sources_of, open_source = form.open(root)
+        for split, expected in (self.of_split or {}).items():
+            found = sum(len(sources_of[label]) for label, own in split_of.items() if own == split)
+            if found != expected:
+                raise MelaError(
+                    f"data.root: expected {expected:,} images of the split {split} in {root}, got {found:,}; point "
+                    "data.root at the complete data set"
+                )
+        where = f"{root}, class {{!r}}"
+        return source_of_classes(split_of, sources_of, open_source, where=where, expected=self.of_class)
+
+    def form_of(self, root: Path) -> Form | None:
+        """Return the form of which a folder has the largest part; None if it has none of any."""
+
+        def part(form: Form) -> float:
+            there = [(root / name).exists() for name in form.needed(root)]
+            return sum(there) / len(there)
+
+        best = max(self.forms, key=part)
+        return best if part(best) else None
+
+    def recognised(self, root: Path) -> Form | None:
+        """Return the form that a folder has without doubt, though it need not be whole."""
+        form = self.form_of(root)
+        return form if form is not None and form.is_sure(root) else None
+
+
+def class_folders(name: str) -> Form:
+    """Return the form of a benchmark that has a folder for each class, perhaps in train, val and test."""
+
+    def needed(root: Path) -> Iterator[str]:
+        below = any((root / split).is_dir() for split in SPLITS)
+        yield from (f"{split}/{label}" if below else label for label, split in split_of_classes(name).items())
+
+    def open_folders(root: Path) -> Opened:
+        split_of = split_of_classes(name)
+        folders = dict(zip(split_of, needed(root), strict=True))
+        sources_of = {label: [f"{path}/{file}" for file in list_images(root / path)] for label, path in folders.items()}
+        return split_of, sources_of, partial(open_below, root)
+
+    def has_half(root: Path) -> bool:
+        there = [(root / path).is_dir() for path in needed(root)]
+        return 2 * sum(there) >= len(there)
+
+    title = "a folder for each class, perhaps in train, val and test"
+    return Form(title=title, needed=needed, open=open_folders, is_sure=has_half)
