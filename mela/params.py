@@ -275,10 +275,9 @@ class TaskParams(Block):
 class ModelParams(Block):
     """Describe the backbone psi and how its input is normalised.
 
-    Three keys may be missing. Two are for networks of timm alone: `input_size`, the side to which these have their
-    images resized (null: their own), and `keep_features`, whether the features of a network that does not learn are
-    computed once, without random changes of the images, or in every epoch again. With `residual_head` the other
-    networks end with `mela.models.backbones.ResidualHead`.
+    Three keys may be missing. Networks of timm have their images resized to the side `input_size`, which is their own
+    if it is null. With `keep_features` the features of one that does not learn are computed once, without random
+    changes of the images. With `residual_head` the other networks end with `mela.models.backbones.ResidualHead`.
     """
 
     block: ClassVar[str] = "model"
@@ -318,8 +317,8 @@ class ModelParams(Block):
                 )
         elif self.residual_head:
             raise ValueError(
-                f"residual_head: expected false with the backbone {self.backbone}; a network of timm has a linear map, "
-                "train: head"
+                f"residual_head: expected false with the backbone {self.backbone}, got true; remove it, or set train: "
+                "head for a linear map"
             )
         _require_below("weights", self.weights, "data/raw/weights")
         if (self.mean is None) != (self.std is None):
@@ -419,8 +418,8 @@ class EmbedParams(_Schedule):
         for key in ("hinge", "consistency"):
             if getattr(self, key) and self.base_learner != "ridge":
                 raise ValueError(
-                    f"{key}: expected 0 with base_learner: {self.base_learner}, got {getattr(self, key):g}; only ridge "
-                    "has this loss"
+                    f"{key}: expected 0 with base_learner: {self.base_learner}, got {getattr(self, key):g}; remove it, "
+                    "since only ridge has this loss"
                 )
         return self
 

@@ -81,23 +81,26 @@ def check(
     text, settings = read_preset(source), DataParams.read(source)
     to_stdout = write is not None and str(write) == "-"
     told = sys.stderr if to_stdout else sys.stdout
+    # parameters may lie in the folder of the data, which may be the current one
+    if write is not None and not to_stdout and write.suffix not in (".yaml", ".yml"):
+        require_apart("--write", write, [path])
     if published is not None:
         if details is not None or aside is not None:
             raise MelaError(
-                f"{path}: this is {published.title}, for which there is neither --details nor --set-aside; leave them "
-                "out, or add --as classes"
+                f"{path}: this is {published.title}, for which --details and --set-aside do nothing; leave them out"
             )
+        try:
+            whole = published.open(path)
+        except MelaError as error:
+            raise MelaError(f"{error} (or add --as classes or --as tasks, if this is no {published.title})") from None
+        print(*describe_published(published, path, whole), "", sep="\n", file=told)
         values = {"data.name": published.name, "data.root": path.as_posix(), "data.table": None}
-        print(*describe_published(published, path, published.open(path)), "", sep="\n", file=told)
         _give(values, text, source, path, preset, write)
         return
     layout = find_layout(path, kind)
     if details is not None:
         for name in FILES:
             require_apart("--details", details / name, [path])
-    # parameters may lie in the folder of the data, which may be the current one
-    if write is not None and not to_stdout and write.suffix not in (".yaml", ".yml"):
-        require_apart("--write", write, [path])
     if aside is not None:
         require_aside(layout.root, aside)
 

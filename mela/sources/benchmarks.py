@@ -29,6 +29,7 @@ CIFAR_IMAGES_PER_CLASS = 600
 CIFAR_PARTS = ("train", "test")
 
 ROTATIONS = (0, 90, 180, 270)
+FETCH = "point data.root at the complete data set (`mela download` fetches it)"
 
 
 def split_of_classes(name: str) -> dict[str, str]:
@@ -62,7 +63,7 @@ def omniglot(root: Path, *, rotations: bool = False, download: bool = False) -> 
     for label, split in split_of_classes("omniglot").items():
         folder = f"images_{label}"
         drawings = [f"{folder}/{name}" for name in list_images(home / folder)]
-        _require_count(f"{home}, class {label!r}", len(drawings), OMNIGLOT_IMAGES_PER_CLASS)
+        _require_count(f"{home}, class {label!r}", len(drawings), OMNIGLOT_IMAGES_PER_CLASS, FETCH)
         rows += [(label, split, name, turn) for turn in (ROTATIONS if rotations else (0,)) for name in drawings]
     return ImageSource(
         splits=[split for _, split, _, _ in rows],
@@ -155,8 +156,14 @@ def _cifar(benchmark: str, root: Path, *, download: bool) -> ImageSource:
         array_of = {source: array for arrays in arrays_of.values() for source, array in arrays.items()}
         open_source = partial(_open_array, array_of)
         sources_of = {label: list(arrays_of.get(label, ())) for label in split_of}
-    counts = f"{root}, class {{!r}} (train and test together)"
-    return source_of_classes(split_of, sources_of, open_source, where=counts, expected=CIFAR_IMAGES_PER_CLASS)
+    return source_of_classes(
+        split_of,
+        sources_of,
+        open_source,
+        root=root,
+        expected=CIFAR_IMAGES_PER_CLASS,
+        advice=f"train and test count together; {FETCH}",
+    )
 
 
 def source_of_classes(
@@ -164,8 +171,9 @@ def source_of_classes(
     sources_of: Mapping[str, Sequence[str]],
     open_source: Callable[[str], Image.Image],
     *,
-    where: str,
+    root: Path,
     expected: int | None,
+    advice: str,
 ) -> ImageSource:
     """Return the images of classes, each of which has to have as many as the benchmark.
 
@@ -177,14 +185,15 @@ def source_of_classes(
         From class to its images.
     open_source : callable
         Opens an image.
-    where : str
-        What errors call the class that takes the place of {}.
+    root : Path
     expected : int or None
         None if classes differ.
+    advice : str
+        How to get the complete data set.
     """
     for label, found in sources_of.items():
         if expected is not None:
-            _require_count(where.format(label), len(found), expected)
+            _require_count(f"{root}, class {label!r}", len(found), expected, advice)
     sources = [source for found in sources_of.values() for source in found]
     return ImageSource(
         splits=[split_of[label] for label, found in sources_of.items() for _ in found],
@@ -210,9 +219,6 @@ def _open_array(arrays: Mapping[str, Images], source: str) -> Image.Image:
     return Image.fromarray(arrays[source])
 
 
-def _require_count(where: str, got: int, expected: int) -> None:
+def _require_count(where: str, got: int, expected: int, advice: str) -> None:
     if got != expected:
-        raise MelaError(
-            f"data.root: expected {expected} images in {where}, got {got}; "
-            "point data.root at the complete data set (`mela download` fetches it)"
-        )
+        raise MelaError(f"data.root: expected {expected} images in {where}, got {got}; {advice}")

@@ -1,5 +1,6 @@
 """Open published benchmarks in the forms that people have them in, found out by the files that are there."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -96,8 +97,8 @@ class Benchmark:
                     f"data.root: expected {expected:,} images of the split {split} in {root}, got {found:,}; point "
                     "data.root at the complete data set"
                 )
-        where = f"{root}, class {{!r}}"
-        return source_of_classes(split_of, sources_of, open_source, where=where, expected=self.of_class)
+        advice = "point data.root at the complete data set"
+        return source_of_classes(split_of, sources_of, open_source, root=root, expected=self.of_class, advice=advice)
 
     def form_of(self, root: Path) -> Form | None:
         """Return the form of which a folder has the largest part; None if it has none of any."""
@@ -115,6 +116,16 @@ class Benchmark:
         return form if form is not None and form.is_sure(root) else None
 
 
+def has_half(needed: Callable[[Path], Iterator[str]]) -> Callable[[Path], bool]:
+    """Return what tells whether a folder has half of the files that a form needs; one alone may be another's."""
+
+    def is_sure(root: Path) -> bool:
+        there = [(root / name).exists() for name in needed(root)]
+        return 2 * sum(there) >= len(there)
+
+    return is_sure
+
+
 def class_folders(name: str) -> Form:
     """Return the form of a benchmark that has a folder for each class, perhaps in train, val and test."""
 
@@ -128,9 +139,15 @@ def class_folders(name: str) -> Form:
         sources_of = {label: [f"{path}/{file}" for file in list_images(root / path)] for label, path in folders.items()}
         return split_of, sources_of, partial(open_below, root)
 
-    def has_half(root: Path) -> bool:
-        there = [(root / path).is_dir() for path in needed(root)]
-        return 2 * sum(there) >= len(there)
+    def is_sure(root: Path) -> bool:
+        """Tell whether half of the classes of each split are there, and few others; ImageNet has more."""
+        split_of = split_of_classes(name)
+        folders = dict(zip(split_of, map(root.joinpath, needed(root)), strict=True))
+        there = Counter(split_of[label] for label, folder in folders.items() if folder.is_dir())
+        beside = {path for folder in folders.values() if folder.parent.is_dir() for path in folder.parent.iterdir()}
+        all_there = sum(path.is_dir() for path in beside)
+        expected = Counter(split_of.values())
+        return all(2 * there[split] >= count for split, count in expected.items()) and all_there <= 1.1 * len(folders)
 
     title = "a folder for each class, perhaps in train, val and test"
-    return Form(title=title, needed=needed, open=open_folders, is_sure=has_half)
+    return Form(title=title, needed=needed, open=open_folders, is_sure=is_sure)

@@ -1,5 +1,6 @@
 """Find the image files below a folder, and decode them."""
 
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -192,6 +193,12 @@ def open_image(path: Path, name: str) -> Image.Image:
 def still_image(image: Image.Image, name: str) -> Image.Image:
     """Return what `open_image` does, for an image that Pillow has opened or made; raise the same errors."""
     with _told(name, name):
+        return _ordinary(image, name)
+
+
+def decoded(content: bytes, name: str) -> Image.Image:
+    """Decode an image from memory, PNG or JPEG; raise the errors of `open_image`."""
+    with _told(name, name), Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
         return _ordinary(image, name)
 
 

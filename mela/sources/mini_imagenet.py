@@ -15,7 +15,7 @@ from mela.data.array_types import Images
 from mela.errors import MelaError
 from mela.io.schemas import SPLITS
 from mela.io.text_tables import parse_csv, read_text
-from mela.sources.array_pickles import read_pickle
+from mela.sources.array_pickles import image_array, read_pickle, whole_numbers
 from mela.sources.benchmarks import split_of_classes
 from mela.sources.forms import Benchmark, Form, Opened, class_folders
 from mela.sources.image_files import list_images, open_below
@@ -75,7 +75,8 @@ def _caches(root: Path) -> Iterator[str]:
 
 
 def _from_caches(root: Path) -> Opened:
-    def read(path: Path) -> tuple[Any, dict[str, Any]]:
+    def read(split: str, path: Path) -> tuple[Any, Any]:
+        del split
         found = read_pickle(path, "image_data", "class_dict")
         return found["image_data"], found["class_dict"]
 
@@ -88,17 +89,26 @@ def _pickles(root: Path) -> Iterator[str]:
 
 
 def _from_pickles(root: Path) -> Opened:
-    def read(path: Path) -> tuple[Any, dict[str, Any]]:
+    def read(split: str, path: Path) -> tuple[Any, Any]:
         found = read_pickle(path, "data", "labels")
-        numbers = np.asarray(found["labels"])
-        # copies without names are about
-        names = found.get("catname2label") or {f"class {number:02d}": number for number in np.unique(numbers).tolist()}
+        numbers, names = whole_numbers(found["labels"], str(path), "labels"), found.get("catname2label")
+        if names is None:
+            # copies without names are about
+            names = {_numbered(split, number): number for number in np.unique(numbers).tolist()}
+        if not isinstance(names, dict):
+            raise MelaError(
+                f"{path}: expected 'catname2label' to be numbers by name, got {type(names).__name__}; fetch it again"
+            )
         return found["data"], {name: np.flatnonzero(numbers == number) for name, number in names.items()}
 
     return _from_arrays({split: root / name for split, name in PICKLES.items()}, read)
 
 
-def _from_arrays(files: Mapping[str, Path], read: Callable[[Path], tuple[Any, dict[str, Any]]]) -> Opened:
+def _numbered(split: str, number: int) -> str:
+    return f"{split} {number:02d}"
+
+
+def _from_arrays(files: Mapping[str, Path], read: Callable[[str, Path], tuple[Any, Any]]) -> Opened:
     """Return what files of arrays have: for each split its images (n, h, w, 3), and the rows of each class."""
     published = split_of_classes(NAME)
     arrays: dict[str, Images] = {}
@@ -106,29 +116,28 @@ def _from_arrays(files: Mapping[str, Path], read: Callable[[Path], tuple[Any, di
     sources_of: dict[str, list[str]] = {}
     place_of: dict[str, tuple[str, int]] = {}
     for split, path in files.items():
-        images, rows_of = read(path)
-        if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3:
-            got = f"{images.dtype} {images.shape}" if isinstance(images, np.ndarray) else type(images).__name__
-            raise MelaError(f"{path}: expected images, uint8 (n, h, w, 3), got {got}; fetch it again")
-        expected = sum(one == split for one in published.values())
-        if len(rows_of) != expected or any(published.get(label, split) != split for label in rows_of):
+        images, rows_of = read(split, path)
+        arrays[split] = image_array(images, str(path))
+        if not isinstance(rows_of, dict):
+            raise MelaError(f"{path}: expected rows by class, got {type(rows_of).__name__}; fetch it again")
+        names = {label for label, own in published.items() if own == split}
+        numbered = {_numbered(split, number) for number in range(len(published))}
+        if set(rows_of) != names and not (len(rows_of) == len(names) and numbered.issuperset(rows_of)):
+            others = [label for label in rows_of if label not in names]
             raise MelaError(
-                f"{path}: expected the {expected} classes of the published split {split}, got {len(rows_of)}, the "
-                f"first of which is {next(iter(rows_of), None)!r}; fetch it again"
+                f"{path}: expected the {len(names)} classes of the published split {split}, got {len(rows_of)}"
+                f"{f', among them {others[0]!r}' if others else ''}; fetch it again"
             )
         for label, rows in sorted(rows_of.items()):
-            if label in split_of:
-                raise MelaError(f"{path}: expected every class in one split, got {label!r} again; fetch it again")
             split_of[label], sources_of[label] = split, []
-            for number, row in enumerate(np.asarray(rows).tolist()):
-                if not isinstance(row, int) or not 0 <= row < len(images):
+            for number, row in enumerate(whole_numbers(rows, str(path), f"rows of class {label!r}").tolist()):
+                if not 0 <= row < len(images):
                     raise MelaError(
                         f"{path}: expected rows 0 to {len(images) - 1} for class {label!r}, got {row}; fetch it again"
                     )
                 source = f"{split}/{label}/{number:03d}"
                 sources_of[label].append(source)
                 place_of[source] = (split, row)
-        arrays[split] = images
 
     def open_source(source: str) -> Image.Image:
         split, row = place_of[source]

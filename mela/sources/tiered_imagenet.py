@@ -3,22 +3,23 @@
 There are 351 train, 97 val and 160 test classes. Images are read one at a time, since all of them need 16 GB.
 """
 
-import io
 import pickletools
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
 from mela.data.array_types import Images
-from mela.errors import MelaError, one_line
+from mela.errors import MelaError, one_line, raise_if_machine
 from mela.io.schemas import SPLITS
-from mela.sources.array_pickles import read_pickle
+from mela.sources.array_pickles import read_pickle, whole_numbers
 from mela.sources.benchmarks import split_of_classes
-from mela.sources.forms import Benchmark, Form, Opened, class_folders
+from mela.sources.forms import Benchmark, Form, Opened, class_folders, has_half
+from mela.sources.image_files import decoded
 
 NAME = "tiered_imagenet"
 PNG, ARRAYS, LABELS = "{}_images_png.pkl", "{}_images.npz", "{}_labels.pkl"
@@ -82,7 +83,7 @@ def _labels(path: Path) -> npt.NDArray[np.int64]:
             f"{path}: expected 'labels' or 'label_specific' in it, got {', '.join(map(repr, found)) or 'nothing'}; "
             "fetch it again"
         )
-    return np.asarray(found[key]).astype(np.int64)
+    return whole_numbers(found[key], str(path), "labels")
 
 
 def _pickled_images(path: Path) -> tuple[int, Reader]:
@@ -110,13 +111,9 @@ def _pickled_images(path: Path) -> tuple[int, Reader]:
         with path.open("rb") as file:
             file.seek(starts[row])
             content = file.read(lengths[row])
-        encoded = content.decode().encode("latin1") if as_text[row] else content
-        try:
-            with Image.open(io.BytesIO(encoded), formats=("PNG", "JPEG")) as image:
-                image.load()
-                return image
-        except OSError as error:
-            raise MelaError(f"{path}: image {row}: {one_line(error)}; fetch it again") from None
+        if as_text[row]:
+            content = content.decode().encode("latin1", "replace")
+        return decoded(content, f"{path}: {row}")
 
     return len(starts), read
 
@@ -126,7 +123,8 @@ def _arrays(path: Path) -> tuple[int, Reader]:
     images = _mapped(path)
 
     def read(row: int) -> Image.Image:
-        return Image.fromarray(np.asarray(images[row]))
+        # OpenCV, which the authors read images with, has blue first
+        return Image.fromarray(np.ascontiguousarray(images[row][..., ::-1]))
 
     return len(images), read
 
@@ -134,33 +132,41 @@ def _arrays(path: Path) -> tuple[int, Reader]:
 def _mapped(path: Path) -> Images:
     """Return the array ``images`` of an archive as a map of the file."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            member = archive.getinfo("images.npy")
-            if member.compress_type != zipfile.ZIP_STORED:
-                raise MelaError(
-                    f"{path}: expected images that are not compressed, so that they can stay on disk, got compressed "
-                    f"ones; store them anew by numpy.savez, or use {PNG.format(path.name.partition('_')[0])}"
-                )
-            with archive.open(member) as file:
-                version = np.lib.format.read_magic(file)
-                read_header = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
-                shape, by_columns, dtype = read_header[version[0]](file)
-                header = file.tell()
-        with path.open("rb") as file:
-            # the lengths of name and extra field of the member, which precede its content
-            file.seek(member.header_offset + 26)
-            name, extra = np.frombuffer(file.read(4), dtype="<u2").tolist()
-    except (KeyError, OSError, ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, MelaError):
-            raise
+        start, shape, dtype = _place_in(path)
+        if dtype != np.uint8 or len(shape) != 4 or shape[3] != 3 or 0 in shape[1:]:
+            raise MelaError(f"{path}: expected images, uint8 (n, h, w, 3), got {dtype} {shape}; fetch it again")
+        return np.memmap(path, dtype=np.uint8, mode="r", offset=start, shape=shape)
+    except MelaError:
+        raise
+    # what a damaged archive raises is anything
+    except Exception as error:
+        raise_if_machine(error, path)
         raise MelaError(
             f"{path}: expected an archive of NumPy with the array 'images', got {one_line(error)}; fetch it again"
         ) from None
-    if dtype != np.uint8 or len(shape) != 4 or shape[3] != 3 or by_columns:
-        raise MelaError(f"{path}: expected images, uint8 (n, h, w, 3), got {dtype} {shape}; fetch it again")
-    return np.memmap(
-        path, dtype=np.uint8, mode="r", offset=member.header_offset + 30 + name + extra + header, shape=shape
-    )
+
+
+def _place_in(path: Path) -> tuple[int, tuple[int, ...], Any]:
+    """Return where the values of the array ``images`` of an archive begin, and the array's shape and dtype."""
+    with zipfile.ZipFile(path) as archive:
+        member = archive.getinfo("images.npy")
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise MelaError(
+                f"{path}: expected images that are not compressed, so that they can stay on disk, got compressed ones; "
+                f"store them anew by numpy.savez, or use {PNG.format(path.name.partition('_')[0])}"
+            )
+        with archive.open(member) as file:
+            np.lib.format.read_magic(file)
+            # the other versions are for headers that images do not have
+            shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+            header = file.tell()
+    if by_columns:
+        raise MelaError(f"{path}: expected images row by row, got them in the order of Fortran; store them anew")
+    with path.open("rb") as file:
+        # the lengths of name and extra field of the member, which precede its content
+        file.seek(member.header_offset + 26)
+        name, extra = np.frombuffer(file.read(4), dtype="<u2").tolist()
+    return member.header_offset + 30 + name + extra + header, shape, dtype
 
 
 TIERED_IMAGENET = Benchmark(
@@ -172,11 +178,13 @@ TIERED_IMAGENET = Benchmark(
             title="train_images_png.pkl and train_labels.pkl, and so for val and test",
             needed=_files(PNG),
             open=_from_files(PNG, _pickled_images),
+            is_sure=has_half(_files(PNG)),
         ),
         Form(
             title="train_images.npz and train_labels.pkl, and so for val and test",
             needed=_files(ARRAYS),
             open=_from_files(ARRAYS, _arrays),
+            is_sure=has_half(_files(ARRAYS)),
         ),
         class_folders(NAME),
     ),

@@ -84,7 +84,7 @@ def with_own_ridge(cell: dict[str, Any]) -> dict[str, Any]:
 def embedding(
     *, data: str, base_learner: str, optimizer: str, rate: float, ridge: float | Literal["-"]
 ) -> dict[str, float]:
-    """Return accuracies after training the initial embedding with a base learner, an optimizer, its rate, lambda_1."""
+    """Return accuracies of an initial embedding trained with a base learner, an optimizer, its rate and lambda_1."""
     trial = Trial.of(data)
     how = {"learning_rate": rate, "optimizer": optimizer, "rate_name": "the learning rate"}
     settings = trial.block(EmbedParams, base_learner=base_learner, **({} if ridge == "-" else {"ridge": ridge}))

@@ -56,7 +56,7 @@ def test_pickles_without_names_have_numbers(tmp_path: Path) -> None:
     write_pickles(tmp_path, named=False)
     source = mini_imagenet(tmp_path)
     assert source.classes is not None
-    names = [f"class {number:02d}" for number in range(len(CLASSES))]
+    names = [f"{split} {number:02d}" for number, split in enumerate(CLASSES.values())]
     assert Counter(source.classes) == dict.fromkeys(names, PER_CLASS)
     assert Counter(source.splits) == {"train": 6, "val": 3, "test": 3}
     for index, name in enumerate(source.classes):
@@ -121,8 +121,22 @@ VAL = CACHE.format("val")
         (
             "caches",
             repickled(VAL, class_dict={}),
-            "classes of the published split val, got 0, the first of which is",
+            "classes of the published split val, got 0; fetch it again",
         ),
+        ("caches", repickled(VAL, class_dict={"cat": [0, 1, 2]}), "split val, got 1, among them 'cat'; fetch it again"),
+        (
+            "caches",
+            repickled(VAL, class_dict={b"n03": [0, 1, 2]}),
+            "split val, got 1, among them b'n03'; fetch",
+        ),
+        ("caches", repickled(VAL, class_dict=[[0, 1, 2]]), "expected rows by class, got list; fetch it again"),
+        (
+            "caches",
+            repickled(VAL, class_dict={"n03": 1}),
+            "expected rows of class 'n03' as whole numbers .*, got int",
+        ),
+        ("pickles", repickled(PICKLES["val"], catname2label=["n03"]), "expected 'catname2label' to be numbers by name"),
+        ("pickles", repickled(PICKLES["val"], labels=["a", "b", "c"]), "expected labels as whole numbers .*, got list"),
         ("caches", repickled(VAL, class_dict={"n03": [0, 1, 3]}), "expected rows 0 to 2 for class 'n03', got 3; fetch"),
         ("caches", repickled(VAL, class_dict={"n03": [0, 1]}), "expected 3 images in .*, class 'n03', got 2"),
         ("pickles", without(PICKLES["test"]), f"got no {PICKLES['test']}; add what is missing"),
@@ -149,11 +163,17 @@ def test_a_cut_off_cache(tmp_path: Path) -> None:
         mini_imagenet(tmp_path)
 
 
-def test_classes_without_names_are_in_one_split(tmp_path: Path) -> None:
+def test_numbers_may_begin_anew_in_each_split(tmp_path: Path) -> None:
     write_pickles(tmp_path, named=False)
     repickled(PICKLES["test"], labels=[0] * PER_CLASS)(tmp_path)
-    with pytest.raises(MelaError, match=r"expected every class in one split, got 'class 00' again; fetch it again"):
-        mini_imagenet(tmp_path)
+    source = mini_imagenet(tmp_path)
+    assert source.classes is not None
+    assert {*source.classes} == {"train 00", "train 01", "val 02", "test 00"}
+
+
+def test_the_folder_may_have_any_name(tmp_path: Path) -> None:
+    write_folders(tmp_path / "{mini}")
+    assert len(mini_imagenet(tmp_path / "{mini}")) == PER_CLASS * len(CLASSES)
 
 
 def test_a_part_of_the_class_folders_is_named(tmp_path: Path) -> None:

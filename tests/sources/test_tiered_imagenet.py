@@ -80,7 +80,9 @@ def as_array(encoded: bytes) -> np.ndarray:
 def write_arrays(save: Callable[..., None] = np.savez) -> None:
     write_labels("labels")
     for split, numbers in NUMBERS.items():
-        save(Path("raw") / ARRAYS.format(split), images=np.stack([pixels(split, row) for row in range(len(numbers))]))
+        # blue first, as OpenCV has it
+        images = np.stack([pixels(split, row)[..., ::-1] for row in range(len(numbers))])
+        save(Path("raw") / ARRAYS.format(split), images=images)
 
 
 WRITERS: dict[str, Callable[[], None]] = {
@@ -156,6 +158,14 @@ def replaced(**arrays: Any) -> Callable[[], None]:
     return lambda: np.savez(Path("raw") / ARRAYS.format("val"), **arrays)
 
 
+def longer() -> None:
+    """A header that promises more rows than there are bytes."""
+    path = Path("raw") / ARRAYS.format("val")
+    content = path.read_bytes()
+    assert content.count(b"(2, 20, 20, 3)") == 1
+    path.write_bytes(content.replace(b"(2, 20, 20, 3)", b"(9, 20, 20, 3)"))
+
+
 @pytest.mark.parametrize(
     ("form", "spoil", "expected"),
     [
@@ -172,6 +182,8 @@ def replaced(**arrays: Any) -> Callable[[], None]:
         ("PNG, bytes", repickled(PNG.format("val"), [b"\x89PNG"]), "expected 2 images, as val_labels.pkl has labels, "),
         ("PNG, bytes", repickled(LABELS.format("val"), {"label_specific": [0, 1]}), "expected 1 classes, got 2; fetch"),
         ("PNG, bytes", repickled(LABELS.format("val"), {"other": [0, 1]}), "expected 'labels' or 'label_specific' in"),
+        ("PNG, bytes", repickled(LABELS.format("val"), {"labels": ["a", "b"]}), "expected labels as whole numbers"),
+        ("PNG, bytes", repickled(LABELS.format("val"), {"labels": [0.0, float("nan")]}), "whole numbers .*, got list"),
         ("PNG, bytes", repickled(LABELS.format("val"), [0, 1]), "expected a pickle of a dictionary, got list"),
         ("arrays", lambda: write_arrays(np.savez_compressed), "not compressed, so that they can stay on disk, got com"),
         (
@@ -189,6 +201,8 @@ def replaced(**arrays: Any) -> Callable[[], None]:
             replaced(images=np.zeros((2, 4, 4, 3))),
             r"expected images, uint8 \(n, h, w, 3\), got float64 ",
         ),
+        ("arrays", replaced(images=np.asfortranarray(np.zeros((2, 4, 4, 3), np.uint8))), "row by row, got them in the"),
+        ("arrays", longer, "val_images.npz: expected an archive of NumPy with the array"),
         ("arrays", replaced(images=np.zeros((2, 4, 4), np.uint8)), r"got uint8 \(2, 4, 4\); fetch it again"),
     ],
 )
@@ -200,12 +214,15 @@ def test_what_is_not_whole(form: str, spoil: Callable[[], None], expected: str) 
     assert "\n" not in str(caught.value)
 
 
-def test_an_image_that_cannot_be_decoded_is_named() -> None:
+@pytest.mark.parametrize("damage", [lambda image: image[:60], lambda image: image[:40] + b"x" + image[41:]])
+def test_an_image_that_cannot_be_decoded_is_named(damage: Callable[[bytes], bytes]) -> None:
     WRITERS["PNG, bytes"]()
-    dump(PNG.format("val"), [png("val", 0), png("val", 1)[:60]], 3)
+    dump(PNG.format("val"), [png("val", 0), damage(png("val", 1))], 3)
     source = open_here()
     index = [*source.sources].index("val/000001")
-    with pytest.raises(MelaError, match=r"val_images_png.pkl: image 1: .*; fetch it again"):
+    with pytest.raises(
+        MelaError, match=r"^image '.*val_images_png.pkl: 1': expected a readable image, got .*"
+    ):
         source.load(index)
 
 
@@ -233,6 +250,13 @@ def test_class_folders_of_one_are_not_taken_for_the_other(tmp_path: Path, monkey
         for label in split_of_classes(benchmark.name):
             (tmp_path / name / label).mkdir(parents=True)
         assert recognised.recognise(tmp_path / name) is benchmark
+    for number in range(100):
+        (tmp_path / f"tiered/n9{number}").mkdir()
+    assert recognised.recognise(tmp_path / "tiered") is None, "ImageNet has these classes and others"
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / LABELS.format("train")).touch()
+    assert recognised.recognise(own) is None, "others may call a file so"
 
 
 def test_the_preset_has_the_values_of_the_paper() -> None:

@@ -9,7 +9,7 @@ from mela.sources.mini_imagenet import MINI_IMAGENET
 from mela.sources.source import ImageSource
 from mela.sources.tiered_imagenet import TIERED_IMAGENET
 
-# class folders of the first are among those of the second
+# more than half of the class folders of the second are among those of the first
 KNOWN = (TIERED_IMAGENET, MINI_IMAGENET)
 
 

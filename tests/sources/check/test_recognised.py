@@ -59,6 +59,7 @@ def test_what_is_missing_is_told() -> None:
     done = check("yours", preset=None)
     assert (done.status, done.out) == (1, "")
     assert "expected 3 images in yours, class 'n03', got 2" in done.err
+    assert done.err.endswith(" (or add --as classes or --as tasks, if this is no miniImageNet)\n")
 
 
 @pytest.mark.parametrize(("option", "value"), [("--details", "there"), ("--set-aside", "there")])
@@ -66,7 +67,7 @@ def test_options_for_ones_own_images_are_refused(option: str, value: str) -> Non
     write_folders(Path("mine"))
     done = check("mine", option, value, preset=None)
     assert done.status == 1
-    assert "mine: this is miniImageNet, for which there is neither --details nor --set-aside; leave" in done.err
+    assert "mine: this is miniImageNet, for which --details and --set-aside do nothing; leave" in done.err
     assert not Path(value).exists()
 
 
@@ -93,3 +94,11 @@ def test_what_only_looks_alike_is_ones_own(write: Callable[[Path], None]) -> Non
     write(Path("mine"))
     assert recognise(Path("mine")) is None
     assert recognise(Path("nothing")) is None
+
+
+def test_parameters_are_not_written_over_the_data() -> None:
+    write_tables(Path("mine"))
+    before = (Path("mine") / "train.csv").read_bytes()
+    done = check("mine", "--write", "mine/train.csv", preset=None)
+    assert done.status == 1
+    assert (Path("mine") / "train.csv").read_bytes() == before
