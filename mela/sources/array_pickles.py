@@ -20,15 +20,13 @@ CODE = re.compile(rf"[{NUMBERS}{TEXTS}O]\d{{0,4}}")
 
 
 class _Array(np.ndarray[Any, Any]):
-    """Become what a pickle says of an array, unless its bytes are to be something else than numbers or text."""
+    """Become what a pickle says of an array, of numbers, text or objects."""
 
     def __setstate__(self, state: Any) -> None:
         """Take the version of the state, the shape, the type, the order, and bytes or a list of objects."""
         version, shape, kind, by_columns, content = state
-        dtype = _plain(kind)
-        if (dtype.kind == "O") != isinstance(content, list):
-            raise pickle.UnpicklingError(f"{dtype} of {type(content).__name__} is no array of numbers or text")
-        super().__setstate__((version, shape, dtype, by_columns, content))
+        # given a dtype that does not lie, NumPy itself refuses bytes for objects
+        super().__setstate__((version, shape, _plain(kind), by_columns, content))
 
 
 class _Type:

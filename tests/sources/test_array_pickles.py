@@ -66,7 +66,7 @@ NUMBERS = Asks(np.dtype, ("u1", False, True), (3, "|", None, ("a",), {"a": (np.d
         Asks(RECONSTRUCT, (np.matrix, (0,), b"b")),
         Asks(FROM_BUFFER, (b"AAAAAAAA", ADDRESSES, (1,), "C")),
         Asks(FROM_BUFFER, (b"AAAAAAAA", FIELDS, (1,), "C")),
-        Asks(FROM_BUFFER, (b"AAAAAAAA", NUMBERS, (1,), "C")),
+        Asks(FROM_BUFFER, (b"AAAAAAAA", NUMBERS, (8,), "C")),
         Asks(SCALAR, (ADDRESSES, b"AAAAAAAA")),
         Asks(SCALAR, (np.dtype("u1"), b"")),
         Asks(np.ndarray, ((1,), ADDRESSES, b"AAAAAAAA")),
