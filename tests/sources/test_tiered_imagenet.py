@@ -220,9 +220,7 @@ def test_an_image_that_cannot_be_decoded_is_named(damage: Callable[[bytes], byte
     dump(PNG.format("val"), [png("val", 0), damage(png("val", 1))], 3)
     source = open_here()
     index = [*source.sources].index("val/000001")
-    with pytest.raises(
-        MelaError, match=r"^image '.*val_images_png.pkl: 1': expected a readable image, got .*"
-    ):
+    with pytest.raises(MelaError, match=r"^image '.*val_images_png.pkl: 1': expected a readable image, got .*"):
         source.load(index)
 
 
