@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mela.data.quarter_turns import TURNS
 from mela.evaluation.intervals import Interval
 from mela.io import schemas, store
 from mela.labeling.labeler_choice import build_labeler
+from mela.params import PARAMS, EmbedParams, PretrainParams
 from mela.runtime.usage import FOLDER as USAGE
 from mela.training.targets import Targets
 from stages.common import paths
@@ -93,10 +95,23 @@ def of_a_run(*, data: str, labels: str, projects: Path, seed: int | None = None)
     learned = run / paths.LABELS / f"{labels}.parquet"
     known = labels != "initial"
     classes = {"classes": store.read_table(learned, schemas.LABELS)["label"].nunique()} if known else {}
-    usage = run / USAGE / f"pretrain@{labels}.json"
+    usage = run / USAGE / (f"pretrain@{labels}.json" if known else "embed.json")
     taken = {"minutes": store.read_json(usage)["seconds"] / 60} if usage.exists() else {}
+    if (run / PARAMS).exists():
+        taken["images"] = _images_seen(run, learned if known else None)
     accuracies = compared(own, None if labels == "oracle" else true, "oracle", digits=3)
     return {**classes, **taken, "n": len(own), **accuracies}
+
+
+def _images_seen(run: Path, learned: Path | None) -> int:
+    """Return how many images a training has seen: on labels in a table, or of the initial embedding."""
+    if learned is not None:
+        settings = PretrainParams.read(run / PARAMS)
+        turns = TURNS if settings.rotated_classes else 1
+        return settings.epochs * turns * len(store.read_table(learned, schemas.LABELS))
+    embed, tasks = EmbedParams.read(run / PARAMS), store.read_table(run / paths.TRAIN, schemas.MANIFEST)
+    count = tasks["task_id"].nunique()
+    return round(embed.epochs * (embed.tasks_per_epoch or count) * len(tasks) / count)
 
 
 def measure(

@@ -37,3 +37,13 @@ def test_accuracies_of_a_run_are_paired_with_those_of_true_labels(tmp_path: Path
     store.write_json(tmp_path / "glyphs_3" / USAGE / "pretrain@oracle.json", {"seconds": 90.0})
     seeded = worth.of_a_run(data="glyphs", seed=3, labels="oracle", projects=tmp_path)
     assert seeded == {**found["oracle"], "minutes": 1.5}
+
+
+@pytest.mark.slow
+def test_a_run_tells_how_many_images_each_training_saw(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "glyphs").symlink_to(finished)
+    found = {labels: worth.of_a_run(data="glyphs", labels=labels, projects=tmp_path) for labels in WORTH}
+    # twice 20 tasks of 100 images, and twice all labelled images
+    assert found["initial"]["images"] == 4000
+    labelled = len(store.read_table(finished / paths.PRUNED_LABELS, schemas.LABELS))
+    assert found["pruned"]["images"] == 2 * labelled
