@@ -197,7 +197,16 @@ class DataParams(Block):
     """
 
     block: ClassVar[str] = "data"
-    name: Literal["glyphs", "omniglot", "cifar_fs", "fc100", "mini_imagenet", "tiered_imagenet", "folder", "tasks"]
+    name: Literal[
+        "glyphs",
+        "omniglot",
+        "cifar_fs",
+        "fc100",
+        "mini_imagenet",
+        "tiered_imagenet",
+        "folder",
+        "tasks",
+    ]
     root: str
     table: str | None
     size: Annotated[int, Field(ge=16, le=512)]

@@ -218,7 +218,8 @@ if {begun}:
     guard.work_begins()
 try:
     print("ready", flush=True)
-    time.sleep(60)
+    while True:
+        time.sleep(0.05)
 except BaseException:
     print("lost", flush=True)
 guard.require_no_signal()
@@ -244,7 +245,9 @@ guard.work_begins()
 class Slow:
     def __del__(self):
         print("ready", flush=True)
-        time.sleep(60)
+        # a signal just before a long sleep would wait for its end
+        while True:
+            time.sleep(0.05)
 class Broken:
     def __del__(self):
         raise ValueError("of its own")
