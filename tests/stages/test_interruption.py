@@ -192,7 +192,8 @@ guard.guard()
 guard.work_begins()
 try:
     print("ready", flush=True)
-    time.sleep(60)
+    while True:
+        time.sleep(0.05)
 finally:
     time.sleep(60)
 """
