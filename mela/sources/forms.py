@@ -102,13 +102,8 @@ class Benchmark:
 
     def form_of(self, root: Path) -> Form | None:
         """Return the form of which a folder has the largest part; None if it has none of any."""
-
-        def part(form: Form) -> float:
-            there = [(root / name).exists() for name in form.needed(root)]
-            return sum(there) / len(there)
-
-        best = max(self.forms, key=part)
-        return best if part(best) else None
+        best = max(self.forms, key=lambda form: part_of(form.needed, root))
+        return best if part_of(best.needed, root) else None
 
     def recognised(self, root: Path) -> Form | None:
         """Return the form that a folder has without doubt, though it need not be whole."""
@@ -116,14 +111,15 @@ class Benchmark:
         return form if form is not None and form.is_sure(root) else None
 
 
+def part_of(needed: Callable[[Path], Iterator[str]], root: Path) -> float:
+    """Return the share of what a form needs that a folder has, from 0 to 1."""
+    there = [(root / name).exists() for name in needed(root)]
+    return sum(there) / len(there)
+
+
 def has_half(needed: Callable[[Path], Iterator[str]]) -> Callable[[Path], bool]:
     """Return what tells whether a folder has half of the files that a form needs; one alone may be another's."""
-
-    def is_sure(root: Path) -> bool:
-        there = [(root / name).exists() for name in needed(root)]
-        return 2 * sum(there) >= len(there)
-
-    return is_sure
+    return lambda root: part_of(needed, root) >= 1 / 2
 
 
 def class_folders(name: str) -> Form:

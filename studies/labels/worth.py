@@ -75,6 +75,12 @@ def compared(own: pd.DataFrame, reference: pd.DataFrame | None, against: str, *,
     return found
 
 
+def tested_in(run: Path, model: str) -> pd.DataFrame:
+    """Return a model's accuracies in a pipeline's folder: a row for each test task, a column for each setting."""
+    tested = store.read_table(run / paths.PER_TASK, schemas.ACCURACIES)
+    return wide(tested.query("split == 'test' and model == @model"))
+
+
 def of_a_run(*, data: str, labels: str, projects: Path, seed: int | None = None) -> dict[str, Any]:
     """Return the accuracy in a pipeline that ran in a folder of its own, beside that with true labels.
 
@@ -90,8 +96,7 @@ def of_a_run(*, data: str, labels: str, projects: Path, seed: int | None = None)
         Which ends the folder's name, if it is given.
     """
     run = projects / (data if seed is None else f"{data}_{seed}")
-    tested = store.read_table(run / paths.PER_TASK, schemas.ACCURACIES).query("split == 'test'")
-    own, true = (wide(tested[tested["model"] == name]) for name in (labels, "oracle"))
+    own, true = (tested_in(run, name) for name in (labels, "oracle"))
     learned = run / paths.LABELS / f"{labels}.parquet"
     known = labels != "initial"
     classes = {"classes": store.read_table(learned, schemas.LABELS)["label"].nunique()} if known else {}

@@ -15,7 +15,7 @@ import torch
 from mela.data.array_types import Images
 from mela.data.episodes import Episodes
 from mela.evaluation.rules import own_rule
-from mela.io import schemas, store
+from mela.io import store
 from mela.io.checked_tables import read_manifest
 from mela.learners.base import Learner
 from mela.params import AugmentParams, EmbedParams, EvaluateParams, MethodsParams, ModelParams
@@ -27,7 +27,7 @@ from mela.training.schedule import Schedule
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
 from studies.lab import Lab, wide
-from studies.labels.worth import compared
+from studies.labels.worth import compared, tested_in
 from studies.training.method_rates import untrained
 from studies.training.trials import means
 
@@ -61,11 +61,6 @@ class Run(Lab):
         of_epoch = round(share * (known["tasks_per_epoch"] or len(self.tasks("train"))))
         own = {name: value for name, value in known.items() if name in MethodsParams.model_fields}
         return MethodsParams.model_validate(own | {"tasks_per_epoch": of_epoch, "rotated_classes": rotated})
-
-    def of_labels(self, labels: str) -> pd.DataFrame:
-        """Return the accuracies after pre-training on labels: a row for each test task, a column for each setting."""
-        tested = store.read_table(self.folder / paths.PER_TASK, schemas.ACCURACIES)
-        return wide(tested.query("split == 'test' and model == @labels"))
 
 
 def measure(
@@ -117,7 +112,7 @@ def measure(
         found[f"validation_{setting}"] = mean
     if share == 1:
         tested = wide(_accuracies(own, learner, "test"))
-        found |= {"n": len(tested), **compared(tested, own.of_labels("oracle"), "oracle", digits=3)}
+        found |= {"n": len(tested), **compared(tested, tested_in(own.folder, "oracle"), "oracle", digits=3)}
     return found
 
 
