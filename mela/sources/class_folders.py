@@ -1,6 +1,6 @@
 """Read images sorted into one folder per class."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -50,6 +50,31 @@ def folder(
             f"{root}: expected one folder per class, got the image {name!r} in no folder; "
             "move it into the folder of its class"
         )
+    names_below = {label: [f"{label}/{name}" for name in names] for label, names in names_of.items()}
+    return source_of_names(
+        root, names_below, split_table=split_table, split_fractions=split_fractions, seed=seed, report=report
+    )
+
+
+def source_of_names(
+    root: Path,
+    names_of: Mapping[str, Sequence[str]],
+    *,
+    split_table: Path | None,
+    split_fractions: Sequence[float],
+    seed: int,
+    report: Report = refuse,
+) -> ImageSource:
+    """Split classes, and return their images.
+
+    Parameters
+    ----------
+    root : Path
+    names_of : mapping of str to sequence of str
+        From class to its images, by their path below `root`.
+    split_table, split_fractions, seed, report
+        See `folder`.
+    """
     if split_table is None:
         split_of = split_by_fractions(dict.fromkeys(names_of, 1), split_fractions, seed=seed)
     else:
@@ -57,10 +82,10 @@ def folder(
         split_of = parse_split_table(text, where=str(split_table), known=names_of, report=report)
         for label in (label for label in split_of if label not in names_of):
             report(
-                f"{split_table}: expected the folder {label!r} with images in {root}, got none; "
+                f"{split_table}: expected images of the class {label!r} in {root}, got none; "
                 "add the images, or remove the class from the table"
             )
-    used = [(label, f"{label}/{name}") for label, names in names_of.items() if label in split_of for name in names]
+    used = [(label, name) for label, names in names_of.items() if label in split_of for name in names]
     sources = [source for _, source in used]
     return ImageSource(
         splits=[split_of[label] for label, _ in used],

@@ -1,7 +1,7 @@
 """Open published benchmarks in the forms that people have them in, found out by the files that are there."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from mela.errors import MelaError
 from mela.io.schemas import SPLITS
 from mela.sources.benchmarks import source_of_classes, split_of_classes
 from mela.sources.image_files import list_images, open_below, require_folder
+from mela.sources.image_lists import home_in
 from mela.sources.source import ImageSource
 
 # the split of each class, the images of each class, and what opens an image
@@ -58,6 +59,8 @@ class Benchmark:
         Images of each class, if all have as many.
     of_split : mapping, optional
         Images of each split.
+    of_all : int, optional
+        Images of all classes.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Benchmark:
     forms: tuple[Form, ...]
     of_class: int | None = None
     of_split: Mapping[str, int] | None = None
+    of_all: int | None = None
 
     def open(self, root: Path) -> ImageSource:
         """Open the benchmark in a folder.
@@ -90,14 +94,16 @@ class Benchmark:
                 "missing"
             )
         split_of, sources_of, open_source = form.open(root)
+        advice = "point data.root at the complete data set"
         for split, expected in (self.of_split or {}).items():
             found = sum(len(sources_of[label]) for label, own in split_of.items() if own == split)
             if found != expected:
                 raise MelaError(
-                    f"data.root: expected {expected:,} images of the split {split} in {root}, got {found:,}; point "
-                    "data.root at the complete data set"
+                    f"data.root: expected {expected:,} images of the split {split} in {root}, got {found:,}; {advice}"
                 )
-        advice = "point data.root at the complete data set"
+        found = sum(map(len, sources_of.values()))
+        if self.of_all is not None and found != self.of_all:
+            raise MelaError(f"data.root: expected {self.of_all:,} images in {root}, got {found:,}; {advice}")
         return source_of_classes(split_of, sources_of, open_source, root=root, expected=self.of_class, advice=advice)
 
     def form_of(self, root: Path) -> Form | None:
@@ -122,12 +128,27 @@ def has_half(needed: Callable[[Path], Iterator[str]]) -> Callable[[Path], bool]:
     return lambda root: part_of(needed, root) >= 1 / 2
 
 
-def class_folders(name: str) -> Form:
-    """Return the form of a benchmark that has a folder for each class, perhaps in train, val and test."""
+def class_folders(
+    name: str, *, homes: Sequence[str] = (), names: Callable[[str], tuple[str, ...]] = lambda label: (label,)
+) -> Form:
+    """Return the form of a benchmark that has a folder for each class, perhaps in train, val and test.
+
+    Parameters
+    ----------
+    name : str
+        Table of the published split.
+    homes : sequence of str
+        Folders in which those of the classes may lie, each with a ``/`` behind.
+    names : callable
+        Takes a class, and returns what its folder may be called, the usual name first.
+    """
 
     def needed(root: Path) -> Iterator[str]:
-        below = any((root / split).is_dir() for split in SPLITS)
-        yield from (f"{split}/{label}" if below else label for label, split in split_of_classes(name).items())
+        home = home_in(root, homes)
+        below = any((root / home / split).is_dir() for split in SPLITS)
+        for label, split in split_of_classes(name).items():
+            paths = [f"{home}{split}/{one}" if below else f"{home}{one}" for one in names(label)]
+            yield next((path for path in paths if (root / path).is_dir()), paths[0])
 
     def open_folders(root: Path) -> Opened:
         split_of = split_of_classes(name)
@@ -136,10 +157,11 @@ def class_folders(name: str) -> Form:
         return split_of, sources_of, partial(open_below, root)
 
     def is_sure(root: Path) -> bool:
-        """Tell whether half of the classes of each split are there, and few others; ImageNet has more."""
+        """Tell whether half of the classes of each split are there by their usual names, and few other folders."""
         split_of = split_of_classes(name)
         folders = dict(zip(split_of, map(root.joinpath, needed(root)), strict=True))
-        there = Counter(split_of[label] for label, folder in folders.items() if folder.is_dir())
+        usual = {label: folder for label, folder in folders.items() if folder.name == names(label)[0]}
+        there = Counter(split_of[label] for label, folder in usual.items() if folder.is_dir())
         beside = {path for folder in folders.values() if folder.parent.is_dir() for path in folder.parent.iterdir()}
         all_there = sum(path.is_dir() for path in beside)
         expected = Counter(split_of.values())

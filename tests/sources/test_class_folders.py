@@ -87,7 +87,7 @@ def test_split_table_chooses_the_classes(tmp_path: Path) -> None:
         ("split,class\ntrain,a,b\n", r"line 2: expected 2 cells as in the header, got 3"),
         ('split,class\ntrain,"a\n', r"line 2: expected comma-separated values"),
         ("split,class\ntest,a\n", r"expected classes in the split 'train', got none"),
-        ("split,class\ntrain,z\n", r"expected the folder 'z' with images in .*, got none"),
+        ("split,class\ntrain,z\n", r"expected images of the class 'z' in .*, got none"),
         (b"split,class\ntrain,\xff\n", r"expected text in UTF-8"),
         (None, r"data\.table: expected a readable file at .*splits\.csv"),
     ],

@@ -111,7 +111,7 @@ CASES: dict[str, Case] = {
     ),
     "a class that is not there": split(
         "split,class\ntrain,class 0\ntrain,class 8\n",
-        ": expected the folder 'class 8' with images in mine, got none; .*",
+        ": expected images of the class 'class 8' in mine, got none; .*",
     ),
     "a class in two splits": split(
         "split,class\ntrain,class 0\ntest,class 0\n",

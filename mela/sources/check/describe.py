@@ -24,7 +24,8 @@ OTHER = {"tasks": "classes", "classes": "tasks"}
 def describe(findings: Findings, *, every: bool = False) -> Iterator[str]:
     """Yield what is there, and one line for each kind of warnings or for every one; errors are the caller's."""
     layout, pictures = findings.layout, findings.pictures
-    yield f"{layout.root}: taken for {KIND[layout.kind]}, {layout.reason} (--as {OTHER[layout.kind]} overrules)"
+    kind = "classes" if layout.name == "meta_album" else KIND[layout.kind]
+    yield f"{layout.root}: taken for {kind}, {layout.reason} (--as {OTHER[layout.kind]} overrules)"
     yield ""
     yield _line("images", _pictures(pictures))
     if findings.tasks is not None:

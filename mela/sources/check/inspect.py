@@ -21,6 +21,7 @@ from mela.sources.check.pictures import Inspected, Pictures, Progress, inspect_f
 from mela.sources.class_folders import folder
 from mela.sources.duplicate_images import contradictions, copies_told
 from mela.sources.folder_tree import Unused, unused_files
+from mela.sources.meta_album import meta_album
 from mela.sources.pinned_splits import moves
 from mela.sources.plurals import images_are
 from mela.sources.task_folders import natural_key, read_tasks, source_of
@@ -150,7 +151,7 @@ def inspect(
             rows = read_tasks(layout.root, table, report=errors.append)
             tasks, split_of = _tasks(rows, layout.root, split_fractions, seed, errors)
         else:
-            classes, split_of = _classes(layout.root, table, split_fractions, seed, errors)
+            classes, split_of = _classes(layout, table, split_fractions, seed, errors)
     except (MelaError, OSError) as error:
         # that nothing is left follows from what was told before
         if not (errors and str(error).startswith("data: no image")):
@@ -165,14 +166,15 @@ def inspect(
     if rows is not None and tasks is not None and not errors and pictures.brightness:
         tasks = replace(tasks, brightness=_brightness(rows, split_of, pictures.brightness))
     pins = layout.kind == "tasks" and layout.table is None
-    unused = unused_files(layout.root, split_of, table=layout.table, pins=pins) if layout.root.is_dir() else []
-    others = sum(file.reason == f"not in {layout.table}" for file in unused)
+    listing = layout.table or layout.labels
+    unused = unused_files(layout.root, split_of, table=listing, pins=pins) if layout.root.is_dir() else []
+    others = sum(file.reason == f"not in {listing}" for file in unused)
     warnings = copies_told(pictures.copies, split_of) + (_thin_splits(classes) if classes else [])
     if tasks is not None and not errors:
         warnings += _thin_tasks(tasks) + ([labels_that_are_rest(tasks.rest)] if tasks.rest else [])
     if others:
         they_are = "it is" if others == 1 else "they are"
-        warnings.append(f"{layout.root}: {images_are(others)} not in {layout.table}; {they_are} not used")
+        warnings.append(f"{layout.root}: {images_are(others)} not in {listing}; {they_are} not used")
     return Findings(
         layout=layout,
         pictures=pictures,
@@ -236,9 +238,12 @@ def _brightness(rows: pd.DataFrame, split_of: Mapping[str, str], brightness: Map
 
 
 def _classes(
-    root: Path, split_table: Path | None, split_fractions: Sequence[float], seed: int, errors: list[str]
+    layout: Layout, split_table: Path | None, split_fractions: Sequence[float], seed: int, errors: list[str]
 ) -> tuple[Classes, dict[str, str]]:
-    source = folder(root, split_table=split_table, split_fractions=split_fractions, seed=seed, report=errors.append)
+    read = meta_album if layout.labels else folder
+    source = read(
+        layout.root, split_table=split_table, split_fractions=split_fractions, seed=seed, report=errors.append
+    )
     rows = pd.DataFrame({"class": source.classes, "split": source.splits})
     table = rows.groupby("class", sort=False).agg(split=("split", "first"), images=("split", "size")).reset_index()
     classes = Classes(table=table, splits_given=split_table is not None)

@@ -13,6 +13,7 @@ from mela.errors import MelaError
 from mela.io.text_tables import TEXT_SUFFIXES, find_separator, folded, read_header, read_text
 from mela.sources.image_files import walk_images
 from mela.sources.image_kinds import ARCHIVE_SUFFIXES, unpack_it
+from mela.sources.meta_album import LABELS, is_meta_album
 
 Kind = Literal["tasks", "classes"]
 SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
@@ -33,12 +34,22 @@ class Layout:
         Name of a table in it: of the tasks, or of the classes' splits.
     reason : str
         Why it is taken for this kind, for the user.
+    labels : str or None
+        Name of the table of each image's class, where folders do not tell it.
     """
 
     kind: Kind
     root: Path
     table: str | None
     reason: str
+    labels: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Value of ``data.name``."""
+        if self.kind == "tasks":
+            return "tasks"
+        return "meta_album" if self.labels else "folder"
 
 
 def find_layout(path: Path, kind: Kind | None = None) -> Layout:
@@ -56,6 +67,8 @@ def find_layout(path: Path, kind: Kind | None = None) -> Layout:
     MelaError
         Nothing is there, a file that is no table, or several tables of one kind.
     """
+    if path.name == LABELS and is_meta_album(path.parent):
+        path = path.parent
     if path.is_file():
         if path.suffix.lower() in ARCHIVE_SUFFIXES:
             raise MelaError(f"{path}: expected a folder of images, got an archive; {unpack_it(path)}")
@@ -68,6 +81,7 @@ def find_layout(path: Path, kind: Kind | None = None) -> Layout:
         return Layout(kind=found, root=path.parent, table=path.name, reason=_of_table(path.name, found, kind))
     if not path.is_dir():
         raise MelaError(f"{path}: expected a folder of images, or a table of them, got nothing; correct the path")
+    labels = LABELS if is_meta_album(path) else None
     for choice, is_table in (("tasks", _is_task_table), ("classes", _is_split_table)):
         tables = [file for file in sorted(path.iterdir()) if file.suffix.lower() in SUFFIXES and is_table(file)]
         if kind not in (None, choice) or not tables:
@@ -76,9 +90,13 @@ def find_layout(path: Path, kind: Kind | None = None) -> Layout:
             names = ", ".join(file.name for file in tables)
             raise MelaError(f"{path}: expected one table of {choice}, got {names}; name one of them in place of {path}")
         found = "tasks" if choice == "tasks" else "classes"
-        return Layout(kind=found, root=path, table=tables[0].name, reason=_of_table(tables[0].name, found, kind))
+        reason = _of_table(tables[0].name, found, kind)
+        return Layout(kind=found, root=path, table=tables[0].name, reason=reason, labels=labels)
     if kind is not None:
-        return Layout(kind=kind, root=path, table=None, reason="as asked for")
+        return Layout(kind=kind, root=path, table=None, reason="as asked for", labels=labels)
+    if labels is not None:
+        reason = f"since {labels} names the class of each image, as in Meta-Album"
+        return Layout(kind="classes", root=path, table=None, reason=reason, labels=labels)
     return _by_folders(path)
 
 

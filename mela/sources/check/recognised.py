@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mela.io.schemas import SPLITS
+from mela.sources.aircraft import AIRCRAFT
+from mela.sources.cub import CUB
 from mela.sources.forms import Benchmark
 from mela.sources.mini_imagenet import MINI_IMAGENET
 from mela.sources.source import ImageSource
 from mela.sources.tiered_imagenet import TIERED_IMAGENET
+from mela.sources.vgg_flower import VGG_FLOWER
 
 # more than half of the class folders of the second are among those of the first
-KNOWN = (TIERED_IMAGENET, MINI_IMAGENET)
+KNOWN = (TIERED_IMAGENET, MINI_IMAGENET, CUB, AIRCRAFT, VGG_FLOWER)
 
 
 def recognise(root: Path) -> Benchmark | None:

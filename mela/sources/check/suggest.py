@@ -47,7 +47,7 @@ def suggest(findings: Findings) -> dict[str, Any]:
     layout, pictures = findings.layout, findings.pictures
     side = _side(findings)
     values: dict[str, Any] = {
-        "data.name": "tasks" if layout.kind == "tasks" else "folder",
+        "data.name": layout.name,
         "data.root": layout.root.as_posix(),
         "data.table": layout.table,
         "data.size": side,

@@ -1,0 +1,101 @@
+"""Read the lists of images that come with data sets: their classes, and boxes around what they show."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from mela.errors import MelaError
+from mela.io.text_tables import read_text
+from mela.sources.image_files import list_images
+
+# left, top, right and bottom in pixels
+Box = tuple[float, float, float, float]
+FETCH = "fetch it again"
+
+
+def home_in(root: Path, homes: Sequence[str]) -> str:
+    """Return the first of some folders, each with a ``/`` behind, that is below `root`; else the empty text."""
+    return next((home for home in homes if (root / home).is_dir()), "")
+
+
+def read_list(path: Path) -> dict[str, str]:
+    """Read a list whose lines are an image, a blank, and what is said of the image.
+
+    Raises
+    ------
+    MelaError
+        There is no such file, a line is not of this form, or an image has two lines; names the line.
+    """
+    found: dict[str, str] = {}
+    for line, text in enumerate(read_text(path, "data.root").splitlines(), 1):
+        image, _, said = text.strip().partition(" ")
+        if not image:
+            continue
+        if not said:
+            raise MelaError(f"{path}, line {line}: expected an image, a blank and more, got {text!r}; {FETCH}")
+        if image in found:
+            raise MelaError(f"{path}, line {line}: expected each image once, got {image!r} again; {FETCH}")
+        found[image] = said.strip()
+    return found
+
+
+def read_numbers(path: Path) -> dict[str, Box]:
+    """Read a list that says four numbers of each image; raise what `read_list` does."""
+    boxes: dict[str, Box] = {}
+    for image, said in read_list(path).items():
+        try:
+            first, second, third, fourth = map(float, said.split())
+        except ValueError:
+            raise MelaError(f"{path}, image {image!r}: expected four numbers, got {said!r}; {FETCH}") from None
+        boxes[image] = first, second, third, fourth
+    return boxes
+
+
+def require_images(root: Path, names: Iterable[str], *, by: str) -> None:
+    """Raise MelaError unless all images that a list names are below `root`.
+
+    Parameters
+    ----------
+    root : Path
+    names : iterable of str
+        Paths below it.
+    by : str
+        What names them, for the message.
+    """
+    there: dict[str, set[str]] = {}
+    missing = []
+    for name in names:
+        folder, _, file = name.rpartition("/")
+        if folder not in there:
+            there[folder] = set(list_images(root / folder))
+        if file not in there[folder]:
+            missing.append(name)
+    if missing:
+        raise MelaError(
+            f"{root}: expected the images that {by} names, but {len(missing)} are missing, such as {missing[0]!r}; add "
+            "them"
+        )
+
+
+def cut_to_box(image: Image.Image, box: Box, name: str) -> Image.Image:
+    """Cut an image to the smallest square around a box, as far as the image goes.
+
+    The square keeps the shape of what the box is around, since images become squares in the end.
+
+    Raises
+    ------
+    MelaError
+        The box has no area within the image; names the image.
+    """
+    left, top, right, bottom = box
+    if min(right, image.width) <= max(left, 0) or min(bottom, image.height) <= max(top, 0):
+        size = f"{image.width} x {image.height}"
+        raise MelaError(f"image {name!r}: expected a box within its {size} pixels, got {box}; {FETCH}")
+    half = max(right - left, bottom - top) / 2
+    centre = (left + right) / 2, (top + bottom) / 2
+    corners = np.array([centre[0] - half, centre[1] - half, centre[0] + half, centre[1] + half]).round().astype(int)
+    limits = [image.width, image.height] * 2
+    start_x, start_y, end_x, end_y = np.clip(corners, 0, limits).tolist()
+    return image.crop((start_x, start_y, max(end_x, start_x + 1), max(end_y, start_y + 1)))

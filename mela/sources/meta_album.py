@@ -1,0 +1,86 @@
+"""Read images in the layout of Meta-Album (Ullah et al., 2022): a folder of images and a table of their classes."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from mela.errors import MelaError, one_line
+from mela.io.reading_errors import Report, refuse
+from mela.io.text_tables import parse_csv, read_text
+from mela.sources.class_folders import source_of_names
+from mela.sources.folder_tree import check_files
+from mela.sources.image_files import list_images, require_folder
+from mela.sources.source import ImageSource
+
+IMAGES, LABELS, INFO = "images", "labels.csv", "info.json"
+COLUMNS = {"image_column_name": "FILE_NAME", "category_column_name": "CATEGORY"}
+
+
+def is_meta_album(root: Path) -> bool:
+    """Tell whether a folder has images and a table with the usual columns, or with those that its info.json names."""
+    if not (root / IMAGES).is_dir() or not (root / LABELS).is_file():
+        return False
+    try:
+        parse_csv(read_text(root / LABELS, "data.root"), where="", required=_columns(root))
+    except MelaError as error:
+        # rows that are wrong are told by the reader
+        return "expected the column" not in str(error)
+    return True
+
+
+def meta_album(
+    root: Path,
+    *,
+    split_table: Path | None,
+    split_fractions: Sequence[float],
+    seed: int,
+    report: Report = refuse,
+) -> ImageSource:
+    """Read images whose class a table tells.
+
+    Parameters
+    ----------
+    root : Path
+        Holds the folder ``images``, and ``labels.csv`` with the columns ``FILE_NAME`` and ``CATEGORY``. An
+        ``info.json`` may give the columns other names, as ``image_column_name`` and ``category_column_name``.
+    split_table, split_fractions, seed, report
+        See `mela.sources.class_folders.folder`.
+    """
+    require_folder(root, "data.root")
+    check_files(root, report=report)
+    image_column, class_column = _columns(root)
+    path = root / LABELS
+    table = parse_csv(
+        read_text(path, "data.root"), where=str(path), required=(image_column, class_column), report=report
+    )
+    there, seen = set(list_images(root / IMAGES)), set[str]()
+    names_of: dict[str, list[str]] = {}
+    rows = zip(table.lines, table.columns[image_column], table.columns[class_column], strict=True)
+    for line, name, label in ((line, name.strip(), label.strip()) for line, name, label in rows):
+        if not label:
+            report(f"{path}, line {line}: expected a class, got an empty cell; fill it or remove the row")
+        elif name in seen:
+            report(f"{path}, line {line}: expected every image once, got {name!r} again; remove the row")
+        elif name not in there:
+            report(f"{path}, line {line}: expected an image in {root / IMAGES}, got no {name!r}; add it")
+        else:
+            seen.add(name)
+            names_of.setdefault(label, []).append(f"{IMAGES}/{name}")
+    names_of = {label: sorted(names) for label, names in sorted(names_of.items())}
+    return source_of_names(
+        root, names_of, split_table=split_table, split_fractions=split_fractions, seed=seed, report=report
+    )
+
+
+def _columns(root: Path) -> tuple[str, str]:
+    """Return the columns of images and of classes."""
+    path, info = root / INFO, {}
+    if path.is_file():
+        try:
+            info = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise MelaError(f"{path}: expected JSON, got {one_line(error)}; correct or remove it") from None
+        if not isinstance(info, dict):
+            raise MelaError(f"{path}: expected a JSON object, got {type(info).__name__}; correct or remove it")
+    image, label = (str(info.get(key, usual)) for key, usual in COLUMNS.items())
+    return image, label
