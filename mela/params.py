@@ -190,10 +190,54 @@ class PeopleParams(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
+# data sets whose classes are known
+WithClasses = Literal[
+    "omniglot",
+    "cifar_fs",
+    "fc100",
+    "mini_imagenet",
+    "tiered_imagenet",
+    "cub",
+    "aircraft",
+    "vgg_flower",
+    "meta_album",
+    "folder",
+]
+
+
+class DatasetParams(BaseModel):
+    """Say what one of several data sets is, and where it lies below `data.root`, by which name it is known as well.
+
+    All keys but the first two may be missing; they are those of `DataParams`.
+    """
+
+    model_config = Block.model_config
+    name: WithClasses
+    root: Annotated[str, Field(min_length=1)]
+    table: str | None = None
+    rotations: bool = False
+    boxes: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _require_below("root", self.root, "data.root")
+        if self.table is not None:
+            _require_below("table", self.table, "root")
+        _require_boxes(self.name, self.boxes)
+        return self
+
+
+def _require_boxes(name: str, boxes: bool) -> None:
+    """Raise ValueError if there are no boxes to cut images to."""
+    if boxes and name not in ("cub", "aircraft"):
+        raise ValueError(f"boxes: expected false with name: {name}; only cub and aircraft have boxes")
+
+
 class DataParams(Block):
     """Say which images are used, at which size.
 
-    The key `people` may be missing: images are then nobody's in particular.
+    Three keys may be missing. Without `people`, images are nobody's in particular. With `boxes`, images of birds and
+    aircraft are cut to the square around them. With `datasets`, each task is of one of several data sets.
     """
 
     block: ClassVar[str] = "data"
@@ -204,6 +248,11 @@ class DataParams(Block):
         "fc100",
         "mini_imagenet",
         "tiered_imagenet",
+        "cub",
+        "aircraft",
+        "vgg_flower",
+        "meta_album",
+        "mixed",
         "folder",
         "tasks",
     ]
@@ -216,18 +265,23 @@ class DataParams(Block):
     split_fractions: list[Fraction]
     seed: Seed
     people: PeopleParams | None = None
+    boxes: bool = False
+    datasets: Annotated[list[DatasetParams], Field(min_length=2)] | None = None
 
     @property
     def described(self) -> str:
         """Name of the data set, or for one's own data its folder."""
-        own = f"{self.name} in {self.root}" if self.name in ("folder", "tasks") else self.name
+        own = f"{self.name} in {self.root}" if self.name in ("folder", "meta_album", "tasks") else self.name
+        if self.datasets is not None:
+            own = ", ".join(one.root for one in self.datasets)
         if self.people is None:
             return own
         return f"{own} by people ({self.people.described})" if self.people.described else f"{own} by people"
 
     def made_from(self) -> dict[str, Any]:
         """Return what a table of these images says that it was made from, which is all but where they lay."""
-        content = self.model_dump(mode="json", exclude={"root", "people"})
+        content = self.model_dump(mode="json", exclude={"root", "people", "boxes", "datasets"})
+        content |= self.model_dump(mode="json", include={"boxes", "datasets"}, exclude_defaults=True)
         return content if self.people is None else content | {"people": self.people.made_from()}
 
     @model_validator(mode="after")
@@ -240,6 +294,16 @@ class DataParams(Block):
             _require_below("table", self.table, "data.root")
         if self.split_fractions[0] == 0:
             raise ValueError(f"split_fractions: expected a training share above 0, got {self.split_fractions}")
+        _require_boxes(self.name, self.boxes)
+        if (self.name == "mixed") != (self.datasets is not None):
+            raise ValueError("datasets: expected two or more with data.name: mixed, and none with other names")
+        roots = [one.root for one in self.datasets or ()]
+        if len(set(roots)) < len(roots):
+            raise ValueError(f"datasets: expected a root of its own for each, got {', '.join(roots)}")
+        if self.datasets is not None and self.table is not None:
+            raise ValueError("table: expected null with data.name: mixed; give each of the datasets its own")
+        if self.people is not None and self.datasets is not None:
+            raise ValueError("people: expected none with data.name: mixed")
         if self.people is not None and self.name == "tasks":
             raise ValueError("people: expected none with data.name: tasks, which come from people already")
         if self.people is not None and self.name == "glyphs" and (self.people.objects or self.people.classes):
@@ -260,7 +324,10 @@ class DataParams(Block):
 
 
 class TaskParams(Block):
-    """Say how tasks are drawn from benchmark classes (data that comes as tasks brings its own)."""
+    """Say how tasks are drawn from benchmark classes (data that comes as tasks brings its own).
+
+    With several data sets, `train`, `val` and `test` are the tasks of each.
+    """
 
     block: ClassVar[str] = "tasks"
     ways: Annotated[int, Field(ge=2)]

@@ -6,7 +6,7 @@ import pandas as pd
 
 from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes
-from mela.evaluation.accuracy import evaluate_model, require_unseen, summarize
+from mela.evaluation.accuracy import evaluate_model, require_unseen, summarize, summarize_by_dataset
 from mela.evaluation.calibration import QueryLogits, calibrations
 from mela.evaluation.temperature_files import write_temperatures
 from mela.io import atomic, store
@@ -45,8 +45,9 @@ def main(
     augmentation, rows = Augmentation(**AugmentParams.read(params).model_dump()), []
     training = Episodes(read_manifest(train))
     logits = {(name, split): QueryLogits() for name in models for split in ("test", "val")}
+    manifests = {path: read_manifest(path) for path in (test, val)}
     for split, path in {"test": test, "val": val}.items():
-        tasks = Episodes(read_manifest(path))
+        tasks = Episodes(manifests[path])
         require_unseen(tasks, training, str(path))
         log.info(f"evaluate: {split}: {len(tasks)} tasks, {len(models)} embeddings")
         for name, model in models.items():
@@ -63,13 +64,13 @@ def main(
                 )
             rows.append(accuracies.assign(split=split, model=name))
     table = pd.concat(rows, ignore_index=True)
-    summary = summarize(table[table["split"] == "test"])
-    summary["validation"] = summarize(table[table["split"] == "val"])
+    tested = table[table["split"] == "test"]
+    summary = summarize(tested) | summarize_by_dataset(tested, manifests[test])
     for setting in {f"{shots}_shot" for shots in settings.shots} - set(summary["tasks"]):
-        log.info(f"evaluate: {setting}: not measured, since fewer than two test tasks have that many support images")
+        log.info(f"evaluate: {setting}: not measured, since fewer than two test tasks have as many support images")
     # validation tasks choose nothing but the temperatures, which test tasks judge
     fitted = {name: calibrations(logits[name, "val"], logits[name, "test"], settings.shots) for name in models}
-    summary["calibration"] = fitted
+    summary |= {"validation": summarize(table[table["split"] == "val"]), "calibration": fitted}
     with atomic.together():
         store.write_table(per_task, table, ACCURACIES, stage="evaluate", params=settings.model_dump(mode="json"))
         store.write_json(metrics, summary)

@@ -35,6 +35,9 @@ def main(
     classes = pd.DataFrame(
         {"image_id": ids, "class": source.classes or []} if source.classes else {"image_id": [], "class": []}
     )
+    truth_schema = schemas.TRUTH
+    if source.datasets is not None:
+        classes, truth_schema = classes.assign(dataset=source.datasets), schemas.TRUTH_OF_DATASETS
     given = pd.DataFrame(columns=schemas.TASKS.names)
     if source.tasks is not None:
         given = source.tasks.assign(image_id=ids[source.tasks["image_id"]])
@@ -46,7 +49,7 @@ def main(
             repeated = between_splits(store.open_images(temporary), ids, source.splits, source.sources)
         for path, table, schema in [
             (index, rows, schemas.INDEX),
-            (truth, classes.sort_values("image_id"), schemas.TRUTH),
+            (truth, classes.sort_values("image_id"), truth_schema),
             (tasks, given, schemas.TASKS),
         ]:
             store.write_table(path, table, schema, stage="images", params=made_from)

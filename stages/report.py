@@ -10,7 +10,7 @@ from mela.io.text_tables import read_text_csv
 from mela.params import PARAMS, ROUNDS, DataParams, LabelerParams, ReportParams, UseParams, parameters_text
 from mela.reporting.metrics import PretrainMetrics, RoundMetrics, read_metrics
 from mela.reporting.outcome import read_outcome, require_used
-from mela.reporting.summary import accuracies, accuracy_table, labels, markdown, overview, sweep_row
+from mela.reporting.summary import accuracy_table, markdown, overview, sweep_row, tables
 from mela.runtime.console import log
 from mela.runtime.usage import kept
 from stages.common import paths
@@ -46,10 +46,10 @@ def main(
 
     outcome = read_outcome({"merged": merged, "pruned": pruned}, scores, evaluate, data.described)
     require_used(outcome, used)
-    training, tables = trained(used), {"passes": passes, "merges": merges, "points": points, "listing": listing}
-    tables |= {name: paths.LABELING / f"{used}_{name}.csv" for name in ("sizes", "clusters")}
-    tables |= {"purities": paths.SCORES.with_name(f"{used}.csv")}
-    tables |= {"embed_curve": embed_curve, "pretrain_curve": training.curve}
+    training, files = trained(used), {"passes": passes, "merges": merges, "points": points, "listing": listing}
+    files |= {name: paths.LABELING / f"{used}_{name}.csv" for name in ("sizes", "clusters")}
+    files |= {"purities": paths.SCORES.with_name(f"{used}.csv")}
+    files |= {"embed_curve": embed_curve, "pretrain_curve": training.curve}
     rounds = {name: read_metrics(paths.ROUNDS / f"{name}.json", RoundMetrics, may_be_off=True) for name in ROUNDS}
     found = Run(
         outcome=outcome,
@@ -60,13 +60,13 @@ def main(
         weights=store.read_table(paths.LABELS / f"{used}_soft.parquet", schemas.SOFT_LABELS),
         files=store.read_table(image_names, IMAGE_NAMES),
         images=store.open_images(images),
-        **{name: read_text_csv(path, TABLES[name]) for name, path in tables.items()},
+        **{name: read_text_csv(path, TABLES[name]) for name, path in files.items()},
     )
     usage = kept(STAGES) if settings.usage else {}
     content = page_content(found, settings, data=data, parameters=parameters_text(params), usage=usage)
     with together():
         store.write_text(page, render(content))
-        store.write_text(report / "summary.md", f"{markdown(accuracies(outcome))}\n{markdown(labels(outcome))}")
+        store.write_text(report / "summary.md", "\n".join(map(markdown, tables(outcome))))
         save_figures(report, run_figures(found))
         store.write_json(metrics, overview(outcome))
         store.write_csv(accuracy, accuracy_table(outcome.evaluation))

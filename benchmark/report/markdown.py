@@ -14,8 +14,9 @@ NAMES = {
     "omniglot": "Omniglot",
     "cifar_fs": "CIFAR-FS",
     "fc100": "FC100",
-    "mini": "miniImageNet",
-    "tiered": "tieredImageNet",
+    "mini_imagenet": "miniImageNet",
+    "tiered_imagenet": "tieredImageNet",
+    "metadataset": "MetaDataset",
 }
 
 Row = Mapping[Any, Any]

@@ -21,7 +21,7 @@ def summary(
 
     from mela.io.store import read_json
     from mela.reporting.outcome import read_outcome
-    from mela.reporting.summary import accuracies, data_name, labels, remarks, require_report
+    from mela.reporting.summary import data_name, remarks, require_report, tables
 
     overview = results / "metrics.json"
     kept = read_json(overview) if overview.is_file() else None
@@ -36,7 +36,7 @@ def summary(
     console = Console()
     if outcome.data:
         console.print(Text(f"MeLa on {outcome.data}"), soft_wrap=True)
-    for content in (accuracies(outcome), labels(outcome)):
+    for content in tables(outcome):
         if not content.rows:
             console.print(content.empty)
             continue

@@ -161,10 +161,17 @@ def draw_split(images: pd.DataFrame, settings: TaskParams, split: str) -> pd.Dat
     Parameters
     ----------
     images : DataFrame
-        Columns image_id and class, the images of this split.
+        Columns image_id and class, the images of this split; perhaps ``dataset``. Then a task is of one data set, each
+        of which has as many tasks as the settings say, and these take turns.
     settings : TaskParams
     split : {"train", "val", "test"}
         Only training tasks may be drawn without replacement; the others are independent of each other.
+
+    Returns
+    -------
+    DataFrame
+        As of `draw_with_replacement`, with the column ``dataset`` where there are several and the tasks are no training
+        tasks.
 
     Raises
     ------
@@ -172,15 +179,29 @@ def draw_split(images: pd.DataFrame, settings: TaskParams, split: str) -> pd.Dat
         The classes do not allow the tasks asked for.
     """
     counts = {"train": settings.train, "val": settings.val, "test": settings.test}
-    count = counts[split]
+    count, several = counts[split], "dataset" in images
+    columns = [*COLUMNS, *(["dataset"] if several and split != "train" else [])]
     if count == 0:
-        return pd.DataFrame({name: pd.Series(dtype=object if name == "role" else np.int64) for name in COLUMNS})
+        texts = ("role", "dataset")
+        return pd.DataFrame({name: pd.Series(dtype=object if name in texts else np.int64) for name in columns})
     if images.empty:
         raise MelaError(
             f"tasks.{split} is {count}, but no {split} class has images; set it to 0, or give classes to this split"
         )
+    if not several:
+        return _draw(images, settings, split, count, split)
+    parts = [
+        _draw(own, settings, split, count, f"{split} of {name}").assign(dataset=name, turn=turn)
+        for turn, (name, own) in enumerate(images.groupby("dataset"))
+    ]
+    drawn = pd.concat(parts, ignore_index=True).sort_values(["task_id", "turn"], kind="stable", ignore_index=True)
+    return drawn.assign(task_id=drawn.groupby(["task_id", "turn"]).ngroup())[columns]
+
+
+def _draw(images: pd.DataFrame, settings: TaskParams, split: str, count: int | None, called: str) -> pd.DataFrame:
+    """Draw tasks of one data set; messages and draws depend on what the split is called."""
     classes = {str(name): ids.to_numpy(dtype=np.int64) for name, ids in images.groupby("class")["image_id"]}
     shape = {"ways": settings.ways, "shots": settings.shots, "queries": settings.queries, "seed": settings.seed}
     if split == "train" and not settings.replacement:
-        return draw_without_replacement(classes, n_tasks=count, split=split, **shape)
-    return draw_with_replacement(classes, n_tasks=count or 0, split=split, **shape)
+        return draw_without_replacement(classes, n_tasks=count, split=called, **shape)
+    return draw_with_replacement(classes, n_tasks=count or 0, split=called, **shape)

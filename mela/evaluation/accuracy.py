@@ -334,3 +334,20 @@ def summarize(accuracies: pd.DataFrame) -> dict[str, Any]:
                 interval = Interval.of(values.to_numpy(dtype=np.float64))
                 summary[key][name][str(setting)] = {"mean": interval.mean, "ci95": interval.ci95}
     return summary
+
+
+def summarize_by_dataset(accuracies: pd.DataFrame, manifest: pd.DataFrame) -> dict[str, Any]:
+    """Return what `summarize` does under ``datasets`` and the name of each data set; nothing if there are not several.
+
+    Parameters
+    ----------
+    accuracies : DataFrame
+        As of `summarize`.
+    manifest : DataFrame
+        Column task_id, and ``dataset`` where there are several.
+    """
+    if "dataset" not in manifest:
+        return {}
+    dataset_of = manifest.drop_duplicates("task_id").set_index("task_id")["dataset"]
+    groups = accuracies.groupby(accuracies["task_id"].map(dataset_of))
+    return {"datasets": {str(name): summarize(rows) for name, rows in groups}}

@@ -22,15 +22,15 @@ def read_manifest(path: Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns task_id, image_id, local_label and role; perhaps no rows.
+        Columns task_id, image_id, local_label and role, and dataset if there are several data sets; perhaps no rows.
 
     Raises
     ------
     MelaError
         Another role than support or query, an image twice in a task, local labels of a task that are not 0 to ways - 1
-        of two ways or more, or one without a support or a query image; names the task.
+        of two ways or more, one without a support or a query image, or a task of several data sets; names the task.
     """
-    rows = store.read_table(path, schemas.MANIFEST)
+    rows = store.read_table(path, schemas.MANIFEST, schemas.MANIFEST_OF_DATASETS)
     labels, roles, task = rows["local_label"], rows["role"], rows["task_id"]
     _refuse(path, rows, ~roles.isin(ROLES), "roles support and query", "another one")
     _refuse(path, rows, rows.duplicated(["task_id", "image_id"]), "each image once", "one twice")
@@ -41,6 +41,9 @@ def read_manifest(path: Path) -> pd.DataFrame:
     for role in ROLES:
         missing = ~(roles == role).groupby(keys).transform("any").astype(bool)
         _refuse(path, rows, missing, f"a {role} image of each local label", "none of one")
+    if "dataset" in rows:
+        first = rows["dataset"].groupby(task).transform("first")
+        _refuse(path, rows, rows["dataset"] != first, "tasks of one data set each", "another in one")
     return rows
 
 
@@ -82,14 +85,14 @@ def read_truth(path: Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns image_id and class; no rows where there is no truth.
+        Columns image_id and class, and dataset if there are several; no rows where there is no truth.
 
     Raises
     ------
     MelaError
         An image occurs twice.
     """
-    table = store.read_table(path, schemas.TRUTH)
+    table = store.read_table(path, schemas.TRUTH, schemas.TRUTH_OF_DATASETS)
     twice = table["image_id"].duplicated()
     if twice.any():
         raise MelaError(f"{path}: image {table['image_id'][twice].iloc[0]}: expected one class, got several; {RERUN}")

@@ -14,8 +14,12 @@ INT, FLOAT, TEXT, FLAG = pa.int64(), pa.float64(), pa.string(), pa.bool_()
 
 INDEX = pa.schema({"image_id": INT, "split": TEXT, "source": TEXT})
 TRUTH = pa.schema({"image_id": INT, "class": TEXT})
+# with several data sets, the one that each image is from
+TRUTH_OF_DATASETS = TRUTH.append(pa.field("dataset", TEXT))
 TASKS = pa.schema({"split": TEXT, "task_id": INT, "image_id": INT, "local_label": INT, "role": TEXT})
 MANIFEST = TASKS.remove(0)
+# of validation and test tasks, for which accuracy is told by data set
+MANIFEST_OF_DATASETS = MANIFEST.append(pa.field("dataset", TEXT))
 LISTING = pa.schema({"image_id": INT})
 LABELS = pa.schema({"image_id": INT, "label": INT})
 SOFT_LABELS = LABELS.append(pa.field("weight", FLOAT))

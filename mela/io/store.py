@@ -47,8 +47,8 @@ def made_by(stage: str, params: Mapping[str, Any]) -> dict[str, str]:
     return {"mela": json.dumps({"stage": stage, "params": params}, sort_keys=True)}
 
 
-def read_table(path: Path, schema: pa.Schema) -> pd.DataFrame:
-    """Read a parquet file that a stage wrote.
+def read_table(path: Path, schema: pa.Schema, *others: pa.Schema) -> pd.DataFrame:
+    """Read a parquet file that a stage wrote, of one of several schemas.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def read_table(path: Path, schema: pa.Schema) -> pd.DataFrame:
     """
     with opened(path) as file:
         found = file.schema_arrow
-        if not found.equals(schema, check_metadata=False):
+        if not any(found.equals(known, check_metadata=False) for known in (schema, *others)):
             expected, got = (", ".join(f"{field.name}: {field.type}" for field in kind) for kind in (schema, found))
             raise MelaError(f"{path}: expected columns ({expected}), found ({got}); rerun the stage that makes it")
         table = file.read()

@@ -106,13 +106,17 @@ class Calibration(Metrics):
 
 
 class Evaluation(Metrics):
-    """Hold the metrics of ``evaluate`` by model and setting; see `mela.evaluation.accuracy.summarize`."""
+    """Hold the metrics of ``evaluate`` by model and setting; see `mela.evaluation.accuracy.summarize`.
+
+    With several data sets, `datasets` holds the same for each.
+    """
 
     tasks: dict[str, int]
     accuracy: dict[str, dict[str, IntervalMetrics]]
     gain: dict[str, dict[str, IntervalMetrics]]
     to_oracle: dict[str, dict[str, IntervalMetrics]]
     calibration: dict[str, dict[str, Calibration]] = Field(default_factory=dict)
+    datasets: "dict[str, Evaluation]" = Field(default_factory=dict)
 
 
 def read_metrics(path: Path, kind: type[Metrics], *, may_be_off: bool = False) -> dict[str, Any]:

@@ -45,6 +45,17 @@ def accuracies(outcome: Outcome) -> Table:
     return Table(title="Accuracy on test tasks", columns=columns, rows=rows, empty=empty)
 
 
+def accuracies_by_dataset(outcome: Outcome) -> Table:
+    """Return each embedding's accuracies by setting for each of several data sets; no rows if there is one."""
+    found, rows = outcome.evaluation.get("datasets", {}), []
+    for setting in outcome.settings if found else ():
+        for name, known in outcome.evaluation["accuracy"].items():
+            of_each = [interval(own["accuracy"].get(name, {}).get(setting)) for own in found.values()]
+            rows.append((setting.replace("_", "-"), NAMES.get(name, name), *of_each, interval(known[setting])))
+    columns = ("setting", "labels learned", *found, "all tasks")
+    return Table(title="Accuracy on test tasks of each data set", columns=columns, rows=rows)
+
+
 def labels(outcome: Outcome) -> Table:
     """Return what is known of each kind of labels; without truth there is no accuracy and no adjusted Rand index."""
     rows = []
@@ -57,6 +68,12 @@ def labels(outcome: Outcome) -> Table:
         rows.append((NAMES[name], f"{scores['clusters']}{true}", accuracy, ari, clustered))
     columns = ("labels", "clusters for classes", "accuracy, %", "ARI", "tasks clustered, %")
     return Table(title="Labels", columns=columns, rows=rows, empty="no labels were inferred")
+
+
+def tables(outcome: Outcome) -> list[Table]:
+    """Return what is known of a run: accuracies, those of each data set if there are several, and labels."""
+    by_dataset = accuracies_by_dataset(outcome)
+    return [accuracies(outcome), *([by_dataset] if by_dataset.rows else []), labels(outcome)]
 
 
 def remarks(outcome: Outcome) -> list[str]:
@@ -162,8 +179,8 @@ def overview(outcome: Outcome) -> dict[str, Any]:
         ``data``, ``true_classes`` where they are known, and for every embedding, by the labels that it learned, what is
         known of these (``clusters``, ``tasks_clustered``, ``accuracy``, ``ari``) and what is measured on test tasks in
         every setting, such as ``5_shot``: ``mean``, ``ci95``, the paired ``gain`` over the initial embedding, the
-        paired difference ``to_oracle``, and ``ece``, the expected calibration error of its probabilities; all shares
-        are in percent.
+        paired difference ``to_oracle``, ``ece``, the expected calibration error of its probabilities, and with several
+        data sets ``datasets``, the mean of each; all shares are in percent.
     """
     measured = outcome.evaluation
     found: dict[str, Any] = {"data": outcome.data}
@@ -182,6 +199,10 @@ def overview(outcome: Outcome) -> dict[str, Any]:
             calibrated = measured.get("calibration", {}).get(name, {}).get(setting)
             if calibrated and calibrated["temperature"] is not None and calibrated["ece"] is not None:
                 found[name][setting]["ece"] = calibrated["ece"]
+            for dataset, own in measured.get("datasets", {}).items():
+                if setting in own["accuracy"].get(name, {}):
+                    of_each = found[name][setting].setdefault("datasets", {})
+                    of_each[dataset] = own["accuracy"][name][setting]["mean"]
     return found
 
 

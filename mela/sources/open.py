@@ -3,13 +3,18 @@
 from pathlib import Path
 
 from mela.errors import MelaError
-from mela.params import DataParams, PeopleParams
+from mela.params import DataParams, DatasetParams, PeopleParams
+from mela.sources.aircraft import aircraft
 from mela.sources.benchmarks import cifar_fs, fc100, omniglot
 from mela.sources.class_folders import folder
+from mela.sources.cub import cub
+from mela.sources.meta_album import meta_album
 from mela.sources.mini_imagenet import MINI_IMAGENET
+from mela.sources.mixed import mixed
 from mela.sources.source import ImageSource
 from mela.sources.superclasses import superclass_of_classes
 from mela.sources.tiered_imagenet import TIERED_IMAGENET
+from mela.sources.vgg_flower import VGG_FLOWER
 
 
 def open_source(data: DataParams, *, shots: int) -> ImageSource:
@@ -39,14 +44,29 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
             return MINI_IMAGENET.open(root)
         case "tiered_imagenet":
             return TIERED_IMAGENET.open(root)
-        case "folder":
-            table = _table(data, root)
-            return folder(root, split_table=table, split_fractions=data.split_fractions, seed=data.seed)
+        case "cub":
+            return cub(boxes=data.boxes).open(root)
+        case "aircraft":
+            return aircraft(boxes=data.boxes).open(root)
+        case "vgg_flower":
+            return VGG_FLOWER.open(root)
+        case "mixed":
+            return mixed({one.root: _open_one(data, one, shots=shots) for one in data.datasets or ()})
+        case "folder" | "meta_album":
+            read = folder if data.name == "folder" else meta_album
+            return read(root, split_table=_table(data, root), split_fractions=data.split_fractions, seed=data.seed)
         case "tasks":
             from mela.sources.task_folders import tasks
 
             table = _table(data, root)
             return tasks(root, table=table, shots=shots, split_fractions=data.split_fractions, seed=data.seed)
+
+
+def _open_one(data: DataParams, dataset: DatasetParams, *, shots: int) -> ImageSource:
+    """Open one of several data sets."""
+    root = (Path(data.root) / dataset.root).as_posix()
+    own = dataset.model_dump(exclude={"root"}) | {"root": root, "datasets": None}
+    return open_source(data.model_copy(update=own), shots=shots)
 
 
 def _open_by_people(data: DataParams, people: PeopleParams, *, shots: int) -> ImageSource:

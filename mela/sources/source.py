@@ -27,6 +27,8 @@ class ImageSource:
         that names the file.
     classes : sequence of str, length n_images, or None
         The true global class, unique over all splits; None where nobody knows it.
+    datasets : sequence of str, length n_images, or None
+        The data set that image i is from, where there are several.
     tasks : DataFrame or None
         For data that comes as tasks: one row per (task, image) with columns ``task_id`` (int),
         ``image_id`` (int), ``local_label`` (int, from 0 within each task), ``role`` (``"support"`` or
@@ -43,14 +45,14 @@ class ImageSource:
     sources: Sequence[str]
     load: Callable[[int], Image.Image]
     classes: Sequence[str] | None = None
+    datasets: Sequence[str] | None = None
     tasks: pd.DataFrame | None = None
     split_of_names: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        if not len(self.splits) == len(self.sources) or (
-            self.classes is not None and len(self.classes) != len(self.sources)
-        ):
-            raise AssertionError("splits, sources and classes must have one entry per image")
+        columns = [self.splits, *(column for column in (self.classes, self.datasets) if column is not None)]
+        if any(len(column) != len(self.sources) for column in columns):
+            raise AssertionError("splits, sources, classes and datasets must have one entry per image")
         if not len(self.sources):
             raise MelaError("data: no image was found; expected at least one; check data.root")
 

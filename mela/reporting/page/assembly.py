@@ -20,8 +20,8 @@ from mela.reporting.outcome import Outcome
 from mela.reporting.page.class_names import held_out_counts, names_of_classes, readable
 from mela.reporting.page.sheets import choose_images, sheet
 from mela.reporting.page.svg import inline
-from mela.reporting.published import ON_PAGE, PUBLISHED_SHOTS, SYSTEMS
-from mela.reporting.summary import NAMES, accuracies, headline, labels, remarks, rounds_table
+from mela.reporting.published import ON_PAGE, PUBLISHED_SHOTS, SYSTEMS, benchmark_of
+from mela.reporting.summary import NAMES, accuracies, accuracies_by_dataset, headline, labels, remarks, rounds_table
 from mela.runtime.console import duration
 from mela.runtime.usage import Usage
 
@@ -134,7 +134,8 @@ def page_content(
         "headline": headline(run.outcome, run.used),
         "figures": dict.fromkeys(("accuracy", "merges", "passes")) | svgs,
         "accuracies": accuracies(run.outcome),
-        "published": published_rows(run.outcome, data.name),
+        "by_dataset": accuracies_by_dataset(run.outcome),
+        "published": published_rows(run.outcome, benchmark_of(data)),
         "labels": labels(run.outcome),
         "remarks": remarks(run.outcome),
         "used": NAMES[run.used],
