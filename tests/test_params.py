@@ -74,12 +74,18 @@ def steps_of_the_initial_embedding(path: Path) -> int:
     """Tasks that an initial embedding is trained on, repetitions included; presets take one a step."""
     embed, tasks = params.EmbedParams.read(path), params.TaskParams.read(path)
     assert embed.tasks_per_step == 1
-    return embed.epochs * (embed.tasks_per_epoch or tasks.train or 0)
+    datasets = params.DataParams.read(path).datasets or [None]
+    return embed.epochs * (embed.tasks_per_epoch or (tasks.train or 0) * len(datasets))
 
 
 @pytest.mark.parametrize(
     ("name", "epochs", "milestones", "block"),
-    [("cifar_fs", 90, [45, 60], 2), ("fc100", 90, [45, 60], 2), ("mini_imagenet", 100, [60, 80], 5)],
+    [
+        ("cifar_fs", 90, [45, 60], 2),
+        ("fc100", 90, [45, 60], 2),
+        ("mini_imagenet", 100, [60, 80], 5),
+        ("metadataset", 100, [60, 80], 5),
+    ],
 )
 def test_presets_of_the_paper_have_the_schedules_of_its_authors(
     name: str, epochs: int, milestones: list[int], block: int

@@ -20,7 +20,7 @@ from benchmark.systems import title
 from mela.errors import MelaError
 from mela.evaluation.intervals import Interval
 from mela.methods import find_method
-from mela.reporting.published import CONV4, SYSTEMS
+from mela.reporting.published import CONV4, METADATASET_BY_DATASET, SYSTEMS
 from studies.labels.tables import NAMES
 from studies.training.method_rates import own_head
 
@@ -95,7 +95,14 @@ class Figures:
         free = (average, bare, fixed, more, pair, require, span)
         others = (find_method, floor, pairs.holds_anew, pairs.signed, own_head, title, zip)
         named = {one.__name__: one for one in (*free, *others)}
-        return {**own, **named, "names": NAMES, "published": SYSTEMS, "published_conv4": CONV4}
+        return {
+            **own,
+            **named,
+            "names": NAMES,
+            "published": SYSTEMS,
+            "published_conv4": CONV4,
+            "published_mixed": METADATASET_BY_DATASET,
+        }
 
     def results(self, data: str) -> Results:
         """Return the accuracies of all systems on each test task of a data set."""

@@ -55,7 +55,8 @@ def check(
 ) -> None:
     """Say what a folder or a table of tasks holds and all that is wrong with it, and make the parameters for it.
 
-    miniImageNet and tieredImageNet are recognised in their usual forms, and checked against their counts.
+    mini- and tieredImageNet, CUB, FGVC-Aircraft and VGG Flower are recognised in their usual forms, and checked
+    against their counts. The layout of Meta-Album is recognised as well.
 
     The exit status is 0 if the pipeline can use it, and 1 if it has errors. Errors of one kind are one line with their
     number and three examples, and so are warnings.
@@ -94,7 +95,9 @@ def check(
         except MelaError as error:
             raise MelaError(f"{error} (or add --as classes or --as tasks, if this is no {published.title})") from None
         print(*describe_published(published, path, whole), "", sep="\n", file=told)
-        values = {"data.name": published.name, "data.root": path.as_posix(), "data.table": None}
+        values: dict[str, Any] = {"data.name": published.name, "data.root": path.as_posix(), "data.table": None}
+        known = set(zip(whole.splits, whole.classes or (), strict=True))
+        values["kmeans.n_clusters"] = sum(split == "train" for split, _ in known)
         _give(values, text, source, path, preset, write)
         return
     layout = find_layout(path, kind)

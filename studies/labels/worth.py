@@ -9,6 +9,7 @@ import pandas as pd
 from mela.data.quarter_turns import TURNS
 from mela.evaluation.intervals import Interval
 from mela.io import schemas, store
+from mela.io.checked_tables import read_manifest
 from mela.labeling.labeler_choice import build_labeler
 from mela.params import PARAMS, EmbedParams, PretrainParams
 from mela.runtime.usage import FOLDER as USAGE
@@ -106,6 +107,42 @@ def of_a_run(*, data: str, labels: str, projects: Path, seed: int | None = None)
         taken["images"] = _images_seen(run, learned if known else None)
     accuracies = compared(own, None if labels == "oracle" else true, "oracle", digits=3)
     return {**classes, **taken, "n": len(own), **accuracies}
+
+
+def of_a_mixed_run(*, data: str, labels: str, projects: Path, seed: int) -> list[dict[str, Any]]:
+    """Return a row for all test tasks of a pipeline with several data sets, and a row for those of each data set.
+
+    Parameters are those of `of_a_run`. The first row also scores the labels.
+    """
+    run = projects / f"{data}_{seed}"
+    scores = store.read_json(run / paths.SCORES).get(labels, {})
+    known = store.read_json(run / paths.LABELING / f"{labels}.json") if labels in ("merged", "pruned") else {}
+    about = {**scores, **known}
+    scored = {name: about.get(name) for name in ("true_classes", "tasks_clustered", "accuracy", "ari")}
+    whole = of_a_run(data=data, labels=labels, projects=projects, seed=seed)
+    own, true = (tested_in(run, name) for name in (labels, "oracle"))
+    reference = None if labels == "oracle" else true
+    return [
+        {"dataset": "all", **whole, **scored},
+        *(
+            {"dataset": name, "n": len(ids), **compared(own.loc[ids], part(reference, ids), "oracle", digits=3)}
+            for name, ids in tasks_by_dataset(run).items()
+        ),
+    ]
+
+
+def part(table: pd.DataFrame | None, task_ids: list[int]) -> pd.DataFrame | None:
+    """Return the rows of some tasks, where there is a table."""
+    return None if table is None else table.loc[task_ids]
+
+
+def tasks_by_dataset(run: Path) -> dict[str, list[int]]:
+    """Return the test tasks of each of a pipeline's data sets; none if there is one."""
+    manifest = read_manifest(run / paths.TEST)
+    if "dataset" not in manifest:
+        return {}
+    tasks = manifest.drop_duplicates("task_id").groupby("dataset")["task_id"]
+    return {str(name): ids.tolist() for name, ids in tasks}
 
 
 def _images_seen(run: Path, learned: Path | None) -> int:

@@ -27,7 +27,7 @@ from mela.training.schedule import Schedule
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
 from studies.lab import Lab, wide
-from studies.labels.worth import compared, tested_in
+from studies.labels.worth import compared, tasks_by_dataset, tested_in
 from studies.training.method_rates import untrained
 from studies.training.trials import means
 
@@ -73,8 +73,10 @@ def measure(
     rate: float,
     share: float,
     projects: Path,
-) -> dict[str, Any]:
+) -> list[dict[str, Any]]:
     """Return validation accuracies by a method's own rule and, after a whole training, test accuracies.
+
+    With several data sets, there is a row for all test tasks and then one for those of each.
 
     Parameters
     ----------
@@ -110,10 +112,15 @@ def measure(
     found["images"] = round(settings.epochs * settings.tasks_per_epoch * of_task)
     for setting, mean in means(_accuracies(own, learner, "val")).items():
         found[f"validation_{setting}"] = mean
-    if share == 1:
-        tested = wide(_accuracies(own, learner, "test"))
-        found |= {"n": len(tested), **compared(tested, tested_in(own.folder, "oracle"), "oracle", digits=3)}
-    return found
+    if share < 1:
+        return [{"dataset": "all", **found}]
+    tested, true = wide(_accuracies(own, learner, "test")), tested_in(own.folder, "oracle")
+    of_each = {"all": tested.index.tolist()} | tasks_by_dataset(own.folder)
+    rows = [
+        {"dataset": name, "n": len(ids), **compared(tested.loc[ids], true.loc[ids], "oracle", digits=3)}
+        for name, ids in of_each.items()
+    ]
+    return [found | rows[0], *rows[1:]]
 
 
 def _accuracies(own: Run, learner: Learner, split: str) -> pd.DataFrame:

@@ -53,6 +53,7 @@ MELA = {
     "mela preset cifar_fs_conv4",
     "mela preset cifar_fs_short",
     "mela preset mini_imagenet_short",
+    "mela preset metadataset_cpu",
     "mela preset cifar_fs_cpu",
     "mela data check data/raw/mine --write params.yaml",
 }
@@ -111,6 +112,7 @@ NOT_RUN = {
     "dvc queue start": TRAINS,
     "python -m studies labels.runs_worth": BENCH,
     "python -m studies labels.conv4_worth": BENCH,
+    "python -m studies labels.mixed_worth": BENCH,
     "python -m studies training.task_methods": BENCH,
     "python -m studies training.task_methods --seed 0 --share 1 --method protonet --rate adam:0.003": BENCH,
     "python -m studies training.at_test_time": BENCH,

@@ -49,7 +49,7 @@ images (--as classes overrules)
 params.yaml: {preset} with these values (--write params.yaml writes it)
 
 data:
-  name: tasks                # glyphs | omniglot | cifar_fs | fc100 | mini_imagenet | tiered_imagenet | cub | aircraft | vgg_flower | meta_album | mixed | folder | tasks
+  name: tasks                # glyphs | folder | meta_album | tasks | mixed | a benchmark of docs/guides/own-data.md
   root: {root:<20} # folder of the raw data (glyphs are rendered and need none)
   size: 32                   # side in pixels, images are cut to a square and resized
   channels: 3                # 1 grey, 3 colour

@@ -39,6 +39,40 @@ def test_accuracies_of_a_run_are_paired_with_those_of_true_labels(tmp_path: Path
     assert seeded == {**found["oracle"], "minutes": 1.5}
 
 
+def test_accuracies_of_a_run_are_told_by_data_set(tmp_path: Path) -> None:
+    run = tmp_path / "birds-coins_0"
+    accuracies = {"initial": [10.0, 20.0, 30.0, 50.0], "oracle": [56.0, 72.0, 60.0, 60.0]}
+    rows = [
+        {"task_id": task, "setting": "1_shot", "accuracy": value, "split": "test", "model": model}
+        for model, values in accuracies.items()
+        for task, value in enumerate(values)
+    ]
+    for folder in (paths.PER_TASK.parent, paths.LABELS, paths.TEST.parent):
+        (run / folder).mkdir(parents=True)
+    store.write_table(run / paths.PER_TASK, pd.DataFrame(rows), schemas.ACCURACIES, stage="evaluate", params={})
+    labels = pd.DataFrame({"image_id": range(3), "label": range(3)})
+    store.write_table(run / paths.ORACLE_LABELS, labels, schemas.LABELS, stage="label", params={})
+    store.write_json(run / paths.SCORES, {})
+    test = pd.DataFrame(
+        [
+            (task, 4 * task + 2 * label + (role == "query"), label, role, "coins" if task in (1, 3) else "birds")
+            for task in range(4)
+            for label in (0, 1)
+            for role in ("support", "query")
+        ],
+        columns=schemas.MANIFEST_OF_DATASETS.names,
+    )
+    store.write_table(run / paths.TEST, test, schemas.MANIFEST_OF_DATASETS, stage="manifest", params={})
+    found = worth.of_a_mixed_run(data="birds-coins", labels="initial", projects=tmp_path, seed=0)
+    assert [row["dataset"] for row in found] == ["all", "birds", "coins"]
+    assert [row["n"] for row in found] == [4, 2, 2]
+    assert [row["1_shot"] for row in found] == [27.5, 20, 35]
+    assert [row["1_shot_less_oracle"] for row in found] == [-34.5, -38, -31]
+    true = worth.of_a_mixed_run(data="birds-coins", labels="oracle", projects=tmp_path, seed=0)
+    assert [row["1_shot"] for row in true] == [62, 58, 66]
+    assert true[0]["classes"] == 3
+
+
 @pytest.mark.slow
 def test_a_run_tells_how_many_images_each_training_saw(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "glyphs").symlink_to(finished)

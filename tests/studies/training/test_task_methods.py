@@ -26,7 +26,9 @@ def test_methods_are_trained_as_the_embedding_is_and_compared_with_true_labels(
 
     def row(**changes: Any) -> dict[str, Any]:
         cell = {"data": "glyphs", "seed": 0, "method": "protonet", "tasks": "upright", "optimizer": "adam"}
-        return task_methods.measure(**cell | {"rate": 0.003, "share": 1.0, "projects": tmp_path} | changes)
+        (found,) = task_methods.measure(**cell | {"rate": 0.003, "share": 1.0, "projects": tmp_path} | changes)
+        assert found["dataset"] == "all"
+        return found
 
     def accuracies(found: dict[str, Any]) -> list[float]:
         return [found[setting] for setting in SHOTS]
@@ -68,7 +70,7 @@ def test_an_interrupted_training_goes_on(finished: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(Checkpoint, "due", lambda own: True)
     cell: dict[str, Any] = {"data": "glyphs", "seed": 0, "method": "protonet", "tasks": "upright", "optimizer": "adam"}
     cell |= {"rate": 0.003, "share": 1.0, "projects": tmp_path}
-    whole, save, saved = task_methods.measure(**cell), Checkpoint.save, []
+    (whole,), save, saved = task_methods.measure(**cell), Checkpoint.save, []
 
     def cut_off(own: Checkpoint, *state: Any) -> None:
         save(own, *state)
@@ -80,7 +82,7 @@ def test_an_interrupted_training_goes_on(finished: Path, tmp_path: Path, monkeyp
     with pytest.raises(KeyboardInterrupt):
         task_methods.measure(**cell)
     assert saved[0].is_file()
-    again = task_methods.measure(**cell)
+    (again,) = task_methods.measure(**cell)
     assert len(saved) < 45, "it does not begin anew"
     assert "minutes" not in again, "nobody knows how long the first part took"
     assert again == {name: value for name, value in whole.items() if name != "minutes"}
@@ -93,3 +95,18 @@ def test_the_table_has_what_is_measured() -> None:
     assert table.loc[~whole, "1_shot"].isna().all()
     assert table.loc[whole, ["1_shot", "5_shot", "n"]].notna().all().all()
     assert (table.loc[~whole, "seed"] == 100).all(), "rates are chosen with a seed that nothing else has"
+
+
+@pytest.mark.slow
+def test_a_method_is_measured_on_each_data_set(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "two_0"
+    shutil.copytree(finished, folder)
+    monkeypatch.chdir(tmp_path)
+    test = store.read_table(folder / paths.TEST, schemas.MANIFEST)
+    test["dataset"] = test["task_id"].map(lambda task: "birds" if task % 3 else "coins")
+    store.write_table(folder / paths.TEST, test, schemas.MANIFEST_OF_DATASETS, stage="manifest", params={})
+    cell: dict[str, Any] = {"data": "two", "seed": 0, "method": "protonet", "tasks": "upright", "optimizer": "adam"}
+    whole, *parts = task_methods.measure(**cell, rate=0.003, share=1.0, projects=tmp_path)
+    assert [(row["dataset"], row["n"]) for row in (whole, *parts)] == [("all", 12), ("birds", 8), ("coins", 4)]
+    for setting in (*SHOTS, "1_shot_less_oracle"):
+        assert whole[setting] == pytest.approx((2 * parts[0][setting] + parts[1][setting]) / 3, abs=2e-3)

@@ -1,0 +1,284 @@
+"""CUB-200-2011, FGVC-Aircraft and VGG Flower in the forms that people have, from stand-ins: whole, in part, damaged."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from scipy.io import savemat
+
+from mela.errors import MelaError
+from mela.params import DataParams, check_document
+from mela.sources.benchmarks import split_of_classes
+from mela.sources.check.recognised import recognise
+from mela.sources.image_lists import cut_to_box
+from mela.sources.open import open_source
+from mela.sources.source import ImageSource
+from tests.helpers.fine_grained import (
+    BOX,
+    BY_NAME,
+    HEIGHT,
+    PER_CLASS,
+    SPLIT_OF,
+    WIDTH,
+    WRITERS,
+    colour,
+    draw,
+    shrink,
+    small_one,
+    write_aircraft,
+    write_cub,
+)
+from tests.helpers.folders import check
+from tests.helpers.project import ROOT, change
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrink(monkeypatch)
+
+
+def opened(form: str, root: Path) -> tuple[str, ImageSource]:
+    name, write = (WRITERS | BY_NAME)[form]
+    write(root)
+    return name, small_one(name).open(root)
+
+
+@pytest.mark.parametrize("form", WRITERS | BY_NAME)
+def test_every_form_has_the_same_images(form: str, tmp_path: Path) -> None:
+    name, source = opened(form, tmp_path)
+    classes = SPLIT_OF[name]
+    assert source.classes is not None
+    assert Counter(source.classes) == dict.fromkeys(classes, PER_CLASS)
+    assert [classes[label] for label in source.classes] == [*source.splits]
+    assert len({*source.sources}) == len(source)
+    found = {label: Counter[tuple[int, ...]]() for label in classes}
+    for index, label in enumerate(source.classes):
+        pixels = np.asarray(source.load(index))
+        # the banner is cut off
+        assert pixels.shape == (HEIGHT, WIDTH, 3)
+        assert (pixels == pixels[0, 0]).all()
+        found[label][*pixels[0, 0].tolist()] += 1
+    for place, label in enumerate(classes):
+        assert found[label] == {colour(place, number): 1 for number in range(PER_CLASS)}
+
+
+@pytest.mark.parametrize(("name", "write"), [("cub", write_cub), ("aircraft", write_aircraft)])
+def test_images_are_cut_to_their_boxes(name: str, write: Callable[..., None], tmp_path: Path) -> None:
+    write(tmp_path, boxed=True)
+    source = small_one(name, boxes=True).open(tmp_path)
+    for index in range(len(source)):
+        pixels = np.asarray(source.load(index))
+        assert pixels.shape[:2] == BOX[2:]
+        assert (pixels == pixels[0, 0]).all()
+        assert pixels[0, 0, 2] == 7
+
+
+@given(
+    st.tuples(*[st.integers(1, 60)] * 2),
+    st.tuples(*[st.floats(-10, 70)] * 4).map(
+        lambda b: (min(b[0], b[2]), min(b[1], b[3]), max(b[0], b[2]), max(b[1], b[3]))
+    ),
+)
+def test_a_square_holds_the_box(size: tuple[int, int], box: tuple[float, float, float, float]) -> None:
+    """Every pixel of the box that the image has is in the square, and no side is longer than the box's longer one."""
+    rows, columns = np.mgrid[: size[1], : size[0]]
+    image = Image.fromarray(np.stack([rows, columns, rows], axis=-1).astype(np.uint8))
+    left, top, right, bottom = box
+    if min(right, size[0]) <= max(left, 0) or min(bottom, size[1]) <= max(top, 0):
+        with pytest.raises(MelaError, match=r"^image 'a': expected a box within its \d+ x \d+ pixels, got "):
+            cut_to_box(image, box, "a")
+        return
+    cut = cut_to_box(image, box, "a")
+    assert max(cut.size) <= max(right - left, bottom - top) + 1
+    pixels = np.asarray(cut)
+    # to half a pixel
+    for axis, (first, last, end) in enumerate([(top, bottom, size[1]), (left, right, size[0])]):
+        assert pixels[..., axis].min() <= max(first, 0) + 0.5
+        assert pixels[..., axis].max() >= min(last, end) - 1.5
+
+
+def without(*names: str) -> Callable[[Path], None]:
+    def remove(root: Path) -> None:
+        for name in names:
+            (root / name).unlink()
+
+    return remove
+
+
+def edited(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def edit(root: Path) -> None:
+        text = (root / name).read_text()
+        assert old in text
+        (root / name).write_text(text.replace(old, new, 1))
+
+    return edit
+
+
+def relabelled(values: object) -> Callable[[Path], None]:
+    return lambda root: savemat(root / "imagelabels.mat", {"labels": values})
+
+
+BIRD = "images/001.Black_Bird/Black_Bird_0000.jpg"
+
+
+@pytest.mark.parametrize(
+    ("form", "spoil", "expected"),
+    [
+        ("cub", without(BIRD), rf"images that images.txt names, but 1 are missing, such as '{BIRD}'; add them"),
+        (
+            "cub",
+            edited("images.txt", "2 002.Red", "2 005.Red"),
+            "images of the 200 classes of birds, got '005.Red_Bird/",
+        ),
+        ("cub", edited("images.txt", "2 002", "1 002"), "images.txt, line 2: expected each image once, got '1' again"),
+        (
+            "cub",
+            edited("images.txt", "2 002", "002"),
+            "images.txt, line 2: expected an image, a blank and more, got '0",
+        ),
+        ("cub", edited("images.txt", "1 001.Black_Bird/Black_Bird_0000.jpg\n", ""), "expected 12 images in .*, got 11"),
+        (
+            "cub, folders",
+            without("004.Tern/0.png"),
+            "expected 12 images in .*, got 11; point data.root at the complete",
+        ),
+        ("aircraft", without("images/0000001.jpg"), "but 1 are missing, such as 'images/0000001.jpg'; add them"),
+        ("aircraft", without("images_variant_val.txt"), "got no images_variant_val.txt; add what is missing"),
+        (
+            "aircraft",
+            edited("images_variant_val.txt", "F-16A/B", "F-16"),
+            "images_variant_val.txt, image '1000001': expected one of the 100 variants, got 'F-16'; fetch it again",
+        ),
+        ("aircraft", edited("images_variant_val.txt", "1000001 F-16A/B\n", ""), "class 'F-16A/B', got 2"),
+        ("vgg_flower", without("jpg/image_00003.jpg"), "but 1 are missing, such as 'jpg/image_00003.jpg'; add them"),
+        ("vgg_flower", without("imagelabels.mat"), "got no imagelabels.mat; add what is missing"),
+        ("vgg_flower", relabelled([[1, 2, 3, 4] * 2]), "expected 12 images in .*, got 8"),
+        ("vgg_flower", relabelled([[1, 2, 3, 9]]), "expected numbers of classes from 1 to 4, got 9 for image 4; fetch"),
+        ("vgg_flower", relabelled([["a"]]), r"expected labels as whole numbers \(n,\), got"),
+        (
+            "vgg_flower",
+            lambda root: (root / "imagelabels.mat").write_bytes(b"MATLAB"),
+            "imagelabels.mat: expected a file of MATLAB with 'labels', got .*; fetch it again",
+        ),
+    ],
+)
+def test_what_is_not_whole(form: str, spoil: Callable[[Path], None], expected: str, tmp_path: Path) -> None:
+    name, write = WRITERS[form]
+    write(tmp_path)
+    spoil(tmp_path)
+    with pytest.raises(MelaError, match=expected) as caught:
+        small_one(name).open(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "spoil", "expected"),
+    [
+        ("cub", write_cub, without("bounding_boxes.txt"), "got no bounding_boxes.txt; add what is missing"),
+        ("cub", write_cub, edited("bounding_boxes.txt", "3 4.0 5.0 12.0 12.0\n", ""), r"got none for .* \(image 3\)"),
+        (
+            "cub",
+            write_cub,
+            edited("bounding_boxes.txt", "3 4.0", "3 a"),
+            "image '3': expected four numbers, got 'a 5.0 ",
+        ),
+        ("cub", write_cub, edited("bounding_boxes.txt", "3 4.0", "3"), "expected four numbers, got '5.0 12.0 12.0'"),
+        (
+            "aircraft",
+            write_aircraft,
+            edited("images_box.txt", "1000001 ", "9000001 "),
+            "got none for 'images/1000001.jpg'",
+        ),
+    ],
+)
+def test_boxes_that_are_not_whole(
+    name: str, write: Callable[[Path], None], spoil: Callable[[Path], None], expected: str, tmp_path: Path
+) -> None:
+    write(tmp_path)
+    spoil(tmp_path)
+    # without boxes nothing is missed
+    assert len(small_one(name).open(tmp_path)) == 4 * PER_CLASS
+    with pytest.raises(MelaError, match=expected):
+        small_one(name, boxes=True).open(tmp_path)
+
+
+def test_a_box_outside_the_image(tmp_path: Path) -> None:
+    write_cub(tmp_path)
+    edited("bounding_boxes.txt", "1 4.0", "1 400.0")(tmp_path)
+    source = small_one("cub", boxes=True).open(tmp_path)
+    with pytest.raises(MelaError, match=rf"^image '{BIRD}': expected a box within its 40 x 30 pixels, got"):
+        source.load(source.sources.index(BIRD))
+
+
+def test_class_folders_have_no_boxes(tmp_path: Path) -> None:
+    WRITERS["cub, folders"][1](tmp_path)
+    with pytest.raises(
+        MelaError, match=r"which is the folder images with images.txt and bounding_boxes.txt, as it is "
+    ):
+        small_one("cub", boxes=True).open(tmp_path)
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_the_check_names_every_form(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, write = WRITERS[form]
+    write(Path("mine"))
+    found = recognise(Path("mine"))
+    assert found is not None
+    assert found.name == name
+    done = check("mine", "--write", "params.yaml", preset=None)
+    assert (done.status, done.err.count("error")) == (0, 0)
+    assert done.out.startswith(f"mine: {found.title}, as ")
+    assert "  images       12\n  classes      2 train, 1 val, 1 test, as published\n" in done.out
+    check_document(Path("params.yaml"))
+    data = DataParams.read(Path("params.yaml"))
+    assert (data.name, Path(data.root).name, data.size) == (name, "mine", 84)
+
+
+@pytest.mark.parametrize("form", BY_NAME)
+def test_what_may_be_others_is_not_recognised(form: str, tmp_path: Path) -> None:
+    BY_NAME[form][1](tmp_path)
+    # of aircraft, one folder of four has another name than usual
+    assert (recognise(tmp_path) is None) == (form != "aircraft, dashes")
+
+
+def test_lists_of_other_images_are_not_recognised(tmp_path: Path) -> None:
+    write_cub(tmp_path)
+    path = tmp_path / "images.txt"
+    path.write_text("".join(f"{number} cat/{number}.jpg\n" for number in range(12)))
+    for folder in (tmp_path / "images").iterdir():
+        folder.rename(folder.with_name(f"cat {folder.name[:3]}"))
+    assert recognise(tmp_path) is None
+
+
+@pytest.mark.parametrize("name", SPLIT_OF)
+def test_the_pipeline_opens_it_by_name(name: str, tmp_path: Path) -> None:
+    WRITERS[name][1](tmp_path / "raw")
+    (tmp_path / "params.yaml").write_text((ROOT / "presets/mini_imagenet_cpu.yaml").read_text(encoding="utf-8"))
+    change(tmp_path / "params.yaml", {"data.name": name, "data.root": str(tmp_path / "raw")})
+    data = DataParams.read(tmp_path / "params.yaml")
+    assert len(open_source(data, shots=5)) == 4 * PER_CLASS
+
+
+def test_something_else(tmp_path: Path) -> None:
+    draw(tmp_path / "cat/0.png", 0, 0)
+    for name in SPLIT_OF:
+        with pytest.raises(MelaError, match=r"^data.root: expected .* in .*, which is the folder (images|jpg) with"):
+            small_one(name).open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("cub", {"train": 140, "val": 30, "test": 30}),
+        ("aircraft", {"train": 70, "val": 15, "test": 15}),
+        ("vgg_flower", {"train": 71, "val": 15, "test": 16}),
+    ],
+)
+def test_the_published_splits(name: str, counts: dict[str, int]) -> None:
+    assert Counter(split_of_classes(name).values()) == counts
