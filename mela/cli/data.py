@@ -56,7 +56,7 @@ def check(
     """Say what a folder or a table of tasks holds and all that is wrong with it, and make the parameters for it.
 
     mini- and tieredImageNet, CUB, FGVC-Aircraft and VGG Flower are recognised in their usual forms, and checked
-    against their counts. The layout of Meta-Album is recognised as well.
+    against their counts. So is a folder of several of them, and the layout of Meta-Album.
 
     The exit status is 0 if the pipeline can use it, and 1 if it has errors. Errors of one kind are one line with their
     number and three examples, and so are warnings.
@@ -72,11 +72,11 @@ def check(
     from mela.sources.check.error_kinds import lines
     from mela.sources.check.inspect import inspect
     from mela.sources.check.layout import find_layout
-    from mela.sources.check.recognised import describe_published, recognise
+    from mela.sources.check.recognised import published_in
     from mela.sources.check.suggest import read_preset, suggest
     from mela.sources.plurals import count_of
 
-    published = recognise(path) if kind is None else None
+    published = published_in(path) if kind is None else None
     preset = preset or (published.preset if published else "glyphs")
     source = find_preset(preset)
     text, settings = read_preset(source), DataParams.read(source)
@@ -91,14 +91,11 @@ def check(
                 f"{path}: this is {published.title}, for which --details and --set-aside do nothing; leave them out"
             )
         try:
-            whole = published.open(path)
+            sources = published.open()
         except MelaError as error:
             raise MelaError(f"{error} (or add --as classes or --as tasks, if this is no {published.title})") from None
-        print(*describe_published(published, path, whole), "", sep="\n", file=told)
-        values: dict[str, Any] = {"data.name": published.name, "data.root": path.as_posix(), "data.table": None}
-        known = set(zip(whole.splits, whole.classes or (), strict=True))
-        values["kmeans.n_clusters"] = sum(split == "train" for split, _ in known)
-        _give(values, text, source, path, preset, write)
+        print(*published.describe(sources), sep="\n", file=told)
+        _give(published.suggest(sources), text, source, path, preset, write)
         return
     layout = find_layout(path, kind)
     if details is not None:

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from stages.common import paths
 from studies.clones import for_clone
 from studies.labels.expected import scored
 from studies.labels.people import prepare, run_folder
+from studies.labels.worth import tasks_by_dataset
 
 SIDE, BATCH = 224, 32
 STAGES = ("images", "manifest")
@@ -45,14 +47,27 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     prepare(own, data=data, share=share, seed=seed, root=root)
     for stage in STAGES:
         subprocess.run([sys.executable, "-m", f"stages.{stage}"], cwd=own, env=for_clone(), check=True)
+    found = _of_folder(own, network)
+    shutil.rmtree(own)
+    return found
+
+
+def of_a_run(*, data: str, seed: int, projects: Path) -> list[dict[str, Any]]:
+    """Return the same from the images and tasks of a pipeline that ran in a folder of its own.
+
+    With several data sets, there are rows for all test tasks and for those of each.
+    """
+    return _of_folder(projects / f"{data}_{seed}", trained_network())
+
+
+def _of_folder(own: Path, network: Any) -> list[dict[str, Any]]:
     train, tests = read_manifest(own / paths.TRAIN), Episodes(read_manifest(own / paths.TEST))
     require_unseen(tests, Episodes(train), str(paths.TEST))
     ids = np.union1d(train["image_id"].to_numpy(dtype=np.int64), tests.image_ids())
     features = network_features(network, store.open_images(own / paths.IMAGES), ids)
     classes = read_truth(own / paths.TRUTH).set_index("image_id")["class"]
-    found = rows(ids, features, train, tests, classes, EvaluateParams.read(own / PARAMS))
-    shutil.rmtree(own)
-    return found
+    settings = EvaluateParams.read(own / PARAMS)
+    return rows(ids, features, train, tests, classes, settings, tasks_by_dataset(own))
 
 
 def trained_network() -> Any:
@@ -95,8 +110,11 @@ def rows(
     tests: Episodes,
     classes: pd.Series,
     settings: EvaluateParams,
+    by_dataset: Mapping[str, list[int]],
 ) -> list[dict[str, Any]]:
     """Return a row for the features as they are, and for their linear discriminants by each kind of labels.
+
+    The column ``dataset`` says which test tasks a row is of: all, or those of one of several data sets.
 
     Parameters
     ----------
@@ -109,6 +127,8 @@ def rows(
     classes : Series
         True class of each image, by its id.
     settings : EvaluateParams
+    by_dataset : mapping of str to list of int
+        Test tasks of each data set; empty if there is one.
     """
     samples = manifest_samples(train, ids, features)
     truth = pd.factorize(pd.Series(ids[samples.index[samples.first]]).map(classes))[0]
@@ -133,12 +153,15 @@ def rows(
             solver=settings.solver,
         )
         tables.append(accuracies.assign(model=name))
-    summary = summarize(pd.concat(tables, ignore_index=True))
+    tested = pd.concat(tables, ignore_index=True)
+    parts = {"all": tested} | {name: tested[tested["task_id"].isin(ids)] for name, ids in by_dataset.items()}
     found = []
-    for name, own in told.items():
-        row = {"labels": name, "true_classes": int(truth.max()) + 1} | own
-        for setting, accuracy in summary["accuracy"][name].items():
-            row |= {setting: accuracy["mean"], f"{setting}_ci95": accuracy["ci95"]}
-            row[f"{setting}_to_oracle"] = summary["to_oracle"].get(name, {}).get(setting, {}).get("mean")
-        found.append(row)
+    for dataset, part in parts.items():
+        summary = summarize(part)
+        for name, own in told.items():
+            row = {"labels": name, "dataset": dataset, "true_classes": int(truth.max()) + 1} | own
+            for setting, accuracy in summary["accuracy"][name].items():
+                row |= {setting: accuracy["mean"], f"{setting}_ci95": accuracy["ci95"]}
+                row[f"{setting}_to_oracle"] = summary["to_oracle"].get(name, {}).get(setting, {}).get("mean")
+            found.append(row)
     return found

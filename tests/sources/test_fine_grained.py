@@ -14,7 +14,7 @@ from scipy.io import savemat
 from mela.errors import MelaError
 from mela.params import DataParams, check_document
 from mela.sources.benchmarks import split_of_classes
-from mela.sources.check.recognised import recognise
+from mela.sources.check.recognised import published_in, recognise
 from mela.sources.image_lists import cut_to_box
 from mela.sources.open import open_source
 from mela.sources.source import ImageSource
@@ -238,6 +238,38 @@ def test_the_check_names_every_form(form: str, tmp_path: Path, monkeypatch: pyte
     check_document(Path("params.yaml"))
     data = DataParams.read(Path("params.yaml"))
     assert (data.name, Path(data.root).name, data.size) == (name, "mine", 84)
+
+
+def test_the_check_names_several_in_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_cub(Path("mine/birds"), boxed=True)
+    WRITERS["aircraft, folders"][1](Path("mine/planes"))
+    WRITERS["vgg_flower"][1](Path("mine/flowers"))
+    done = check("mine", "--write", "params.yaml", preset=None)
+    assert (done.status, done.err.count("error")) == (0, 0)
+    for title in ("mine/birds: CUB-200-2011, as ", "mine/planes: FGVC-Aircraft, as ", "mine/flowers: VGG Flower, as "):
+        assert title in done.out
+    check_document(Path("params.yaml"))
+    data = DataParams.read(Path("params.yaml"))
+    assert data.name == "mixed"
+    assert [(one.name, one.root, one.boxes) for one in data.datasets or ()] == [
+        ("cub", "birds", True),
+        ("vgg_flower", "flowers", False),
+        ("aircraft", "planes", False),
+    ]
+    assert "n_clusters: 6 " in Path("params.yaml").read_text(), "the true number of training classes"
+    source = open_source(data, shots=5)
+    assert Counter(source.datasets) == dict.fromkeys(["birds", "flowers", "planes"], 4 * PER_CLASS)
+    # printed where no file is asked for
+    assert "birds" in check("mine", preset=None).out.partition("params.yaml: ")[2]
+
+    (tmp_path / "mine/birds/images.txt").rename(tmp_path / "list.txt")
+    (tmp_path / "mine/planes/A310/0.png").unlink()
+    done = check("mine", preset=None)
+    assert done.status == 1
+    assert "expected 3 images in mine/planes, class 'A310', got 2" in done.err
+    draw(tmp_path / "mine/others/cat/0.png", 0, 0)
+    assert published_in(Path("mine")) is None
 
 
 @pytest.mark.parametrize("form", BY_NAME)

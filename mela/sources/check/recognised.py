@@ -1,12 +1,14 @@
 """Recognise published benchmarks by their files, and say what there is of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mela.io.schemas import SPLITS
-from mela.sources.aircraft import AIRCRAFT
-from mela.sources.cub import CUB
-from mela.sources.forms import Benchmark
+from mela.sources.aircraft import AIRCRAFT, aircraft
+from mela.sources.cub import CUB, cub
+from mela.sources.forms import Benchmark, part_of
 from mela.sources.mini_imagenet import MINI_IMAGENET
 from mela.sources.source import ImageSource
 from mela.sources.tiered_imagenet import TIERED_IMAGENET
@@ -14,6 +16,8 @@ from mela.sources.vgg_flower import VGG_FLOWER
 
 # more than half of the class folders of the second are among those of the first
 KNOWN = (TIERED_IMAGENET, MINI_IMAGENET, CUB, AIRCRAFT, VGG_FLOWER)
+# those that come with boxes
+BOXED: dict[str, Callable[..., Benchmark]] = {"cub": cub, "aircraft": aircraft}
 
 
 def recognise(root: Path) -> Benchmark | None:
@@ -21,12 +25,72 @@ def recognise(root: Path) -> Benchmark | None:
     return next((one for one in KNOWN if root.is_dir() and one.recognised(root) is not None), None)
 
 
-def describe_published(benchmark: Benchmark, root: Path, source: ImageSource) -> Iterator[str]:
-    """Yield what there is of a benchmark that is whole."""
-    form, split_of = benchmark.form_of(root), dict(zip(source.classes or (), source.splits, strict=True))
-    assert form is not None
-    counts = ", ".join(f"{sum(own == split for own in split_of.values())} {split}" for split in SPLITS)
-    yield f"{root}: {benchmark.title}, as {form.title} (--as classes or --as tasks overrules)"
-    yield ""
-    yield f"  images       {len(source)}"
-    yield f"  classes      {counts}, as published"
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """Hold the published benchmarks of a folder.
+
+    Attributes
+    ----------
+    root : Path
+    benchmarks : mapping of str to Benchmark
+        By the folder below `root`; the empty text if `root` itself is one.
+    """
+
+    root: Path
+    benchmarks: Mapping[str, Benchmark]
+
+    @property
+    def title(self) -> str:
+        """What people call them."""
+        return " and ".join(one.title for one in self.benchmarks.values())
+
+    @property
+    def preset(self) -> str:
+        """Preset that `mela data check` starts from."""
+        return next(one.preset for one in self.benchmarks.values()) if "" in self.benchmarks else "metadataset_cpu"
+
+    def open(self) -> dict[str, ImageSource]:
+        """Open all of them; raise MelaError if one is not whole."""
+        return {folder: one.open(self.root / folder) for folder, one in self.benchmarks.items()}
+
+    def describe(self, sources: Mapping[str, ImageSource]) -> Iterator[str]:
+        """Yield what there is of each."""
+        for folder, source in sources.items():
+            root, benchmark = self.root / folder, self.benchmarks[folder]
+            form = benchmark.form_of(root)
+            assert form is not None
+            counts = ", ".join(f"{len(labels)} {split}" for split, labels in _classes(source).items())
+            yield f"{root}: {benchmark.title}, as {form.title} (--as classes or --as tasks overrules)"
+            yield ""
+            yield f"  images       {len(source)}"
+            yield f"  classes      {counts}, as published"
+            yield ""
+
+    def suggest(self, sources: Mapping[str, ImageSource]) -> dict[str, Any]:
+        """Suggest values for dotted keys of ``params.yaml``; of several benchmarks, tasks are of one each."""
+        values: dict[str, Any] = {"data.root": self.root.as_posix(), "data.table": None}
+        values["kmeans.n_clusters"] = sum(len(_classes(source)["train"]) for source in sources.values())
+        if "" in self.benchmarks:
+            return values | {"data.name": self.benchmarks[""].name}
+        return values | {"data.name": "mixed", "data.datasets": [*map(self._dataset, self.benchmarks)]}
+
+    def _dataset(self, folder: str) -> dict[str, Any]:
+        name = self.benchmarks[folder].name
+        with_boxes = BOXED[name](boxes=True).forms[0] if name in BOXED else None
+        boxes = with_boxes is not None and part_of(with_boxes.needed, self.root / folder) == 1
+        return {"name": name, "root": folder, **({"boxes": True} if boxes else {})}
+
+
+def published_in(root: Path) -> Published | None:
+    """Return the benchmark that a folder holds, or those that all of its folders hold; None if it holds others."""
+    if (one := recognise(root)) is not None:
+        return Published(root=root, benchmarks={"": one})
+    below = sorted(path for path in root.iterdir() if path.is_dir() and path.name[0] != ".") if root.is_dir() else []
+    found = {path.name: one for path in below if (one := recognise(path)) is not None}
+    return Published(root=root, benchmarks=found) if len(found) == len(below) > 1 else None
+
+
+def _classes(source: ImageSource) -> dict[str, set[str]]:
+    """Return the classes of each split."""
+    known = [*zip(source.splits, source.classes or (), strict=True)]
+    return {split: {label for own, label in known if own == split} for split in SPLITS}

@@ -42,8 +42,13 @@ def test_labels_tell_which_directions_of_frozen_features_matter() -> None:
     features = (np.pad(centers[classes], [(0, 0), (0, 20)]) + noise).astype(np.float32)
     train, test = tasks(0, drawn[0], 5), Episodes(tasks(1200, drawn[1], 5))
     truth = pd.Series(classes.astype(str), name="class")
-    found = frozen.rows(np.arange(2400), features, train, test, truth, EvaluateParams(**EVALUATE))
-    table = pd.DataFrame(found).set_index("labels")
+    halves = {"first": [*range(10)], "second": [*range(10, 40)]}
+    found = frozen.rows(np.arange(2400), features, train, test, truth, EvaluateParams(**EVALUATE), halves)
+    whole = pd.DataFrame(found)
+    for (_, labels), own in whole.groupby(["clusters", "labels"], dropna=False):
+        first, second, every = (own.set_index("dataset").loc[name, "5_shot"] for name in ("first", "second", "all"))
+        assert every == pytest.approx((first + 3 * second) / 4), labels
+    table = whole[whole["dataset"] == "all"].set_index("labels")
     assert list(table.index) == ["initial", "task_classes", "merged", "oracle"]
     assert (table["true_classes"] == 6).all()
     assert table.loc["task_classes", "clusters"] == 120
