@@ -6,10 +6,10 @@ that depend on it. At its start it checks all blocks, so that no mistake waits f
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args
 
@@ -206,7 +206,7 @@ WithClasses = Literal[
 
 
 class DatasetParams(BaseModel):
-    """Say what one of several data sets is, and where it lies below `data.root`, by which name it is known as well.
+    """Say what one of several data sets is. Its `root`, a folder below `data.root`, is also its name.
 
     All keys but the first two may be missing; they are those of `DataParams`.
     """
@@ -218,11 +218,20 @@ class DatasetParams(BaseModel):
     rotations: bool = False
     boxes: bool = False
 
+    @field_validator("root")
+    @classmethod
+    def _in_one_form(cls, root: str) -> str:
+        return Path(root).as_posix()
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         _require_below("root", self.root, "data.root")
         if self.table is not None:
             _require_below("table", self.table, "root")
+            if self.name not in ("folder", "meta_album"):
+                raise ValueError(f"table: expected null with name: {self.name}, whose split is the published one")
+        if self.rotations and self.name != "omniglot":
+            raise ValueError(f"rotations: expected false with name: {self.name}; only omniglot has drawings to turn")
         _require_boxes(self.name, self.boxes)
         return self
 
@@ -231,6 +240,27 @@ def _require_boxes(name: str, boxes: bool) -> None:
     """Raise ValueError if there are no boxes to cut images to."""
     if boxes and name not in ("cub", "aircraft"):
         raise ValueError(f"boxes: expected false with name: {name}; only cub and aircraft have boxes")
+
+
+# benchmarks that share classes, which are for training in one and for testing in the other
+SHARED_CLASSES = ({"mini_imagenet", "tiered_imagenet"}, {"cifar_fs", "fc100"})
+
+
+def _require_apart(datasets: Sequence[DatasetParams]) -> None:
+    """Raise ValueError if data sets share images, or if test classes of one are training classes of another."""
+    roots = [Path(one.root) for one in datasets]
+    for one, other in permutations(roots, 2):
+        if one.is_relative_to(other):
+            raise ValueError(
+                f"datasets: expected a folder of its own for each, got {one.as_posix()} and {other.as_posix()}, of "
+                "which one holds the other's images"
+            )
+    for shared in SHARED_CLASSES:
+        if shared <= {one.name for one in datasets}:
+            raise ValueError(
+                f"datasets: expected classes of their own, got {' and '.join(sorted(shared))}; classes that the one "
+                "tests are among those that the other trains on"
+            )
 
 
 class DataParams(Block):
@@ -297,9 +327,7 @@ class DataParams(Block):
         _require_boxes(self.name, self.boxes)
         if (self.name == "mixed") != (self.datasets is not None):
             raise ValueError("datasets: expected two or more with data.name: mixed, and none with other names")
-        roots = [one.root for one in self.datasets or ()]
-        if len(set(roots)) < len(roots):
-            raise ValueError(f"datasets: expected a root of its own for each, got {', '.join(roots)}")
+        _require_apart(self.datasets or ())
         if self.datasets is not None and self.table is not None:
             raise ValueError("table: expected null with data.name: mixed; give each of the datasets its own")
         if self.people is not None and self.datasets is not None:

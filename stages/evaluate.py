@@ -67,7 +67,7 @@ def main(
     tested = table[table["split"] == "test"]
     summary = summarize(tested) | summarize_by_dataset(tested, manifests[test])
     for setting in {f"{shots}_shot" for shots in settings.shots} - set(summary["tasks"]):
-        log.info(f"evaluate: {setting}: not measured, since fewer than two test tasks have as many support images")
+        log.info(f"evaluate: {setting}: not measured, since fewer than two test tasks have that many support images")
     # validation tasks choose nothing but the temperatures, which test tasks judge
     fitted = {name: calibrations(logits[name, "val"], logits[name, "test"], settings.shots) for name in models}
     summary |= {"validation": summarize(table[table["split"] == "val"]), "calibration": fitted}

@@ -11,7 +11,6 @@ from mela.runtime.console import log
 from mela.runtime.progress import watched
 from mela.sources.data_warnings import remarks
 from mela.sources.duplicate_images import recorded, refuse_contradictions
-from mela.sources.meta_album import LABELS
 from mela.sources.open import open_source
 from mela.sources.packing import pack_images, shuffled_ids
 from mela.sources.split_overlaps import between_splits
@@ -56,7 +55,7 @@ def main(
             store.write_table(path, table, schema, stage="images", params=made_from)
     if repeated:
         log.info(f"images: {repeated}")
-    for line in remarks(source, data.root, data.table or (LABELS if data.name == "meta_album" else None)):
+    for line in remarks(source, data):
         log.info(f"images: {line}")
     counts = ", ".join(f"{count} {split}" for split, count in pd.Series(source.splits).value_counts().items())
     log.info(f"images: {len(source)} of {data.size} x {data.size} x {data.channels}, {counts}")

@@ -93,7 +93,7 @@ def check(
         try:
             sources = published.open()
         except MelaError as error:
-            raise MelaError(f"{error} (or add --as classes or --as tasks, if this is no {published.title})") from None
+            raise MelaError(f"{error} (or add --as classes or --as tasks, if these are other images)") from None
         print(*published.describe(sources), sep="\n", file=told)
         _give(published.suggest(sources), text, source, path, preset, write)
         return

@@ -4,27 +4,30 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from mela.params import DataParams
 from mela.sources.folder_tree import unused_files, unused_in_words
+from mela.sources.meta_album import LABELS, TABLES
 from mela.sources.pinned_splits import keep_splits, moves
 from mela.sources.source import REST, ImageSource
 from mela.sources.task_rows import labels_that_are_rest
 
 
-def remarks(source: ImageSource, root: str, table: str | None) -> Iterator[str]:
+def remarks(source: ImageSource, data: DataParams) -> Iterator[str]:
     """Yield what is not used, what has moved and what no task is made of; remember the splits for the next run.
 
     Parameters
     ----------
     source : ImageSource
-    root : str
-        Folder of the data.
-    table : str or None
-        Name of the table in it that is in use.
+    data : DataParams
+        Name the folder of the data, and the table in it that is in use.
     """
     if source.split_of_names is None:
         return
-    pins = source.tasks is not None and not table
-    for line in unused_in_words(unused_files(Path(root), set(source.sources), table=table, pins=pins)):
+    root, pins = data.root, source.tasks is not None and not data.table
+    table = data.table or (LABELS if data.name == "meta_album" else None)
+    also = _tables(data.name, "", None)
+    also += [path for one in data.datasets or () for path in _tables(one.name, f"{one.root}/", one.table)]
+    for line in unused_in_words(unused_files(Path(root), set(source.sources), table=table, also=also, pins=pins)):
         yield f"not used: {line}"
     yield from moves(root, source.split_of_names)
     if source.tasks is not None:
@@ -34,3 +37,9 @@ def remarks(source: ImageSource, root: str, table: str | None) -> Iterator[str]:
     # where nothing can be written, the next run has nothing to tell
     with suppress(OSError):
         keep_splits(root, source.split_of_names)
+
+
+def _tables(name: str, folder: str, table: str | None) -> list[str]:
+    """Return the tables of a data set, by their path below the root."""
+    own = [*(TABLES if name == "meta_album" else ()), *([table] if table else [])]
+    return [f"{folder}{one}" for one in own]

@@ -77,7 +77,9 @@ def _problem(root: Path, path: str) -> str | None:
     return None
 
 
-def unused_files(root: Path, used: Collection[str], *, table: str | None, pins: bool = False) -> list[Unused]:
+def unused_files(
+    root: Path, used: Collection[str], *, table: str | None, also: Collection[str] = (), pins: bool = False
+) -> list[Unused]:
     """Return the files below a folder that are not used.
 
     Parameters
@@ -87,6 +89,8 @@ def unused_files(root: Path, used: Collection[str], *, table: str | None, pins: 
         Images that are used, by their real path below `root`; where it is empty, only files that are no images count.
     table : str or None
         Name of the table that says which images are used; it is itself in use.
+    also : collection of str
+        Other files that are in use.
     pins : bool
         Whether a table of the splits of tasks is in use as well, if it is there.
     """
@@ -94,7 +98,7 @@ def unused_files(root: Path, used: Collection[str], *, table: str | None, pins: 
     real = root.resolve()
 
     def note(path: str, reason: str) -> None:
-        if path != table and not (pins and path == PINS):
+        if path != table and path not in also and not (pins and path == PINS):
             found.append(Unused(path=path, reason=reason))
 
     for folder, names in walk_images(root, report=lambda problem: None, note=note):

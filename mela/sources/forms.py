@@ -18,6 +18,8 @@ from mela.sources.source import ImageSource
 # the split of each class, the images of each class, and what opens an image
 Opened = tuple[Mapping[str, str], Mapping[str, list[str]], Callable[[str], Image.Image]]
 NAMED = 3
+# folders that may hold those of classes
+PARTS = (*SPLITS, "valid")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,18 +145,27 @@ def class_folders(
         Takes a class, and returns what its folder may be called, the usual name first.
     """
 
-    def needed(root: Path) -> Iterator[str]:
+    def places(root: Path) -> dict[str, list[str]]:
+        """Return for each class the folders that are there, or the usual one if none is."""
         home = home_in(root, homes)
-        below = any((root / home / split).is_dir() for split in SPLITS)
+        below = [part for part in PARTS if (root / home / part).is_dir()]
+        found = {}
         for label, split in split_of_classes(name).items():
-            paths = [f"{home}{split}/{one}" if below else f"{home}{one}" for one in names(label)]
-            yield next((path for path in paths if (root / path).is_dir()), paths[0])
+            # copies that are split by images have a class in several parts
+            paths = [f"{home}{part}{one}" for part in ([f"{part}/" for part in below] or [""]) for one in names(label)]
+            usual = f"{home}{split}/{names(label)[0]}" if below else f"{home}{names(label)[0]}"
+            found[label] = [path for path in paths if (root / path).is_dir()] or [usual]
+        return found
+
+    def needed(root: Path) -> Iterator[str]:
+        yield from (paths[0] for paths in places(root).values())
 
     def open_folders(root: Path) -> Opened:
-        split_of = split_of_classes(name)
-        folders = dict(zip(split_of, needed(root), strict=True))
-        sources_of = {label: [f"{path}/{file}" for file in list_images(root / path)] for label, path in folders.items()}
-        return split_of, sources_of, partial(open_below, root)
+        sources_of = {
+            label: [f"{path}/{file}" for path in paths for file in list_images(root / path)]
+            for label, paths in places(root).items()
+        }
+        return split_of_classes(name), sources_of, partial(open_below, root)
 
     def is_sure(root: Path) -> bool:
         """Tell whether half of the classes of each split are there by their usual names, and few other folders."""

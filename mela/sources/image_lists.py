@@ -1,6 +1,7 @@
 """Read the lists of images that come with data sets: their classes, and boxes around what they show."""
 
 from collections.abc import Iterable, Sequence
+from math import ceil, floor
 from pathlib import Path
 
 import numpy as np
@@ -74,15 +75,16 @@ def require_images(root: Path, names: Iterable[str], *, by: str) -> None:
             missing.append(name)
     if missing:
         raise MelaError(
-            f"{root}: expected the images that {by} names, but {len(missing)} are missing, such as {missing[0]!r}; add "
-            "them"
+            f"{root}: expected the images that {by} names, but not all are there; missing: {len(missing)}, such as "
+            f"{missing[0]!r}; add them"
         )
 
 
 def cut_to_box(image: Image.Image, box: Box, name: str) -> Image.Image:
-    """Cut an image to the smallest square around a box, as far as the image goes.
+    """Cut an image to a square that holds a box, so that what the box is around keeps its shape.
 
-    The square keeps the shape of what the box is around, since images become squares in the end.
+    The square is as large as the longer side of the box. It is around the box's centre, moved into the image as far as
+    that has room; where the square is larger than the image, the pixels at the edge are repeated.
 
     Raises
     ------
@@ -93,9 +95,25 @@ def cut_to_box(image: Image.Image, box: Box, name: str) -> Image.Image:
     if min(right, image.width) <= max(left, 0) or min(bottom, image.height) <= max(top, 0):
         size = f"{image.width} x {image.height}"
         raise MelaError(f"image {name!r}: expected a box within its {size} pixels, got {box}; {FETCH}")
-    half = max(right - left, bottom - top) / 2
-    centre = (left + right) / 2, (top + bottom) / 2
-    corners = np.array([centre[0] - half, centre[1] - half, centre[0] + half, centre[1] + half]).round().astype(int)
-    limits = [image.width, image.height] * 2
-    start_x, start_y, end_x, end_y = np.clip(corners, 0, limits).tolist()
-    return image.crop((start_x, start_y, max(end_x, start_x + 1), max(end_y, start_y + 1)))
+    # of the part that the image has
+    spans = [(max(left, 0.0), min(right, float(image.width))), (max(top, 0.0), min(bottom, float(image.height)))]
+    side = max(1, *(ceil(last) - floor(first) for first, last in spans))
+    starts = [
+        _start((first + last) / 2, side, length)
+        for (first, last), length in zip(spans, (image.width, image.height), strict=True)
+    ]
+    # rows before columns
+    padding = [
+        (max(0, -start), max(0, start + side - length))
+        for start, length in zip(starts[::-1], (image.height, image.width), strict=True)
+    ]
+    x, y = (max(0, start) for start in starts)
+    inside = np.asarray(image.crop((x, y, min(x + side, image.width), min(y + side, image.height))))
+    return Image.fromarray(np.pad(inside, [*padding, *[(0, 0)] * (inside.ndim - 2)], mode="edge"))
+
+
+def _start(centre: float, side: int, length: int) -> int:
+    """Return where a square begins along one axis; below 0 if it is longer than the image."""
+    if side >= length:
+        return -((side - length) // 2)
+    return min(max(floor(centre - side / 2 + 0.5), 0), length - side)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from mela.errors import MelaError, one_line
 from mela.io.reading_errors import Report, refuse
-from mela.io.text_tables import parse_csv, read_text
+from mela.io.text_tables import find_separator, folded, parse_csv, read_header, read_text
 from mela.sources.class_folders import source_of_names
 from mela.sources.folder_tree import check_files
-from mela.sources.image_files import list_images, require_folder
+from mela.sources.image_files import require_folder, walk_images
 from mela.sources.source import ImageSource
 
 IMAGES, LABELS, INFO = "images", "labels.csv", "info.json"
+TABLES = (LABELS, INFO)
 COLUMNS = {"image_column_name": "FILE_NAME", "category_column_name": "CATEGORY"}
 
 
@@ -20,12 +21,13 @@ def is_meta_album(root: Path) -> bool:
     """Tell whether a folder has images and a table with the usual columns, or with those that its info.json names."""
     if not (root / IMAGES).is_dir() or not (root / LABELS).is_file():
         return False
+    wanted = _columns(root)
     try:
-        parse_csv(read_text(root / LABELS, "data.root"), where="", required=_columns(root))
-    except MelaError as error:
-        # rows that are wrong are told by the reader
-        return "expected the column" not in str(error)
-    return True
+        text = read_text(root / LABELS, "data.root")
+    except MelaError:
+        return False
+    # a header that differs in case or blanks is refused by the reader, which says what to rename
+    return set(map(folded, wanted)) <= set(map(folded, read_header(text, find_separator(text, wanted))))
 
 
 def meta_album(
@@ -53,7 +55,8 @@ def meta_album(
     table = parse_csv(
         read_text(path, "data.root"), where=str(path), required=(image_column, class_column), report=report
     )
-    there, seen = set(list_images(root / IMAGES)), set[str]()
+    there = {f"{folder}/{name}" if folder else name for folder, names in walk_images(root / IMAGES) for name in names}
+    seen = set[str]()
     names_of: dict[str, list[str]] = {}
     rows = zip(table.lines, table.columns[image_column], table.columns[class_column], strict=True)
     for line, name, label in ((line, name.strip(), label.strip()) for line, name, label in rows):

@@ -28,4 +28,10 @@ def mixed(sources: Mapping[str, ImageSource]) -> ImageSource:
         load=load,
         classes=[f"{name}/{label}" for name, part in sources.items() for label in part.classes or ()],
         datasets=[name for name, part in sources.items() for _ in part.sources],
+        split_of_names={
+            f"{name}/{label}": split
+            for name, part in sources.items()
+            for label, split in (part.split_of_names or {}).items()
+        }
+        or None,
     )

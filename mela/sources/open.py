@@ -63,9 +63,15 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
 
 
 def _open_one(data: DataParams, dataset: DatasetParams, *, shots: int) -> ImageSource:
-    """Open one of several data sets."""
-    root = (Path(data.root) / dataset.root).as_posix()
-    own = dataset.model_dump(exclude={"root"}) | {"root": root, "datasets": None}
+    """Open one of several data sets, whose folder must be below the root itself, since DVC follows no links."""
+    root = Path(data.root) / dataset.root
+    for path in (root, *root.parents[: len(Path(dataset.root).parts) - 1]):
+        if path.is_symlink():
+            raise MelaError(
+                f"data.datasets: expected real folders below data.root ({data.root}), got the symbolic link {path}; "
+                "put a copy in its place, or link data.root itself"
+            )
+    own = dataset.model_dump(exclude={"root"}) | {"root": root.as_posix(), "datasets": None}
     return open_source(data.model_copy(update=own), shots=shots)
 
 

@@ -19,7 +19,8 @@ from mela.data.array_types import Ints
 from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.evaluation.accuracy import Lookup, Solver, feature_lookups, predictions, support_of
-from mela.io import schemas, store
+from mela.io import store
+from mela.io.checked_tables import read_manifest
 from mela.learners.logistic import fit_heads
 from mela.models.files import load_model
 from mela.params import AugmentParams
@@ -96,7 +97,7 @@ def main(
     if cell is None:
         data, images, augment = "pipeline", store.open_images(paths.IMAGES), AugmentParams.read()
         model = load_model(paths.MERGED, torch.device("cpu"), images)
-        tasks = store.read_table(paths.TEST, schemas.MANIFEST)
+        tasks = read_manifest(paths.TEST)
     else:
         data, _, seed = cell.partition("/")
         found = Cell.of(folder, data, int(seed))

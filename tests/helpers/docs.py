@@ -114,6 +114,7 @@ NOT_RUN = {
     "python -m studies labels.conv4_worth": BENCH,
     "python -m studies labels.mixed_worth": BENCH,
     "python -m studies labels.frozen_run": BENCH,
+    "python -m studies labels.mixed_labels": BENCH,
     "python -m studies data.real --data mini_imagenet --root mini_imagenet=...": BENCH,
     "python -m studies training.task_methods": BENCH,
     "python -m studies training.task_methods --seed 0 --share 1 --method protonet --rate adam:0.003": BENCH,

@@ -17,6 +17,7 @@ from mela.sources.benchmarks import split_of_classes
 from mela.sources.check.recognised import published_in, recognise
 from mela.sources.image_lists import cut_to_box
 from mela.sources.open import open_source
+from mela.sources.packing import to_array
 from mela.sources.source import ImageSource
 from tests.helpers.fine_grained import (
     BOX,
@@ -78,28 +79,53 @@ def test_images_are_cut_to_their_boxes(name: str, write: Callable[..., None], tm
         assert pixels[0, 0, 2] == 7
 
 
+def picture(width: int, height: int) -> Image.Image:
+    """An image whose pixels tell their column and row."""
+    rows, columns = np.mgrid[:height, :width]
+    return Image.fromarray(np.stack([columns, rows, rows], axis=-1).astype(np.uint8))
+
+
 @given(
     st.tuples(*[st.integers(1, 60)] * 2),
     st.tuples(*[st.floats(-10, 70)] * 4).map(
-        lambda b: (min(b[0], b[2]), min(b[1], b[3]), max(b[0], b[2]), max(b[1], b[3]))
+        lambda box: (min(box[::2]), min(box[1::2]), max(box[::2]), max(box[1::2]))
     ),
 )
 def test_a_square_holds_the_box(size: tuple[int, int], box: tuple[float, float, float, float]) -> None:
-    """Every pixel of the box that the image has is in the square, and no side is longer than the box's longer one."""
-    rows, columns = np.mgrid[: size[1], : size[0]]
-    image = Image.fromarray(np.stack([rows, columns, rows], axis=-1).astype(np.uint8))
+    """It has every whole pixel of the box that the image has, and is no longer than the longer side of these."""
     left, top, right, bottom = box
     if min(right, size[0]) <= max(left, 0) or min(bottom, size[1]) <= max(top, 0):
         with pytest.raises(MelaError, match=r"^image 'a': expected a box within its \d+ x \d+ pixels, got "):
-            cut_to_box(image, box, "a")
+            cut_to_box(picture(*size), box, "a")
         return
-    cut = cut_to_box(image, box, "a")
-    assert max(cut.size) <= max(right - left, bottom - top) + 1
-    pixels = np.asarray(cut)
-    # to half a pixel
-    for axis, (first, last, end) in enumerate([(top, bottom, size[1]), (left, right, size[0])]):
-        assert pixels[..., axis].min() <= max(first, 0) + 0.5
-        assert pixels[..., axis].max() >= min(last, end) - 1.5
+    cut = cut_to_box(picture(*size), box, "a")
+    spans = [(max(left, 0), min(right, size[0])), (max(top, 0), min(bottom, size[1]))]
+    longest = max(np.ceil(last) - np.floor(first) for first, last in spans)
+    assert cut.width == cut.height == longest
+    pixels = np.asarray(cut).astype(int)
+    for axis, (first, last) in enumerate(spans):
+        assert pixels[..., axis].min() <= np.ceil(first)
+        assert pixels[..., axis].max() >= np.floor(last) - 1
+    # neighbours stay neighbours, and the edge is repeated
+    assert {*np.diff(pixels[..., 0], axis=1).ravel().tolist()} <= {0, 1}
+    assert {*np.diff(pixels[..., 1], axis=0).ravel().tolist()} <= {0, 1}
+
+
+def test_a_wide_box_is_packed_whole() -> None:
+    """An aircraft as long as the picture keeps nose and tail, and a square inside the picture has no repeated edge."""
+    packed = to_array(cut_to_box(picture(100, 60), (5, 25, 95, 45), "a"), size=90, channels=3)
+    assert packed[:, 0, 0].tolist() == [5] * 90
+    assert packed[:, -1, 0].tolist() == [94] * 90
+    # 15 rows above and 15 below are the edge's
+    assert packed[:, 0, 1].tolist() == [0] * 15 + [*range(60)] + [59] * 15
+    small = np.asarray(cut_to_box(picture(100, 60), (90, 2, 98, 6), "a"))
+    assert small[0, :, 0].tolist() == [*range(90, 98)]
+    assert small[:, 0, 1].tolist() == [*range(8)], "it is moved into the image"
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "RGB"])
+def test_every_mode_can_be_cut(mode: str) -> None:
+    assert cut_to_box(picture(20, 10).convert(mode), (0, 0, 20, 10), "a").size == (20, 20)
 
 
 def without(*names: str) -> Callable[[Path], None]:
@@ -129,7 +155,11 @@ BIRD = "images/001.Black_Bird/Black_Bird_0000.jpg"
 @pytest.mark.parametrize(
     ("form", "spoil", "expected"),
     [
-        ("cub", without(BIRD), rf"images that images.txt names, but 1 are missing, such as '{BIRD}'; add them"),
+        (
+            "cub",
+            without(BIRD),
+            rf"images that images.txt names, but not all are there; missing: 1, such as '{BIRD}'; add them",
+        ),
         (
             "cub",
             edited("images.txt", "2 002.Red", "2 005.Red"),
@@ -147,7 +177,7 @@ BIRD = "images/001.Black_Bird/Black_Bird_0000.jpg"
             without("004.Tern/0.png"),
             "expected 12 images in .*, got 11; point data.root at the complete",
         ),
-        ("aircraft", without("images/0000001.jpg"), "but 1 are missing, such as 'images/0000001.jpg'; add them"),
+        ("aircraft", without("images/0000001.jpg"), "missing: 1, such as 'images/0000001.jpg'; add them"),
         ("aircraft", without("images_variant_val.txt"), "got no images_variant_val.txt; add what is missing"),
         (
             "aircraft",
@@ -155,7 +185,7 @@ BIRD = "images/001.Black_Bird/Black_Bird_0000.jpg"
             "images_variant_val.txt, image '1000001': expected one of the 100 variants, got 'F-16'; fetch it again",
         ),
         ("aircraft", edited("images_variant_val.txt", "1000001 F-16A/B\n", ""), "class 'F-16A/B', got 2"),
-        ("vgg_flower", without("jpg/image_00003.jpg"), "but 1 are missing, such as 'jpg/image_00003.jpg'; add them"),
+        ("vgg_flower", without("jpg/image_00003.jpg"), "missing: 1, such as 'jpg/image_00003.jpg'; add them"),
         ("vgg_flower", without("imagelabels.mat"), "got no imagelabels.mat; add what is missing"),
         ("vgg_flower", relabelled([[1, 2, 3, 4] * 2]), "expected 12 images in .*, got 8"),
         ("vgg_flower", relabelled([[1, 2, 3, 9]]), "expected numbers of classes from 1 to 4, got 9 for image 4; fetch"),
@@ -268,8 +298,44 @@ def test_the_check_names_several_in_one_folder(tmp_path: Path, monkeypatch: pyte
     done = check("mine", preset=None)
     assert done.status == 1
     assert "expected 3 images in mine/planes, class 'A310', got 2" in done.err
-    draw(tmp_path / "mine/others/cat/0.png", 0, 0)
-    assert published_in(Path("mine")) is None
+
+
+def test_what_lies_beside_published_data_sets(tmp_path: Path) -> None:
+    write_cub(tmp_path / "birds")
+    WRITERS["vgg_flower"][1](tmp_path / "flowers")
+    (tmp_path / "__MACOSX").mkdir()
+    (tmp_path / "__MACOSX/._birds").touch()
+    found = published_in(tmp_path)
+    assert found is not None
+    assert [*found.benchmarks] == ["birds", "flowers"]
+    draw(tmp_path / "mushrooms/cat/0.png", 0, 0)
+    with pytest.raises(
+        MelaError, match=r"VGG Flower in flowers, and something else in mushrooms; name all of them in d"
+    ):
+        published_in(tmp_path)
+    for number in range(30):
+        draw(tmp_path / f"class {number}/0.png", 0, 0)
+    assert published_in(tmp_path) is None, "so many folders are people or classes, and are not searched"
+
+
+@pytest.mark.parametrize("preset", ["metadataset_cpu", "mini_imagenet_cpu", "glyphs"])
+@pytest.mark.parametrize("several", [True, False])
+def test_parameters_fit_whatever_preset_they_come_from(
+    preset: str, several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_cub(Path("mine/birds"))
+    write_aircraft(Path("mine/planes"))
+    path = Path("mine") if several else Path("mine/birds")
+    assert check(path, "--write", "params.yaml", preset=ROOT / f"presets/{preset}.yaml").status == 0
+    data = DataParams.read(Path("params.yaml"))
+    assert (data.name, data.boxes, data.datasets is None) == (
+        ("mixed", False, False) if several else ("cub", True, True)
+    )
+    assert len(open_source(data, shots=1)) == 4 * PER_CLASS * (2 if several else 1)
+    # others' classes have no part of the preset's data either
+    check("mine/birds/images", "--as", "classes", "--write", "others.yaml", preset=ROOT / f"presets/{preset}.yaml")
+    assert DataParams.read(Path("others.yaml")).name == "folder"
 
 
 @pytest.mark.parametrize("form", BY_NAME)
@@ -297,11 +363,32 @@ def test_the_pipeline_opens_it_by_name(name: str, tmp_path: Path) -> None:
     assert len(open_source(data, shots=5)) == 4 * PER_CLASS
 
 
+@pytest.mark.parametrize("parts", [("train", "test"), ("train", "valid")])
+def test_class_folders_may_be_split_by_images(parts: tuple[str, str], tmp_path: Path) -> None:
+    """Each class is in both parts, as copies for classification are; the split of classes stays the published one."""
+    for place, label in enumerate(SPLIT_OF["cub"]):
+        for number in range(PER_CLASS):
+            draw(tmp_path / parts[number == 0] / label / f"{number}.png", place, number)
+    source = small_one("cub").open(tmp_path)
+    assert Counter(source.classes) == dict.fromkeys(SPLIT_OF["cub"], PER_CLASS)
+    assert [SPLIT_OF["cub"][label] for label in source.classes or ()] == [*source.splits]
+    found = published_in(tmp_path)
+    assert found is not None
+    assert [*found.benchmarks] == [""], "its parts are no data sets"
+
+
 def test_something_else(tmp_path: Path) -> None:
     draw(tmp_path / "cat/0.png", 0, 0)
     for name in SPLIT_OF:
         with pytest.raises(MelaError, match=r"^data.root: expected .* in .*, which is the folder (images|jpg) with"):
             small_one(name).open(tmp_path)
+
+
+KNOWN_CLASSES = {
+    "cub": {"train": "190.Red_cockaded_Woodpecker", "val": "044.Frigatebird", "test": "008.Rhinoceros_Auklet"},
+    "aircraft": {"train": "A340-300", "val": "737-900", "test": "737-400"},
+    "vgg_flower": {"train": "090.canna lily", "val": "010.globe thistle", "test": "005.english marigold"},
+}
 
 
 @pytest.mark.parametrize(
@@ -313,4 +400,8 @@ def test_something_else(tmp_path: Path) -> None:
     ],
 )
 def test_the_published_splits(name: str, counts: dict[str, int]) -> None:
-    assert Counter(split_of_classes(name).values()) == counts
+    split_of = split_of_classes(name)
+    assert Counter(split_of.values()) == counts
+    assert {split: split_of[label] for split, label in KNOWN_CLASSES[name].items()} == {
+        split: split for split in counts
+    }

@@ -10,6 +10,7 @@ from PIL import Image
 
 from mela.errors import MelaError
 from mela.params import DataParams
+from mela.sources.data_warnings import remarks
 from mela.sources.meta_album import is_meta_album, meta_album
 from mela.sources.open import open_source
 from mela.sources.source import ImageSource
@@ -147,6 +148,41 @@ def test_the_check_tells_all_that_is_wrong(root: Path) -> None:
     assert done.status == 1
     assert sum("expected an image in mine/images, got no" in line for line in done.out.splitlines()) == 2
     assert "mine: 1 image is not in labels.csv; it is not used" in done.out
+
+
+def test_a_header_that_is_nearly_right_is_recognised_and_told(root: Path) -> None:
+    text = (root / "labels.csv").read_text()
+    (root / "labels.csv").write_text(text.replace("FILE_NAME,CATEGORY", "FILE_NAME, Category"))
+    assert is_meta_album(root)
+    done = check("mine")
+    assert done.status == 1
+    assert "mine/labels.csv: expected the column 'CATEGORY', got " in done.out
+    assert "rename ' Category'" in done.out
+
+
+@pytest.mark.parametrize("content", [b"caf\xe9,b\n1,2\n", "a,b\n".encode("utf-16"), b"", b'"a,b\n'])
+def test_other_tables_are_not_its_own(content: bytes, root: Path) -> None:
+    (root / "labels.csv").write_bytes(content)
+    assert not is_meta_album(root)
+
+
+def test_images_may_lie_in_folders(root: Path) -> None:
+    (root / "images/sub").mkdir()
+    (root / "images/00.png").rename(root / "images/sub/00.png")
+    (root / "labels.csv").write_text((root / "labels.csv").read_text().replace("\n00.png", "\nsub/00.png"))
+    assert "images/sub/00.png" in read().sources
+
+
+def test_a_table_of_splits_can_be_named(root: Path) -> None:
+    (root / "split.csv").write_text("split,class\n" + "".join(f"train,{label}\n" for label in CLASSES))
+    (root / "info.json").write_text("{}")
+    for path in ("mine", "mine/split.csv"):
+        done = check(path, "--write", "params.yaml")
+        assert done.status == 0, done.out
+        assert "not used" not in done.out
+        data = DataParams.read(Path("params.yaml"))
+        assert (data.name, data.table) == ("meta_album", "split.csv")
+        assert [*remarks(open_source(data, shots=1), data)] == []
 
 
 def test_a_folder_of_classes_stays_one(root: Path) -> None:

@@ -16,6 +16,7 @@ from mela.evaluation.accuracy import summarize, summarize_by_dataset
 from mela.io import schemas, store
 from mela.io.checked_tables import read_manifest, read_truth
 from mela.params import PARAMS, DataParams, TaskParams
+from mela.sources.data_warnings import remarks
 from mela.sources.open import open_source
 from stages.common import paths
 from tests.helpers.commands import mela
@@ -102,16 +103,25 @@ def test_training_tasks_do_not_say_whose_they_are() -> None:
 def test_tasks_of_a_data_set_do_not_depend_on_the_number_of_tasks_nor_on_the_others() -> None:
     few, many = drawn("test", test=3), drawn("test", test=6)
     assert few.equals(many.head(len(few)))
-    # the same classes and images of a data set alone
-    birds = many[many["dataset"] == "birds"].reset_index(drop=True)
-    others = many[many["dataset"] == "coins"].reset_index(drop=True)
-    chosen = [table.groupby("task_id")["class"].unique().map(len).tolist() for table in (birds, others)]
-    assert chosen == [[3] * 6] * 2
-    orders = [
-        [label.split("/")[1] for label in table["class"].drop_duplicates()]
-        for table in (birds.head(45), others.head(45))
-    ]
-    assert orders[0] != orders[1], "draws of two data sets have nothing to do with each other"
+    images = (
+        many[["image_id", "class", "dataset_of_image"]]
+        .drop_duplicates()
+        .rename(columns={"dataset_of_image": "dataset"})
+    )
+    settings = TaskParams.model_validate(
+        {"ways": 3, "shots": 2, "queries": 3, "train": 7, "val": 5, "test": 6, "replacement": True, "seed": 0}
+    )
+    whole = draw_split(images, settings, "test")
+    for name in SIZES:
+        alone = draw_split(images[images["dataset"] == name], settings, "test")
+        among = whole[whole["dataset"] == name].reset_index(drop=True)
+        pd.testing.assert_frame_equal(alone.drop(columns="task_id"), among.drop(columns="task_id"))
+    # of two data sets with as many classes and images, other classes and images are drawn
+    twin = pd.concat([images[images["dataset"] == "leaves"].assign(dataset=name) for name in ("one", "two")])
+    one, two = (
+        draw_split(twin[twin["dataset"] == name], settings, "test")["image_id"].tolist() for name in ("one", "two")
+    )
+    assert one != two
 
 
 def test_a_data_set_that_allows_too_little_is_named() -> None:
@@ -146,7 +156,34 @@ def test_images_and_classes_begin_with_their_data_set(folder: Path) -> None:
             r"data: datasets: expected two or more with data.name: mixed, and none with other na",
         ),
         ({"data.datasets": DATASETS[:1]}, r"data.datasets: list should have at least 2 items"),
-        ({"data.datasets": DATASETS[:1] * 2}, r"data: datasets: expected a root of its own for each, got birds, birds"),
+        (
+            {"data.datasets": DATASETS[:1] * 2},
+            r"data: datasets: expected a folder of its own for each, got birds and bi",
+        ),
+        (
+            {"data.datasets": [*DATASETS, {"name": "folder", "root": "./coins/"}]},
+            r"data: datasets: expected a folder of its own for each, got coins and coins, of which one holds",
+        ),
+        (
+            {"data.datasets": [*DATASETS, {"name": "folder", "root": "coins/train 0"}]},
+            r"data: datasets: expected a folder of its own for each, got coins/train 0 and coins, of which one holds",
+        ),
+        (
+            {"data.datasets": [{"name": name, "root": name} for name in ("mini_imagenet", "tiered_imagenet")]},
+            r"data: datasets: expected classes of their own, got mini_imagenet and tiered_imagenet; classes that",
+        ),
+        (
+            {"data.datasets": [{"name": name, "root": name} for name in ("fc100", "cub", "cifar_fs")]},
+            r"data: datasets: expected classes of their own, got cifar_fs and fc100; classes that the one tests",
+        ),
+        (
+            {"data.datasets": [*DATASETS, {"name": "cub", "root": "x", "table": "split.csv"}]},
+            r"data.datasets.3: table: expected null with name: cub, whose split is the published one",
+        ),
+        (
+            {"data.datasets": [*DATASETS, {"name": "cub", "root": "x", "rotations": True}]},
+            r"data.datasets.3: rotations: expected false with name: cub; only omniglot has drawings to turn",
+        ),
         (
             {"data.table": "split.csv"},
             r"data: table: expected null with data.name: mixed; give each of the datasets its",
@@ -173,6 +210,33 @@ def test_a_data_set_that_is_missing_is_named(folder: Path) -> None:
     shutil.rmtree("raw/leaves")
     with pytest.raises(MelaError, match=r"^data.root: expected a folder at raw/leaves, got nothing"):
         open_source(DataParams.read(PARAMS), shots=2)
+
+
+def test_a_link_in_place_of_a_data_set_is_refused(folder: Path) -> None:
+    """DVC would not see what changes behind it."""
+    Path("raw/leaves").rename("elsewhere")
+    Path("raw/leaves").symlink_to(folder / "elsewhere")
+    with pytest.raises(
+        MelaError, match=r"expected real folders below data.root \(raw\), got the symbolic link raw/leaves"
+    ):
+        open_source(DataParams.read(PARAMS), shots=2)
+    # the root itself may be one, which DVC follows
+    Path("raw/leaves").unlink()
+    Path("elsewhere").rename("raw/leaves")
+    Path("raw").rename("there")
+    Path("raw").symlink_to(folder / "there")
+    assert len(open_source(DataParams.read(PARAMS), shots=2))
+
+
+def test_splits_that_move_and_files_that_are_not_used_are_told(folder: Path) -> None:
+    (folder / "raw/leaves/train 0/notes.docx").touch()
+    data = DataParams.read(PARAMS)
+    (line,) = remarks(open_source(data, shots=2), data)
+    assert line == "not used: 1 file: no image by its suffix .docx ('leaves/train 0/notes.docx')"
+    table = folder / "raw/leaves/split.csv"
+    table.write_text(table.read_text().replace("train,train 0", "test,train 0"))
+    told = [*remarks(open_source(data, shots=2), data)]
+    assert any("leaves/train 0" in line for line in told if not line.startswith("not used"))
 
 
 def test_a_task_of_two_data_sets_is_refused(tmp_path: Path) -> None:

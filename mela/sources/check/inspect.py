@@ -21,7 +21,7 @@ from mela.sources.check.pictures import Inspected, Pictures, Progress, inspect_f
 from mela.sources.class_folders import folder
 from mela.sources.duplicate_images import contradictions, copies_told
 from mela.sources.folder_tree import Unused, unused_files
-from mela.sources.meta_album import meta_album
+from mela.sources.meta_album import TABLES, meta_album
 from mela.sources.pinned_splits import moves
 from mela.sources.plurals import images_are
 from mela.sources.task_folders import natural_key, read_tasks, source_of
@@ -166,8 +166,8 @@ def inspect(
     if rows is not None and tasks is not None and not errors and pictures.brightness:
         tasks = replace(tasks, brightness=_brightness(rows, split_of, pictures.brightness))
     pins = layout.kind == "tasks" and layout.table is None
-    listing = layout.table or layout.labels
-    unused = unused_files(layout.root, split_of, table=listing, pins=pins) if layout.root.is_dir() else []
+    listing, also = layout.table or layout.labels, TABLES if layout.labels else ()
+    unused = unused_files(layout.root, split_of, table=listing, also=also, pins=pins) if layout.root.is_dir() else []
     others = sum(file.reason == f"not in {listing}" for file in unused)
     warnings = copies_told(pictures.copies, split_of) + (_thin_splits(classes) if classes else [])
     if tasks is not None and not errors:

@@ -78,7 +78,9 @@ def find_layout(path: Path, kind: Kind | None = None) -> Layout:
                 "name the folder of the images, or save the table in one of these formats"
             )
         found = kind or ("classes" if _is_split_table(path) else "tasks")
-        return Layout(kind=found, root=path.parent, table=path.name, reason=_of_table(path.name, found, kind))
+        labels = LABELS if found == "classes" and is_meta_album(path.parent) else None
+        reason = _of_table(path.name, found, kind)
+        return Layout(kind=found, root=path.parent, table=path.name, reason=reason, labels=labels)
     if not path.is_dir():
         raise MelaError(f"{path}: expected a folder of images, or a table of them, got nothing; correct the path")
     labels = LABELS if is_meta_album(path) else None

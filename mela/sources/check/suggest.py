@@ -189,13 +189,17 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
             document[block] = value
             continue
         document.setdefault(block, CommentedMap())
-        if isinstance(value, list):
+        if isinstance(value, list) and name in document[block]:
             # keeps [1, 5] on one line
             document[block][name][:] = value
         else:
             document[block][name] = value
         if key in NOTES:
             document[block].yaml_add_eol_comment(NOTES[key], name, column=29)
+    # what the preset has of other data
+    for name in ("datasets", "boxes", "people"):
+        if f"data.{name}" not in values and "data.name" in values:
+            document["data"].pop(name, None)
     # of these the preset's were chosen on the validation tasks of another data set
     for name in document.get(RatesParams.block) or {}:
         document[RatesParams.block][name] = None

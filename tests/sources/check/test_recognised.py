@@ -59,7 +59,7 @@ def test_what_is_missing_is_told() -> None:
     done = check("yours", preset=None)
     assert (done.status, done.out) == (1, "")
     assert "expected 3 images in yours, class 'n03', got 2" in done.err
-    assert done.err.endswith(" (or add --as classes or --as tasks, if this is no miniImageNet)\n")
+    assert done.err.endswith(" (or add --as classes or --as tasks, if these are other images)\n")
 
 
 @pytest.mark.parametrize(("option", "value"), [("--details", "there"), ("--set-aside", "there")])
