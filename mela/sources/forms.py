@@ -114,9 +114,18 @@ class Benchmark:
         return best if part_of(best.needed, root) else None
 
     def recognised(self, root: Path) -> Form | None:
-        """Return the form that a folder has without doubt, though it need not be whole."""
+        """Return the form that a folder has without doubt: by its names, or because it has as many images in all."""
         form = self.form_of(root)
-        return form if form is not None and form.is_sure(root) else None
+        return form if form is not None and (form.is_sure(root) or self._has_all(form, root)) else None
+
+    def _has_all(self, form: Form, root: Path) -> bool:
+        if self.of_all is None or part_of(form.needed, root) < 1:
+            return False
+        try:
+            _, sources_of, _ = form.open(root)
+        except MelaError:
+            return False
+        return sum(map(len, sources_of.values())) == self.of_all
 
 
 def part_of(needed: Callable[[Path], Iterator[str]], root: Path) -> float:

@@ -102,7 +102,7 @@ def write_folders(root: Path, name: str, folder: Callable[[str], str] = str, *, 
 
 
 Writer = Callable[[Path], None]
-# those that `mela data check` recognises
+# those that `mela data check` recognises by their names
 WRITERS: dict[str, tuple[str, Writer]] = {
     "cub": ("cub", write_cub),
     "cub, below": ("cub", partial(write_cub, home="CUB_200_2011")),
@@ -117,7 +117,7 @@ WRITERS: dict[str, tuple[str, Writer]] = {
     "vgg_flower, torchvision": ("vgg_flower", partial(write_flowers, home="flowers-102")),
     "vgg_flower, folders": ("vgg_flower", partial(write_folders, name="vgg_flower")),
 }
-# those that are opened by name alone, since other data may have them
+# folders that other data may have as well
 BY_NAME: dict[str, tuple[str, Writer]] = {
     "cub, names": ("cub", partial(write_folders, name="cub", folder=lambda label: label[4:])),
     "aircraft, dashes": ("aircraft", partial(write_folders, name="aircraft", folder=lambda n: n.replace("/", "-"))),
