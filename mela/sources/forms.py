@@ -157,13 +157,16 @@ def class_folders(
     def places(root: Path) -> dict[str, list[str]]:
         """Return for each class the folders that are there, or the usual one if none is."""
         home = home_in(root, homes)
-        below = [part for part in PARTS if (root / home / part).is_dir()]
+        below = [f"{part}/" for part in PARTS if (root / home / part).is_dir()]
         found = {}
         for label, split in split_of_classes(name).items():
             # copies that are split by images have a class in several parts
-            paths = [f"{home}{part}{one}" for part in ([f"{part}/" for part in below] or [""]) for one in names(label)]
+            there = [
+                next((path for one in names(label) if (root / (path := f"{home}{part}{one}")).is_dir()), None)
+                for part in below or [""]
+            ]
             usual = f"{home}{split}/{names(label)[0]}" if below else f"{home}{names(label)[0]}"
-            found[label] = [path for path in paths if (root / path).is_dir()] or [usual]
+            found[label] = [path for path in there if path is not None] or [usual]
         return found
 
     def needed(root: Path) -> Iterator[str]:

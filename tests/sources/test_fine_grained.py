@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.io import savemat
 
 from mela.errors import MelaError
 from mela.params import DataParams, check_document
+from mela.sources import forms, vgg_flower
 from mela.sources.benchmarks import split_of_classes
 from mela.sources.check.recognised import published_in, recognise
 from mela.sources.image_lists import cut_to_box
@@ -348,6 +350,19 @@ def test_folders_of_other_names_are_recognised_by_the_number_of_images(form: str
     next(tmp_path.rglob("0.png")).unlink()
     # of aircraft, one folder of four has another name than usual
     assert (recognise(tmp_path) is None) == (name != "aircraft"), "a folder 001 may be anything"
+
+
+def test_a_class_has_one_folder_whatever_it_may_be_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number 100 is the same with and without zeros before it."""
+    classes = {"099.iris": "train", "100.rose": "test"}
+    for module in (forms, vgg_flower):
+        monkeypatch.setattr(module, "split_of_classes", lambda name: classes)
+    for folder in ("99", "100"):
+        draw(tmp_path / folder / "0.png", 0, 0)
+    benchmark = replace(small_one("vgg_flower"), of_all=2)
+    assert benchmark.open(tmp_path).sources == ["99/0.png", "100/0.png"]
+    draw(tmp_path / "099/1.png", 0, 0)
+    assert benchmark.open(tmp_path).sources == ["099/1.png", "100/0.png"], "the usual name comes first"
 
 
 def test_lists_of_other_images_are_not_recognised(tmp_path: Path) -> None:
