@@ -22,8 +22,8 @@ from dvc_data.hashfile.hash_info import HashInfo
 from benchmark import places, settings
 from benchmark.matrix import PARAMS, Matrix
 from benchmark.outdated_marks import write_outdated
+from mela.blocks import read_yaml
 from mela.errors import MelaError, one_line
-from mela.params import read_yaml
 from mela.runtime.console import ending_in_one_line
 from stages import code
 

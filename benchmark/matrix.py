@@ -9,11 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from benchmark import places, settings
 from benchmark.systems import DISTILL, LABELS, methods_of, require, title, uses
+from mela.blocks import first_problem, read_yaml
 from mela.errors import MelaError
 from mela.learners.base import Student
 from mela.learners.method import Sees
 from mela.methods import find_method, method_names, methods_that_see
-from mela.params import RatesParams, Seed, first_problem, read_yaml
+from mela.params import RatesParams, Seed
 from mela.runtime.console import log
 from stages.common.run import run
 

@@ -7,9 +7,10 @@ import typer
 from ruamel.yaml import YAML
 
 from benchmark import places
+from mela.blocks import read_yaml
 from mela.errors import MelaError
 from mela.io.atomic import replacing, together
-from mela.params import BLOCKS, EXTRA_BLOCKS, LabelerParams, RatesParams, read_yaml
+from mela.params import BLOCKS, EXTRA_BLOCKS, LabelerParams, RatesParams
 from stages.common.run import run
 
 MATRIX = places.BENCHMARK / "params.yaml"

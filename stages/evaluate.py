@@ -6,7 +6,7 @@ import pandas as pd
 
 from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes
-from mela.evaluation.accuracy import evaluate_model, require_unseen, summarize, summarize_by_dataset
+from mela.evaluation.accuracy import evaluate_model, require_unseen, summarize
 from mela.evaluation.calibration import QueryLogits, calibrations
 from mela.evaluation.temperature_files import write_temperatures
 from mela.io import atomic, store
@@ -64,8 +64,7 @@ def main(
                 )
             rows.append(accuracies.assign(split=split, model=name))
     table = pd.concat(rows, ignore_index=True)
-    tested = table[table["split"] == "test"]
-    summary = summarize(tested) | summarize_by_dataset(tested, manifests[test])
+    summary = summarize(table[table["split"] == "test"], manifests[test])
     for setting in {f"{shots}_shot" for shots in settings.shots} - set(summary["tasks"]):
         log.info(f"evaluate: {setting}: not measured, since fewer than two test tasks have that many support images")
     # validation tasks choose nothing but the temperatures, which test tasks judge

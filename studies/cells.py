@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 import typer
 
+from mela.blocks import read_yaml
 from mela.data.array_types import Ints
 from mela.data.episodes import Episodes
 from mela.data.sampling import draw_split, task_table
@@ -20,7 +21,7 @@ from mela.io import store
 from mela.labeling.task_classes import TaskSamples, manifest_samples
 from mela.models.backbones import Backbone
 from mela.models.files import load_model, save_model
-from mela.params import DataParams, EmbedParams, PretrainParams, TaskParams, read_yaml
+from mela.params import DataParams, EmbedParams, PretrainParams, TaskParams
 from mela.runtime.compute import Compute
 from mela.training.targets import Targets
 from studies.lab import Lab, cached, lengthened, rescaled

@@ -34,9 +34,9 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
+from mela.blocks import read_yaml
 from mela.errors import DivergedError
 from mela.io import store
-from mela.params import read_yaml
 
 Row = dict[str, Any]
 FOLDER = Path(__file__).parent

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pandas as pd
 import torch
 
+from mela.blocks import Block
 from mela.data.array_types import Features, Images, Ints
 from mela.data.augmentation import NONE, Augmentation
 from mela.data.episodes import Episodes
@@ -23,7 +24,6 @@ from mela.models.features import extract_features
 from mela.models.files import configure, load_model, save_model
 from mela.params import (
     AugmentParams,
-    Block,
     DataParams,
     EmbedParams,
     EvaluateParams,

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import mela
-from mela.preset_folder import find_preset, preset_files
+from mela.cli.preset_folder import find_preset, preset_files
 from tests.helpers.project import ROOT
 
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from mela import params
+from mela import blocks, params
 from mela.errors import MelaError
 from tests.helpers.project import ROOT, change
 
@@ -62,12 +62,12 @@ def test_the_glyphs_preset_is_active() -> None:
 
 def test_every_preset_sets_every_block_in_the_same_order() -> None:
     for path in PRESETS:
-        document = params.read_document(path)
+        document = blocks.read_document(path)
         assert list(document) == [block.block for block in params.BLOCKS]
         # `use` is a word
         for block in set(params.BLOCKS) - {params.UseParams}:
             keys = [key for key in document[block.block] if block.optional or block.model_fields[key].is_required()]
-            assert keys == list(params.read_document(GLYPHS)[block.block])
+            assert keys == list(blocks.read_document(GLYPHS)[block.block])
 
 
 def steps_of_the_initial_embedding(path: Path) -> int:
@@ -106,10 +106,10 @@ def test_presets_of_the_paper_have_the_schedules_of_its_authors(
 @pytest.mark.parametrize("name", ["cifar_fs", "fc100", "mini_imagenet"])
 def test_presets_of_conv4_have_the_schedule_of_rfs(name: str) -> None:
     """And differ from those of ResNet-12 in the network, and in how long the initial embedding is trained."""
-    expected = params.read_document(ROOT / "presets" / f"{name}.yaml")
+    expected = blocks.read_document(ROOT / "presets" / f"{name}.yaml")
     expected["model"] |= {"backbone": "conv4_rfs"}
     expected["embed"] |= {"epochs": 12, "milestones": [8, 10]}
-    assert params.read_document(ROOT / "presets" / f"{name}_conv4.yaml") == expected
+    assert blocks.read_document(ROOT / "presets" / f"{name}_conv4.yaml") == expected
 
 
 def test_mini_imagenet_has_the_values_of_the_paper() -> None:
@@ -135,10 +135,10 @@ def test_short_presets_differ_in_their_schedules_alone_and_say_so(
     name: str, embed: tuple[int, list[int]], pretrain: tuple[int, list[int]]
 ) -> None:
     whole, short = (ROOT / "presets" / f"{one}.yaml" for one in (name, f"{name}_short"))
-    expected = params.read_document(whole)
+    expected = blocks.read_document(whole)
     expected["embed"] |= {"epochs": embed[0], "tasks_per_epoch": 1000, "milestones": embed[1]}
     expected["pretrain"] |= {"epochs": pretrain[0], "milestones": pretrain[1]}
-    assert params.read_document(short) == expected
+    assert blocks.read_document(short) == expected
     steps = [f"{steps_of_the_initial_embedding(path):,}" for path in (short, whole)]
     epochs = [params.PretrainParams.read(path).epochs for path in (short, whole)]
     said = " ".join(short.read_text(encoding="utf-8").partition("\n\n")[0].replace("#", " ").split())
@@ -320,7 +320,7 @@ def test_a_file_that_is_no_mapping(tmp_path: Path, content: bytes, message: str)
     assert refusal(path).startswith(message)
 
 
-@pytest.mark.parametrize("check", [params.check_document, params.LabelerParams.read, params.read_document])
+@pytest.mark.parametrize("check", [params.check_document, params.LabelerParams.read, blocks.read_document])
 def test_a_missing_file(tmp_path: Path, check: Callable[[Path], object]) -> None:
     message = refusal(tmp_path / "none.yaml", check)
     assert message == "no such file; run from the project's root, or write it with `mela preset glyphs`"
@@ -376,8 +376,8 @@ def test_the_schedule_is_the_arguments_of_the_optimiser() -> None:
 
 def test_all_blocks_are_checked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every stage does it at its start, so the file is read a single time."""
-    reads, read = [], params.read_yaml
-    monkeypatch.setattr(params, "read_yaml", lambda path: reads.append(path) or read(path))
+    reads, read = [], blocks.read_yaml
+    monkeypatch.setattr(blocks, "read_yaml", lambda path: reads.append(path) or read(path))
     params.check_document(GLYPHS)
     assert reads == [GLYPHS]
 
@@ -429,7 +429,7 @@ def test_every_kind_of_labels_can_be_compared() -> None:
 
 
 def test_all_blocks_are_known_and_only_those_of_the_benchmark_are_extra() -> None:
-    known = [block for block in params.known_blocks() if block.__module__ == "mela.params"]
+    known = [block for block in blocks.known_blocks() if block.__module__ == "mela.params"]
     assert len(known) == len(set(known))
     assert {block for block in known if not block.extra} == set(params.BLOCKS)
     assert {block for block in known if block.extra} == set(params.EXTRA_BLOCKS)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from mela.cli.preset_folder import preset_files, where_it_runs
 from mela.errors import MelaError
-from mela.preset_folder import preset_files, where_it_runs
 from mela.runtime.console import log
 
 
@@ -47,9 +47,10 @@ def preset(
 
 
 def _convert(name: str | None, params: Path) -> None:
+    from mela.blocks import read_yaml
     from mela.cli.former_params import convert
     from mela.io.store import write_text
-    from mela.params import check_document, read_yaml
+    from mela.params import check_document
 
     if name is not None:
         raise MelaError(f"preset: expected a name or --convert, got {name} and --convert; leave one out")

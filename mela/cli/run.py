@@ -86,7 +86,7 @@ def stage_outputs(pipeline: Path) -> dict[str, list[Path]]:
     MelaError
         An output is none such.
     """
-    from mela.params import read_yaml
+    from mela.blocks import read_yaml
 
     found: dict[str, list[Path]] = {}
     for name, stage in _cells(read_yaml(pipeline)["stages"]):
@@ -131,7 +131,7 @@ def stage_commands(pipeline: Path) -> dict[str, list[str]]:
     MelaError
         The file is missing or no pipeline, or a stage is no Python module.
     """
-    from mela.params import read_yaml
+    from mela.blocks import read_yaml
 
     if not pipeline.is_file():
         raise MelaError(f"{pipeline}: no such file; run `mela run` in the folder of a clone of the project")

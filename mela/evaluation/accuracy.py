@@ -303,20 +303,22 @@ def unit_lookup(image_ids: npt.NDArray[np.int64], features: npt.NDArray[np.float
     return lambda ids: normalised[np.searchsorted(image_ids, ids)]
 
 
-def summarize(accuracies: pd.DataFrame) -> dict[str, Any]:
+def summarize(accuracies: pd.DataFrame, manifest: pd.DataFrame | None = None) -> dict[str, Any]:
     """Return mean and 95% interval of each model and setting, and of differences between models on the same tasks.
 
     Parameters
     ----------
     accuracies : DataFrame
         Columns task_id, model (``initial`` and others), setting, accuracy.
+    manifest : DataFrame, optional
+        The tasks, by task_id; with the column ``dataset`` where there are several data sets.
 
     Returns
     -------
     dict
         ``tasks``: number of tasks by setting; ``accuracy``, ``gain`` over ``initial`` and ``to_oracle``, the difference
         to ``oracle`` where that is a model: ``{model: {setting: {mean, ci95}}}``. A setting with fewer than two tasks
-        is left out.
+        is left out. With several data sets, ``datasets`` has the same for each, by its name.
     """
     models = list(accuracies["model"].unique())
     others = [name for name in models if name != "initial"]
@@ -333,21 +335,8 @@ def summarize(accuracies: pd.DataFrame) -> dict[str, Any]:
                 values = wide[name] if reference is None else wide[name] - wide[reference]
                 interval = Interval.of(values.to_numpy(dtype=np.float64))
                 summary[key][name][str(setting)] = {"mean": interval.mean, "ci95": interval.ci95}
+    if manifest is not None and "dataset" in manifest:
+        dataset_of = manifest.drop_duplicates("task_id").set_index("task_id")["dataset"]
+        parts = accuracies.groupby(accuracies["task_id"].map(dataset_of))
+        summary["datasets"] = {str(name): summarize(part) for name, part in parts}
     return summary
-
-
-def summarize_by_dataset(accuracies: pd.DataFrame, manifest: pd.DataFrame) -> dict[str, Any]:
-    """Return what `summarize` does under ``datasets`` and the name of each data set; nothing if there are not several.
-
-    Parameters
-    ----------
-    accuracies : DataFrame
-        As of `summarize`.
-    manifest : DataFrame
-        Column task_id, and ``dataset`` where there are several.
-    """
-    if "dataset" not in manifest:
-        return {}
-    dataset_of = manifest.drop_duplicates("task_id").set_index("task_id")["dataset"]
-    groups = accuracies.groupby(accuracies["task_id"].map(dataset_of))
-    return {"datasets": {str(name): summarize(rows) for name, rows in groups}}

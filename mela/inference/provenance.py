@@ -9,12 +9,13 @@ from typing import Any
 import pandas as pd
 from ruamel.yaml import YAML
 
+from mela.blocks import read_document
 from mela.errors import MelaError, one_line
 from mela.evaluation.temperature_files import read_entry
 from mela.io.name_tables import LISTING
 from mela.io.store import read_json
 from mela.io.text_tables import read_text_csv
-from mela.params import LABELS, read_document
+from mela.params import LABELS
 
 # which stage knows of a block of the parameters
 STAGES = {"data": "images", "tasks": "manifest", "evaluate": "evaluate", "use": "map"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from mela.params import Block
+from mela.blocks import Block
 from mela.runtime.compute import Compute
 from mela.runtime.console import log
 from mela.training.checkpoint import Checkpoint, fingerprint

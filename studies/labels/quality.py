@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import pair_confusion_matrix
 
+from mela.blocks import read_yaml
 from mela.data.array_types import Ints
 from mela.evaluation.label_scores import majority_accuracy
 from mela.io import schemas, store
@@ -23,7 +24,7 @@ from mela.labeling.pair_quality import pair_quality
 from mela.labeling.pruning import run_pass
 from mela.labeling.task_classes import TaskSamples, class_means, manifest_samples
 from mela.labeling.task_labeler import TaskLabeler
-from mela.params import PARAMS, LabelerParams, read_yaml
+from mela.params import PARAMS, LabelerParams
 from stages.common import paths
 from studies.cells import Cell, true_classes
 

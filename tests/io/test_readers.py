@@ -9,10 +9,11 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from mela.blocks import read_document
 from mela.errors import MelaError
 from mela.io.text_tables import parse_csv
 from mela.labeling.merge_labeler import MergeLabeler
-from mela.params import check_document, read_document
+from mela.params import check_document
 from mela.sources.split_tables import parse_split_table
 from mela.sources.task_folders import natural_key
 from mela.training.checkpoint import Checkpoint

@@ -12,7 +12,7 @@ from PIL import Image
 
 from mela.data.sampling import COLUMNS, draw_split
 from mela.errors import MelaError
-from mela.evaluation.accuracy import summarize, summarize_by_dataset
+from mela.evaluation.accuracy import summarize
 from mela.io import schemas, store
 from mela.io.checked_tables import read_manifest, read_truth
 from mela.params import PARAMS, DataParams, TaskParams
@@ -264,14 +264,15 @@ def test_accuracies_are_told_by_data_set() -> None:
         for model in ("initial", "oracle")
     ]
     table = pd.DataFrame(rows, columns=["task_id", "model", "setting", "accuracy"])
-    found = summarize_by_dataset(table, manifest)["datasets"]
+    found = summarize(table, manifest)["datasets"]
     assert found == {
         "a": summarize(table[table["task_id"].isin([0, 2])]),
         "b": summarize(table[table["task_id"].isin([1, 3])]),
     }
     assert found["a"]["accuracy"]["initial"]["1_shot"]["mean"] == 10
     assert found["b"]["accuracy"]["oracle"]["1_shot"]["mean"] == 21
-    assert summarize_by_dataset(table, manifest.drop(columns="dataset")) == {}
+    assert summarize(table, manifest.drop(columns="dataset")) == summarize(table)
+    assert "datasets" not in summarize(table)
 
 
 @pytest.mark.slow

@@ -19,13 +19,14 @@ from PIL import Image
 from scipy.stats import t as student
 
 from mela import FewShotClassifier
+from mela.blocks import Block
 from mela.errors import MelaError
 from mela.evaluation import accuracy as evaluation
 from mela.evaluation.heads import fit_head
 from mela.evaluation.temperature_files import Temperatures, read_temperatures
 from mela.io import schemas, store
 from mela.models.files import is_trained
-from mela.params import BLOCKS, LABELS, PARAMS, Block, RuntimeParams
+from mela.params import BLOCKS, LABELS, PARAMS, RuntimeParams
 from mela.reporting.summary import NAMES
 from stages.common import paths
 from tests.helpers.commands import mela

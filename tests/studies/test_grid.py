@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import typer
 
+from mela.blocks import read_yaml
 from mela.errors import DivergedError, MelaError
-from mela.params import read_yaml
 from studies import grid
 from studies.grid import program
 from studies.training.trials import means

@@ -21,7 +21,7 @@ def preset_files(folder: Path | None = None) -> dict[str, Path]:
     folder : Path, optional
         Look in this folder alone.
     """
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     places = (HERE, package / "presets", package.parent / "presets") if folder is None else (folder,)
     found = {path.stem: path for place in reversed(places) for path in place.glob("*.yaml")}
     return dict(sorted(found.items()))
