@@ -84,7 +84,6 @@ def steps_of_the_initial_embedding(path: Path) -> int:
         ("cifar_fs", 90, [45, 60], 2),
         ("fc100", 90, [45, 60], 2),
         ("mini_imagenet", 100, [60, 80], 5),
-        ("metadataset", 100, [60, 80], 5),
     ],
 )
 def test_presets_of_the_paper_have_the_schedules_of_its_authors(
@@ -101,6 +100,24 @@ def test_presets_of_the_paper_have_the_schedules_of_its_authors(
         assert (training.learning_rate, training.momentum, training.weight_decay) == (0.05, 0.9, 5e-4)
     model = params.ModelParams.read(path)
     assert (model.backbone, model.width, model.drop_rate, model.drop_block) == ("resnet12", 64, 0.1, block)
+
+
+@pytest.mark.parametrize("name", ["metadataset", "tiered_imagenet"])
+def test_presets_with_more_tasks_have_as_many_steps(name: str) -> None:
+    path = ROOT / "presets" / f"{name}.yaml"
+    assert steps_of_the_initial_embedding(path) == 75_000
+    assert params.ModelParams.read(path) == params.ModelParams.read(ROOT / "presets/mini_imagenet.yaml")
+
+
+def test_algorithm_2_can_remove_clusters_with_every_preset() -> None:
+    """Its threshold is above 0 in the first pass, in which all clusters have about as many tasks."""
+    for path in PRESETS:
+        tasks, labeler = params.TaskParams.read(path), params.LabelerParams.read(path)
+        data = params.DataParams.read(path)
+        if data.people is None and params.CompareParams.read(path).pruned:
+            share = tasks.ways / labeler.n_clusters
+            mean = share * (tasks.train or 0) * len(data.datasets or [None])
+            assert mean > labeler.q * (mean * (1 - share)) ** 0.5, path
 
 
 @pytest.mark.parametrize("name", ["cifar_fs", "fc100", "mini_imagenet"])
