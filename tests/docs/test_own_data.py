@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from ruamel.yaml import YAML
 
-from mela.params import LABELS, ROUNDS
+from mela.params import LABELS, ROUNDS, DataParams
 from tests.helpers import forked
 from tests.helpers.docs import blocks
 from tests.helpers.dvc import Project, ran
@@ -65,7 +66,15 @@ def test_the_text_speaks_of_commands_and_files() -> None:
     assert len(COMMANDS) == 13
     files = ["mine/splits.csv", "leaves/tasks.csv", "animals/splits.csv"]
     assert [*FILES] == [f"data/raw/{name}" for name in files]
-    assert Counter(block.language for block in blocks(PAGE)) == {"sh": 10, "csv": 3}
+    assert Counter(block.language for block in blocks(PAGE)) == {"sh": 10, "csv": 3, "yaml": 1}
+
+
+def test_parameters_of_several_data_sets_are_valid() -> None:
+    (block,) = [block for block in blocks(PAGE) if block.language == "yaml"]
+    whole = (
+        DataParams.read(ROOT / "presets/metadataset_cpu.yaml").content() | YAML(typ="safe").load(block.content)["data"]
+    )
+    assert [one.root for one in DataParams.of(whole).datasets or ()] == ["aircraft", "cub", "mushrooms"]
 
 
 def test_every_command_of_the_text_works(clone: Path) -> None:
