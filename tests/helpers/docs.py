@@ -118,6 +118,7 @@ NOT_RUN = {
     "python -m studies data.real --data mini_imagenet --root mini_imagenet=...": BENCH,
     "python -m studies training.task_methods": BENCH,
     "python -m studies training.task_methods --seed 0 --share 1 --method protonet --rate adam:0.003": BENCH,
+    "python -m studies training.task_methods --data metadataset_cpu": BENCH,
     "python -m studies training.at_test_time": BENCH,
     "python -m studies labels.q_sweep": BENCH,
     "python -m studies labels.grid --root omniglot=... --root cifar_fs=... --root fc100=...": BENCH,
