@@ -152,17 +152,8 @@ class DataParams(Block):
     block: ClassVar[str] = "data"
     name: Literal[
         "glyphs",
-        "omniglot",
-        "cifar_fs",
-        "fc100",
-        "mini_imagenet",
-        "tiered_imagenet",
-        "cub",
-        "aircraft",
-        "vgg_flower",
-        "meta_album",
+        WithClasses,
         "mixed",
-        "folder",
         "tasks",
     ]
     root: str

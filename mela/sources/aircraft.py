@@ -13,7 +13,7 @@ from mela.errors import MelaError
 from mela.sources.benchmarks import split_of_classes
 from mela.sources.forms import Benchmark, Form, Opened, class_folders, has_half
 from mela.sources.image_files import open_below
-from mela.sources.image_lists import Box, cut_to_box, home_in, read_list, read_numbers, require_images
+from mela.sources.image_lists import Box, boxes_of, cut_to_box, home_in, read_list, require_images
 
 NAME = "aircraft"
 HOMES = ("fgvc-aircraft-2013b/data/", "data/")
@@ -55,6 +55,7 @@ def _needed(root: Path, *, boxes: bool) -> Iterator[str]:
 def _from_lists(root: Path, *, boxes: bool) -> Opened:
     home, split_of = home_in(root, HOMES), split_of_classes(NAME)
     sources_of: dict[str, list[str]] = {label: [] for label in split_of}
+    image_of: dict[str, str] = {}
     for name in LISTS:
         for image, label in read_list(root / home / name).items():
             if label not in split_of:
@@ -62,15 +63,11 @@ def _from_lists(root: Path, *, boxes: bool) -> Opened:
                     f"{root / home / name}, image {image!r}: expected one of the 100 variants, got {label!r}; fetch it "
                     "again"
                 )
-            sources_of[label].append(f"{home}images/{image}.jpg")
-    every = [source for found in sources_of.values() for source in found]
-    require_images(root, every, by=" or ".join(LISTS))
-    box_of = {}
-    if boxes:
-        path = root / home / BOXES
-        box_of = {f"{home}images/{image}.jpg": _corners(*box) for image, box in read_numbers(path).items()}
-        if without := [source for source in every if source not in box_of]:
-            raise MelaError(f"{path}: expected a box for each image, got none for {without[0]!r}; fetch it again")
+            source = f"{home}images/{image}.jpg"
+            sources_of[label].append(source)
+            image_of[source] = image
+    require_images(root, image_of, by=" or ".join(LISTS))
+    box_of = boxes_of(root / home / BOXES, image_of, _corners) if boxes else {}
 
     def open_source(source: str) -> Image.Image:
         image = open_below(root, source)

@@ -1,6 +1,6 @@
-"""Read images sorted into one folder per class."""
+"""Read images of known classes: those that are sorted into one folder per class, or whose class a table tells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,21 @@ from mela.sources.split_tables import parse_split_table
 from mela.sources.splits_by_name import split_by_fractions
 
 
+def folder_names(root: Path, report: Report) -> dict[str, list[str]]:
+    """Return the images of each class, by their path below `root`, where the folder that holds an image is its class.
+
+    Every folder below `root` that holds images is a class, named by its path ("alphabet/character"). Files with other
+    suffixes than those of images, and whatever starts with a dot, are passed over.
+    """
+    names_of = dict(sorted(walk_images(root, report=report)))
+    for name in names_of.pop("", ()):
+        report(
+            f"{root}: expected one folder per class, got the image {name!r} in no folder; "
+            "move it into the folder of its class"
+        )
+    return {label: [f"{label}/{name}" for name in names] for label, names in names_of.items()}
+
+
 def folder(
     root: Path,
     *,
@@ -20,14 +35,13 @@ def folder(
     split_fractions: Sequence[float],
     seed: int,
     report: Report = refuse,
+    names: Callable[[Path, Report], Mapping[str, Sequence[str]]] = folder_names,
 ) -> ImageSource:
-    """Read images whose class is the folder that holds them.
+    """Read images of known classes, and split the classes.
 
     Parameters
     ----------
     root : Path
-        Every folder below it that holds images is a class, named by its path below `root` ("alphabet/character").
-        Files with other suffixes than those of images, and whatever starts with a dot, are passed over.
     split_table : Path or None
         CSV with the columns ``split`` and ``class``; classes that it does not name are not used.
     split_fractions : sequence of float, length 3
@@ -36,6 +50,8 @@ def folder(
         Seed of that split.
     report : callable
         Told of each problem; what is wrong is left out.
+    names : callable, default=folder_names
+        Takes `root` and `report`; returns the images of each class by their path below `root`, both sorted.
 
     Returns
     -------
@@ -44,37 +60,7 @@ def folder(
     """
     require_folder(root, "data.root")
     check_files(root, report=report)
-    names_of = dict(sorted(walk_images(root, report=report)))
-    for name in names_of.pop("", ()):
-        report(
-            f"{root}: expected one folder per class, got the image {name!r} in no folder; "
-            "move it into the folder of its class"
-        )
-    names_below = {label: [f"{label}/{name}" for name in names] for label, names in names_of.items()}
-    return source_of_names(
-        root, names_below, split_table=split_table, split_fractions=split_fractions, seed=seed, report=report
-    )
-
-
-def source_of_names(
-    root: Path,
-    names_of: Mapping[str, Sequence[str]],
-    *,
-    split_table: Path | None,
-    split_fractions: Sequence[float],
-    seed: int,
-    report: Report = refuse,
-) -> ImageSource:
-    """Split classes, and return their images.
-
-    Parameters
-    ----------
-    root : Path
-    names_of : mapping of str to sequence of str
-        From class to its images, by their path below `root`.
-    split_table, split_fractions, seed, report
-        See `folder`.
-    """
+    names_of = names(root, report)
     if split_table is None:
         split_of = split_by_fractions(dict.fromkeys(names_of, 1), split_fractions, seed=seed)
     else:
@@ -85,7 +71,7 @@ def source_of_names(
                 f"{split_table}: expected images of the class {label!r} in {root}, got none; "
                 "add the images, or remove the class from the table"
             )
-    used = [(label, name) for label, names in names_of.items() if label in split_of for name in names]
+    used = [(label, name) for label, own in names_of.items() if label in split_of for name in own]
     sources = [source for _, source in used]
     return ImageSource(
         splits=[split_of[label] for label, _ in used],

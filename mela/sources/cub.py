@@ -13,7 +13,7 @@ from mela.errors import MelaError
 from mela.sources.benchmarks import split_of_classes
 from mela.sources.forms import Benchmark, Form, Opened, class_folders
 from mela.sources.image_files import open_below
-from mela.sources.image_lists import Box, cut_to_box, home_in, read_list, read_numbers, require_images
+from mela.sources.image_lists import Box, boxes_of, cut_to_box, home_in, read_list, require_images
 
 NAME = "cub"
 HOMES = ("CUB_200_2011/",)
@@ -64,15 +64,10 @@ def _from_list(root: Path, *, boxes: bool) -> Opened:
     require_images(root, number_of, by=LIST)
     if not boxes:
         return split_of, sources_of, partial(open_below, root)
-    box_of = {number: _corners(*box) for number, box in read_numbers(root / home / BOXES).items()}
-    if without := [source for source, number in number_of.items() if number not in box_of]:
-        raise MelaError(
-            f"{root / home / BOXES}: expected a box for each image, got none for {without[0]!r} (image "
-            f"{number_of[without[0]]}); fetch it again"
-        )
+    box_of = boxes_of(root / home / BOXES, number_of, _corners)
 
     def open_source(source: str) -> Image.Image:
-        return cut_to_box(open_below(root, source), box_of[number_of[source]], source)
+        return cut_to_box(open_below(root, source), box_of[source], source)
 
     return split_of, sources_of, open_source
 

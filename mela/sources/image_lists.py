@@ -1,6 +1,6 @@
 """Read the lists of images that come with data sets: their classes, and boxes around what they show."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil, floor
 from pathlib import Path
 
@@ -78,6 +78,30 @@ def require_images(root: Path, names: Iterable[str], *, by: str) -> None:
             f"{root}: expected the images that {by} names, but not all are there; missing: {len(missing)}, such as "
             f"{missing[0]!r}; add them"
         )
+
+
+def boxes_of(path: Path, image_of: Mapping[str, str], corners: Callable[..., Box]) -> dict[str, Box]:
+    """Return the box of each of some sources.
+
+    Parameters
+    ----------
+    path : Path
+        List of boxes.
+    image_of : mapping of str to str
+        From source to the image that the list names.
+    corners : callable
+        Takes the four numbers of the list.
+
+    Raises
+    ------
+    MelaError
+        A source has none, or what `read_numbers` raises.
+    """
+    numbers = read_numbers(path)
+    if without := [source for source, image in image_of.items() if image not in numbers]:
+        image = image_of[without[0]]
+        raise MelaError(f"{path}: expected a box for each image, got none for {without[0]!r} (image {image}); {FETCH}")
+    return {source: corners(*numbers[image]) for source, image in image_of.items()}
 
 
 def cut_to_box(image: Image.Image, box: Box, name: str) -> Image.Image:

@@ -1,16 +1,12 @@
 """Read images in the layout of Meta-Album (Ullah et al., 2022): a folder of images and a table of their classes."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from mela.errors import MelaError, one_line
-from mela.io.reading_errors import Report, refuse
+from mela.io.reading_errors import Report
 from mela.io.text_tables import find_separator, folded, parse_csv, read_header, read_text
-from mela.sources.class_folders import source_of_names
-from mela.sources.folder_tree import check_files
-from mela.sources.image_files import require_folder, walk_images
-from mela.sources.source import ImageSource
+from mela.sources.image_files import walk_images
 
 IMAGES, LABELS, INFO = "images", "labels.csv", "info.json"
 TABLES = (LABELS, INFO)
@@ -30,26 +26,17 @@ def is_meta_album(root: Path) -> bool:
     return set(map(folded, wanted)) <= set(map(folded, read_header(text, find_separator(text, wanted))))
 
 
-def meta_album(
-    root: Path,
-    *,
-    split_table: Path | None,
-    split_fractions: Sequence[float],
-    seed: int,
-    report: Report = refuse,
-) -> ImageSource:
-    """Read images whose class a table tells.
+def album_names(root: Path, report: Report) -> dict[str, list[str]]:
+    """Return the images of each class, by their path below `root`, as a table tells them.
 
     Parameters
     ----------
     root : Path
         Holds the folder ``images``, and ``labels.csv`` with the columns ``FILE_NAME`` and ``CATEGORY``. An
         ``info.json`` may give the columns other names, as ``image_column_name`` and ``category_column_name``.
-    split_table, split_fractions, seed, report
-        See `mela.sources.class_folders.folder`.
+    report : callable
+        Told of each problem; what is wrong is left out.
     """
-    require_folder(root, "data.root")
-    check_files(root, report=report)
     image_column, class_column = _columns(root)
     path = root / LABELS
     table = parse_csv(
@@ -69,10 +56,7 @@ def meta_album(
         else:
             seen.add(name)
             names_of.setdefault(label, []).append(f"{IMAGES}/{name}")
-    names_of = {label: sorted(names) for label, names in sorted(names_of.items())}
-    return source_of_names(
-        root, names_of, split_table=split_table, split_fractions=split_fractions, seed=seed, report=report
-    )
+    return {label: sorted(names) for label, names in sorted(names_of.items())}
 
 
 def _columns(root: Path) -> tuple[str, str]:

@@ -6,9 +6,9 @@ from mela.errors import MelaError
 from mela.params import DataParams, DatasetParams, PeopleParams
 from mela.sources.aircraft import aircraft
 from mela.sources.benchmarks import cifar_fs, fc100, omniglot
-from mela.sources.class_folders import folder
+from mela.sources.class_folders import folder, folder_names
 from mela.sources.cub import cub
-from mela.sources.meta_album import meta_album
+from mela.sources.meta_album import album_names
 from mela.sources.mini_imagenet import MINI_IMAGENET
 from mela.sources.mixed import mixed
 from mela.sources.source import ImageSource
@@ -53,8 +53,8 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
         case "mixed":
             return mixed({one.root: _open_one(data, one, shots=shots) for one in data.datasets or ()})
         case "folder" | "meta_album":
-            read = folder if data.name == "folder" else meta_album
-            return read(root, split_table=_table(data, root), split_fractions=data.split_fractions, seed=data.seed)
+            table, names = _table(data, root), folder_names if data.name == "folder" else album_names
+            return folder(root, split_table=table, split_fractions=data.split_fractions, seed=data.seed, names=names)
         case "tasks":
             from mela.sources.task_folders import tasks
 

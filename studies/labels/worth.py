@@ -121,19 +121,21 @@ def of_a_mixed_run(*, data: str, labels: str, projects: Path, seed: int) -> list
     scored = {name: about.get(name) for name in ("true_classes", "tasks_clustered", "accuracy", "ari")}
     whole = of_a_run(data=data, labels=labels, projects=projects, seed=seed)
     own, true = (tested_in(run, name) for name in (labels, "oracle"))
-    reference = None if labels == "oracle" else true
+    first, *others = compared_by_dataset(run, own, None if labels == "oracle" else true)
+    return [{**whole, **scored, **first}, *others]
+
+
+def compared_by_dataset(run: Path, own: pd.DataFrame, true: pd.DataFrame | None) -> list[dict[str, Any]]:
+    """Return what `compared` does for all test tasks of a pipeline, and with several data sets for those of each."""
+    of_each = {"all": own.index.tolist()} | tasks_by_dataset(run)
     return [
-        {"dataset": "all", **whole, **scored},
-        *(
-            {"dataset": name, "n": len(ids), **compared(own.loc[ids], part(reference, ids), "oracle", digits=3)}
-            for name, ids in tasks_by_dataset(run).items()
-        ),
+        {
+            "dataset": name,
+            "n": len(ids),
+            **compared(own.loc[ids], None if true is None else true.loc[ids], "oracle", digits=3),
+        }
+        for name, ids in of_each.items()
     ]
-
-
-def part(table: pd.DataFrame | None, task_ids: list[int]) -> pd.DataFrame | None:
-    """Return the rows of some tasks, where there is a table."""
-    return None if table is None else table.loc[task_ids]
 
 
 def tasks_by_dataset(run: Path) -> dict[str, list[int]]:

@@ -27,7 +27,7 @@ from mela.training.schedule import Schedule
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
 from studies.lab import Lab, wide
-from studies.labels.worth import compared, tasks_by_dataset, tested_in
+from studies.labels.worth import compared_by_dataset, tested_in
 from studies.training.method_rates import untrained
 from studies.training.trials import means
 
@@ -114,13 +114,9 @@ def measure(
         found[f"validation_{setting}"] = mean
     if share < 1:
         return [{"dataset": "all", **found}]
-    tested, true = wide(_accuracies(own, learner, "test")), tested_in(own.folder, "oracle")
-    of_each = {"all": tested.index.tolist()} | tasks_by_dataset(own.folder)
-    rows = [
-        {"dataset": name, "n": len(ids), **compared(tested.loc[ids], true.loc[ids], "oracle", digits=3)}
-        for name, ids in of_each.items()
-    ]
-    return [found | rows[0], *rows[1:]]
+    tested = wide(_accuracies(own, learner, "test"))
+    first, *others = compared_by_dataset(own.folder, tested, tested_in(own.folder, "oracle"))
+    return [found | first, *others]
 
 
 def _accuracies(own: Run, learner: Learner, split: str) -> pd.DataFrame:

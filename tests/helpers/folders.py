@@ -122,3 +122,24 @@ def contents(folder: Path) -> dict[str, object]:
 def without_rights(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A module that a user runs whom the rights of files concern; root gives up what root is exempt from."""
     return python("-m", "tests.helpers.restricted", "rights", module, *arguments)
+
+
+def without(*names: str) -> Callable[[Path], None]:
+    """What removes files below a folder."""
+
+    def remove(root: Path) -> None:
+        for name in names:
+            (root / name).unlink()
+
+    return remove
+
+
+def edited(name: str, old: str, new: str) -> Callable[[Path], None]:
+    """What changes a text in a file below a folder once."""
+
+    def edit(root: Path) -> None:
+        text = (root / name).read_text()
+        assert old in text
+        (root / name).write_text(text.replace(old, new, 1))
+
+    return edit

@@ -36,7 +36,7 @@ from tests.helpers.fine_grained import (
     write_aircraft,
     write_cub,
 )
-from tests.helpers.folders import check
+from tests.helpers.folders import check, edited, without
 from tests.helpers.project import ROOT, change
 
 
@@ -128,23 +128,6 @@ def test_a_wide_box_is_packed_whole() -> None:
 @pytest.mark.parametrize("mode", ["1", "L", "RGB"])
 def test_every_mode_can_be_cut(mode: str) -> None:
     assert cut_to_box(picture(20, 10).convert(mode), (0, 0, 20, 10), "a").size == (20, 20)
-
-
-def without(*names: str) -> Callable[[Path], None]:
-    def remove(root: Path) -> None:
-        for name in names:
-            (root / name).unlink()
-
-    return remove
-
-
-def edited(name: str, old: str, new: str) -> Callable[[Path], None]:
-    def edit(root: Path) -> None:
-        text = (root / name).read_text()
-        assert old in text
-        (root / name).write_text(text.replace(old, new, 1))
-
-    return edit
 
 
 def relabelled(values: object) -> Callable[[Path], None]:

@@ -10,8 +10,9 @@ from PIL import Image
 
 from mela.errors import MelaError
 from mela.params import DataParams
+from mela.sources.class_folders import folder
 from mela.sources.data_warnings import remarks
-from mela.sources.meta_album import is_meta_album, meta_album
+from mela.sources.meta_album import album_names, is_meta_album
 from mela.sources.open import open_source
 from mela.sources.source import ImageSource
 from tests.helpers.folders import check
@@ -38,7 +39,7 @@ def table() -> pd.DataFrame:
 
 def read(split_table: str | None = None, seed: int = 0) -> ImageSource:
     path = None if split_table is None else Path("mine") / split_table
-    return meta_album(Path("mine"), split_table=path, split_fractions=(0.5, 0.25, 0.25), seed=seed)
+    return folder(Path("mine"), split_table=path, split_fractions=(0.5, 0.25, 0.25), seed=seed, names=album_names)
 
 
 def require_whole(source: ImageSource) -> None:

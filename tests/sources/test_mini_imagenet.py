@@ -16,6 +16,7 @@ from mela.sources.benchmarks import split_of_classes
 from mela.sources.mini_imagenet import CACHE, PICKLES
 from mela.sources.open import open_source
 from mela.sources.source import ImageSource
+from tests.helpers.folders import edited, without
 from tests.helpers.mini_imagenet import (
     CLASSES,
     PER_CLASS,
@@ -62,23 +63,6 @@ def test_pickles_without_names_have_numbers(tmp_path: Path) -> None:
     for index, name in enumerate(source.classes):
         label = [*CLASSES][int(name[-2:])]
         np.testing.assert_array_equal(np.asarray(source.load(index)), pixels(label, index % PER_CLASS))
-
-
-def without(*names: str) -> Callable[[Path], None]:
-    def remove(root: Path) -> None:
-        for name in names:
-            (root / name).unlink()
-
-    return remove
-
-
-def edited(name: str, old: str, new: str) -> Callable[[Path], None]:
-    def edit(root: Path) -> None:
-        text = (root / name).read_text()
-        assert old in text
-        (root / name).write_text(text.replace(old, new, 1))
-
-    return edit
 
 
 def repickled(name: str, **changes: Any) -> Callable[[Path], None]:

@@ -18,10 +18,10 @@ from mela.io.schemas import ROLES
 from mela.sources.check.brightness import spread_between
 from mela.sources.check.layout import Layout
 from mela.sources.check.pictures import Inspected, Pictures, Progress, inspect_files
-from mela.sources.class_folders import folder
+from mela.sources.class_folders import folder, folder_names
 from mela.sources.duplicate_images import contradictions, copies_told
 from mela.sources.folder_tree import Unused, unused_files
-from mela.sources.meta_album import TABLES, meta_album
+from mela.sources.meta_album import TABLES, album_names
 from mela.sources.pinned_splits import moves
 from mela.sources.plurals import images_are
 from mela.sources.task_folders import natural_key, read_tasks, source_of
@@ -240,9 +240,13 @@ def _brightness(rows: pd.DataFrame, split_of: Mapping[str, str], brightness: Map
 def _classes(
     layout: Layout, split_table: Path | None, split_fractions: Sequence[float], seed: int, errors: list[str]
 ) -> tuple[Classes, dict[str, str]]:
-    read = meta_album if layout.labels else folder
-    source = read(
-        layout.root, split_table=split_table, split_fractions=split_fractions, seed=seed, report=errors.append
+    source = folder(
+        layout.root,
+        split_table=split_table,
+        split_fractions=split_fractions,
+        seed=seed,
+        report=errors.append,
+        names=album_names if layout.labels else folder_names,
     )
     rows = pd.DataFrame({"class": source.classes, "split": source.splits})
     table = rows.groupby("class", sort=False).agg(split=("split", "first"), images=("split", "size")).reset_index()

@@ -50,7 +50,7 @@ class Published:
     @property
     def preset(self) -> str:
         """Preset that `mela data check` starts from."""
-        return next(one.preset for one in self.benchmarks.values()) if "" in self.benchmarks else "metadataset_cpu"
+        return self.benchmarks[""].preset if "" in self.benchmarks else "metadataset_cpu"
 
     def open(self) -> dict[str, ImageSource]:
         """Open all of them; raise MelaError if one is not whole."""
