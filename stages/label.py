@@ -15,22 +15,25 @@ def main(
     params: Path = PARAMS,
     features: Path = paths.FEATURES,
     train: Path = paths.TRAIN,
+    links: Path = paths.LINKS,
     labels: Path = paths.PRUNED_LABELS,
     soft_labels: Path = paths.PRUNED_SOFT,
     assignments: Path = paths.PRUNED_TASKS,
     fitted: Path = paths.PRUNED_LABELER,
+    review: Path = paths.PRUNED_REVIEW,
     metrics: Path = paths.PRUNED_METRICS,
     clusters: Path = paths.PRUNED_CLUSTERS,
     sizes: Path = paths.PRUNED_SIZES,
     passes: Path = paths.PASSES,
 ) -> None:
-    """Read features and training tasks; write labels, the fitted labeler, metrics and plot points."""
+    """Read features, training tasks and links; write labels, the fitted labeler, metrics and plot points."""
     settings, compare = LabelerParams.read(params), CompareParams.read(params)
     out = Files(
         labels=labels,
         soft_labels=soft_labels,
         assignments=assignments,
         fitted=fitted,
+        review=review,
         metrics=metrics,
         clusters=clusters,
         sizes=sizes,
@@ -43,7 +46,7 @@ def main(
     from mela.labeling.learn_labeler import LearnLabeler
 
     labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
-    write_labels("label", labeler, features, train, out, passes_table)
+    write_labels("label", labeler, features, train, links, out, passes_table)
 
 
 if __name__ == "__main__":

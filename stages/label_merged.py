@@ -18,10 +18,12 @@ def main(
     features: Path | None = None,
     train: Path = paths.TRAIN,
     sources: Path = paths.TASK_SOURCES,
+    links: Path = paths.LINKS,
     labels: Path = paths.MERGED_LABELS,
     soft_labels: Path = paths.MERGED_SOFT,
     assignments: Path = paths.MERGED_TASKS,
     fitted: Path = paths.MERGED_LABELER,
+    review: Path = paths.MERGED_REVIEW,
     metrics: Path = paths.MERGED_METRICS,
     clusters: Path = paths.MERGED_CLUSTERS,
     sizes: Path = paths.MERGED_SIZES,
@@ -34,6 +36,7 @@ def main(
         soft_labels=soft_labels,
         assignments=assignments,
         fitted=fitted,
+        review=review,
         metrics=metrics,
         clusters=clusters,
         sizes=sizes,
@@ -47,7 +50,8 @@ def main(
 
     labeler = MergeLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
     looks, people = (None, None) if features else (looks_in(last_round), sources)
-    write_labels("label_merged", labeler, features or features_in(last_round), train, out, merges_table, looks, people)
+    given = features or features_in(last_round)
+    write_labels("label_merged", labeler, given, train, links, out, merges_table, looks, people)
 
 
 if __name__ == "__main__":

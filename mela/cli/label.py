@@ -47,6 +47,10 @@ def label(
         Literal["drop", "assign"], typer.Option(help="Tasks two of whose labels have one nearest cluster.")
     ] = "drop",
     min_count: Annotated[int, typer.Option(help="Tasks that a class needs.")] = 1,
+    corrections: Annotated[
+        Path | None,
+        typer.Option(help="CSV of labels that are the same or not: task, label, other_task, other_label, answer."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
 ) -> None:
     """Infer global labels from features and independently labelled tasks, without the rest of the pipeline.
@@ -61,12 +65,16 @@ def label(
         raise MelaError(f"{out}: expected two files, got one name for --out and --tasks-out; give another")
     if not 0 <= seed < SEEDS:
         raise MelaError(f"--seed: expected an integer from 0 to {SEEDS - 1}, got {seed}; give another")
-    require_apart("--out", out, (features, tasks))
-    require_apart("--tasks-out", tasks_out, (features, tasks))
+    inputs = (features, tasks, *([corrections] if corrections else []))
+    require_apart("--out", out, inputs)
+    require_apart("--tasks-out", tasks_out, inputs)
+    if corrections and not corrections.is_file():
+        raise MelaError(f"--corrections: expected a file, found none at {corrections}; correct the name")
     import pandas as pd
 
     from mela.io.atomic import together
     from mela.labeling import user_tables
+    from mela.labeling.correction_tables import links_by_name, read_corrections
     from mela.labeling.diagnostics import label_metrics, remark, single_tasks
     from mela.labeling.image_labels import label_images
     from mela.labeling.labeler_choice import build_labeler
@@ -74,13 +82,15 @@ def label(
 
     image_ids, vectors = user_tables.read_user_features(features)
     samples = user_tables.match(user_tables.read_tasks(tasks), image_ids, vectors, where=str(features))
+    names = list(zip(samples.task_ids.tolist(), samples.local_labels.tolist(), strict=True))
+    links = links_by_name(read_corrections(corrections) if corrections else [], names, samples.starts)
     pruning: dict[str, Any] = {
         name: value for name, value in {"n_clusters": n_clusters, "q": q}.items() if value is not None
     }
     given = {"collisions": collisions, "min_count": min_count, "random_state": seed}
     labeler = build_labeler(merge=merge, **pruning, **given)
     try:
-        labeler.fit_tasks(samples)
+        labeler.fit_tasks(samples, links)
     except MelaError as error:
         message = _renamed(str(error))
         if n_clusters is None:

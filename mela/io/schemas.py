@@ -24,6 +24,8 @@ LISTING = pa.schema({"image_id": INT})
 LABELS = pa.schema({"image_id": INT, "label": INT})
 SOFT_LABELS = LABELS.append(pa.field("weight", FLOAT))
 ASSIGNMENTS = pa.schema({"task_id": INT, "local_label": INT, "cluster": INT, "clustered": FLAG})
+# pairs of task classes that people say are one class, or are not
+LINKS = pa.schema({"task_id": INT, "local_label": INT, "other_task_id": INT, "other_local_label": INT, "same": FLAG})
 ACCURACIES = pa.schema({"split": TEXT, "task_id": INT, "model": TEXT, "setting": TEXT, "accuracy": FLOAT})
 RESULTS = pa.schema({"task_id": INT, "setting": TEXT, "accuracy": FLOAT})
 HEADS = pa.schema({"head": TEXT, "setting": TEXT, "tasks": INT, "mean": FLOAT, "ci95": FLOAT})

@@ -87,6 +87,13 @@ def of_sources(clusters: Ints, sources: Ints) -> tuple[Ints, Ints]:
     return found[:, 0], parts.ravel()
 
 
+def renumbered(clusters: Ints) -> Ints:
+    """Return clusters (n,) numbered from 0 without gaps, in the same order; -1 stays."""
+    used, found = clusters >= 0, np.full(len(clusters), -1, dtype=np.int64)
+    found[used] = np.unique(clusters[used], return_inverse=True)[1]
+    return found
+
+
 def collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Clusters:
     """Return the clusters of points (n, d) with weights (n,) in tasks with the bounds `starts`; -1 is left out."""
     totals, sums = weighted_sums(clusters, points, weights)
@@ -107,6 +114,12 @@ def meetings(clusters: Ints, starts: Ints, n_clusters: int) -> npt.NDArray[np.fl
         met[own[:, None], own[None, :]] += 1
     np.fill_diagonal(met, 0)
     return met
+
+
+def meeting_rate(starts: Ints) -> float:
+    """Return the share of ordered pairs of task classes in one task, for the bounds (n_tasks + 1,) of all tasks."""
+    ways = np.diff(starts)
+    return float((ways * (ways - 1)).sum()) / int(starts[-1]) ** 2
 
 
 def meeting_odds(

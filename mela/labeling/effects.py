@@ -43,14 +43,16 @@ each class by itself, since different shifts of many people would keep its task 
 (`mela.labeling.merge_labeler`). Cameras of a few kinds do not, and their classes then remain a cluster for each kind.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mela.data.array_types import Floats, Ints
-from mela.labeling.clusters import cluster_means
+from mela.labeling.clusters import cluster_means, renumbered
+from mela.labeling.corrections import Corrections
 from mela.labeling.expected_ari import same_share
-from mela.labeling.pair_quality import PairQuality
+from mela.labeling.links import Links
+from mela.labeling.pair_quality import PairQuality, pair_quality
 from mela.labeling.shifts import Shifts, no_shifts, without_shifts
 from mela.labeling.space import Space, discriminant_space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
@@ -97,6 +99,19 @@ class Effects:
     quality: PairQuality
     error: float | None
     covariance: Floats
+
+    def corrected(self, cut: Ints, corrections: Corrections, links: Links) -> "Effects":
+        """Return the partition with a cut (n,) that people have corrected; its space remains."""
+        points, starts = self.space.transform(self.means), links.starts
+        squared = (points - cluster_means(cut, points)[1][cut]) ** 2
+        return replace(
+            self,
+            assignments=_apart(cut, squared, starts),
+            cut=cut,
+            finest=replace(corrections, clusters=renumbered(self.finest)).after(links),
+            quality=pair_quality(cut, starts),
+            error=corrections.error_of(cut),
+        )
 
 
 def find_effects(

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mela.data.array_types import Floats, Ints
+from mela.labeling.clusters import renumbered
 from mela.labeling.cuts import Cuts, halves
 from mela.labeling.pair_quality import collisions, joined_share
 
@@ -51,6 +52,17 @@ def expected_ari(shared: float, error: float, same: float | None) -> float:
     rest = same + shared - 2 * same * shared
     gained = 2 * shared * (_precision(error, same) - same)
     return min(max(gained / rest, 0.0), 1.0) if rest > 0 else 0.0
+
+
+def error_after(error: float, before: Ints, after: Ints) -> float:
+    """Return a / b of clusters (n,) that people have corrected, by that of the clusters before.
+
+    Pairs that they have put apart were wrong, and those that they have put together are wrong as often as the others.
+    """
+    joined, whole = joined_share(after), joined_share(before)
+    both = joined_share(_both(before, after))
+    wrong = max(error * whole - (whole - both), 0.0) + error * (joined - both)
+    return wrong / joined if joined else 0.0
 
 
 def same_share(cuts: Sequence[Cuts], starts: Ints) -> float | None:
@@ -91,10 +103,7 @@ def _joined(clusters: Ints, starts: Ints, asked: npt.NDArray[np.bool_], known: I
 
 def _both(one: Ints, other: Ints) -> Ints:
     """Return the clusters of task classes that share those of both partitions."""
-    together = np.where((one >= 0) & (other >= 0), one * (int(other.max()) + 1) + other, -1)
-    used = together >= 0
-    together[used] = np.unique(together[used], return_inverse=True)[1]
-    return together
+    return renumbered(np.where((one >= 0) & (other >= 0), one * (int(other.max()) + 1) + other, -1))
 
 
 def _recaptured(one: Floats, other: Floats, both: Floats, known: int) -> float | None:

@@ -9,6 +9,11 @@ from sklearn.utils import check_random_state
 from mela.data.array_types import Floats
 from mela.errors import MelaError
 from mela.labeling.assignment import Collisions
+from mela.labeling.centroids import nearest
+from mela.labeling.clusters import weighted_sums
+from mela.labeling.corrections import Corrections
+from mela.labeling.links import Links
+from mela.labeling.pair_quality import pair_quality
 from mela.labeling.pruning import Pass, Pruned, prune_clusters
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 from mela.labeling.task_labeler import TaskLabeler
@@ -56,6 +61,8 @@ class LearnLabeler(TaskLabeler):
         The pass, from 0, that the clusters come from.
     pruned_ : mela.labeling.pruning.Pruned
         Whether it settled, and whether it ran away.
+    corrections_ : mela.labeling.corrections.Corrections
+        The clusters before anybody's word changes them, which tells what to ask (`mela.labeling.questions`).
     threshold_ : float
         Tasks below which a cluster was removed last.
 
@@ -65,6 +72,7 @@ class LearnLabeler(TaskLabeler):
     """
 
     path_: list[Pass]
+    corrections_: Corrections
     chosen_pass_: int
     pruned_: Pruned
     threshold_: float
@@ -94,7 +102,7 @@ class LearnLabeler(TaskLabeler):
         self.soft = soft
         self.random_state = random_state
 
-    def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
+    def _find(self, samples: TaskSamples, classes: ClassMeans, links: Links | None) -> Floats:
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(2**31)
@@ -111,6 +119,13 @@ class LearnLabeler(TaskLabeler):
         self.cluster_centers_, self.counts_, self.path_ = pruned.centroids, pruned.counts, pruned.path
         self.n_iter_, self.chosen_pass_, self.pruned_ = len(pruned.path), pruned.chosen, pruned
         self.threshold_ = pruned.path[pruned.chosen].threshold
+        found, self._own = nearest(classes.means, pruned.centroids), None
+        wrong = 1 - pair_quality(found, classes.starts).precision
+        self.corrections_ = Corrections.of(found, classes.means, classes.starts, wrong, wrong, None)
+        if links is not None:
+            self._own = self.corrections_.after(links)
+            weights, sums = weighted_sums(self._own, classes.means, classes.sizes)
+            self.cluster_centers_, self.counts_ = sums / weights[:, None], np.bincount(self._own).astype(np.int64)
         return classes.means
 
     def _check_parameters(self) -> None:

@@ -11,9 +11,10 @@ from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.assignment import Collisions
 from mela.labeling.clusters import of_sources, weighted_sums
+from mela.labeling.corrections import Corrections
 from mela.labeling.effects import Effects, find_effects
-from mela.labeling.expected_ari import expected_ari
 from mela.labeling.held_out import held_out_error
+from mela.labeling.links import Links, given_links
 from mela.labeling.merging import OTHERWISE, SINGLES, Merged, left_out, merge_classes
 from mela.labeling.name_checks import require_one_type
 from mela.labeling.pair_quality import PairQuality, joined_share, pair_quality, pairs_inside
@@ -83,6 +84,8 @@ class MergeLabeler(TaskLabeler):
     consistency_ : float
         Share of the labelled task classes whose cluster is still the nearest one when they are taken out of its center.
         A value far below 1 says that the labels rest on thin evidence.
+    corrections_ : mela.labeling.corrections.Corrections
+        The clusters before anybody's word changes them, which tells what to ask (`mela.labeling.questions`).
 
     Examples
     --------
@@ -109,6 +112,7 @@ class MergeLabeler(TaskLabeler):
     shifts_: Shifts | None
     expected_ari_: float | None
     consistency_: float
+    corrections_: Corrections
     _held_out: PairQuality | None
     _block = "merging"
 
@@ -120,12 +124,20 @@ class MergeLabeler(TaskLabeler):
         self.soft = soft
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None, sources: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        groups: Any = None,
+        sources: Any = None,
+        must_link: Any = None,
+        cannot_link: Any = None,
+    ) -> Self:
         """Infer global labels.
 
         Parameters
         ----------
-        X, y, groups
+        X, y, groups, must_link, cannot_link
             As `mela.LearnLabeler.fit` takes them.
         sources : array-like (n_samples,), optional
             Person, or other source, of each sample, of any kind that can be sorted; all samples of a task have the
@@ -147,9 +159,9 @@ class MergeLabeler(TaskLabeler):
                     "of X"
                 )
             samples = with_sources(samples, names)
-        return self.fit_tasks(samples)
+        return self.fit_tasks(samples, given_links(samples, must_link, cannot_link))
 
-    def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
+    def _find(self, samples: TaskSamples, classes: ClassMeans, links: Links | None) -> Floats:
         seed = check_random_state(self.random_state).randint(2**31)
         merged = merge_classes(samples, classes, seed=seed)
         # merging keeps the classes of a task apart; where each class would go by itself, pairs inside tasks can judge
@@ -177,16 +189,29 @@ class MergeLabeler(TaskLabeler):
                     self._held_out = quality = PairQuality.by_error(error, known, shared)
         else:
             shared, error, quality = effects.quality.shared, effects.error, effects.quality
-        self.expected_ari_ = None
         # if nothing is joined, nothing needs to be judged, but a single task has nothing to join
-        if error is not None and (quality.precision_error < UNKNOWN if shared else len(classes.starts) > 2):
-            self.expected_ari_ = expected_ari(shared, error, same)
-        means = classes.means
+        if not (quality.precision_error < UNKNOWN if shared else len(classes.starts) > 2):
+            error = None
+        found, means = (merged.assignments, classes.means) if effects is None else (effects.cut, effects.means)
+        own = Corrections.of(found, means, classes.starts, 1 - quality.precision, error, same)
+        if links is not None:
+            found = own.after(links)
+            if effects is not None:
+                effects = effects.corrected(found, own, links)
+            else:
+                merged = replace(merged, assignments=found)
+                if (error := own.error_of(found)) is not None:
+                    known = int(pairs_inside(classes.starts).sum())
+                    self._held_out = PairQuality.by_error(error, known, joined_share(found))
+        self.corrections_, self.expected_ari_ = own, own.expected_ari(found)
         if effects is not None:
-            means, space, found = effects.means, effects.space, effects.assignments
-            merged = replace(merged, space=space, points=space.transform(means), assignments=found)
+            space = effects.space
+            merged = replace(merged, space=space, points=space.transform(means), assignments=effects.assignments)
         counts = np.bincount(merged.assignments[merged.assignments >= 0]).astype(np.int64)
         keep = counts >= self.min_count
+        if links is not None:
+            # what somebody says is kept to, however rare it is
+            keep[merged.assignments[links.named]] = True
         if not keep.all():
             # other tasks have judged clusters before rare ones were dropped
             self._held_out = None
@@ -204,9 +229,11 @@ class MergeLabeler(TaskLabeler):
             )
         weights, sums = weighted_sums(merged.assignments, means, classes.sizes)
         self.cluster_centers_, self.counts_ = (sums / weights[:, None])[keep], counts[keep]
-        if effects is not None:
+        if effects is not None or links is not None:
             number = np.where(keep, np.cumsum(keep) - 1, -1)
             merged = replace(merged, assignments=np.where(merged.assignments >= 0, number[merged.assignments], -1))
+        # neither neighbours nor people say that each task class is closest to its own center
+        self._own = None if effects is None and links is None else merged.assignments
         self.shifts_ = None if effects is None else effects.shifts
         self.effects_, self.merged_, self.n_iter_ = effects, merged, sum(done.kept for done in merged.phases)
         return merged.points
@@ -240,18 +267,17 @@ class MergeLabeler(TaskLabeler):
         """
         return None if self.min_count > 1 else self.effects_
 
-    def _clusters(self, points: Floats, centers: Floats) -> Ints:
-        found = super()._clusters(points, centers)
-        if self.effects_ is None:
-            return found
-        # what neighbours show is not that each task class is closest to its own center
-        own = self.merged_.assignments
-        return np.where(own >= 0, own, found)
-
     def _quality(self, found: Ints, points: Floats, classes: ClassMeans) -> PairQuality:
         # a class that is judged by a center which it helped to make looks better than it is
-        found = left_out(points, classes.sizes, self.class_labels_, classes.of_sources)
         used = self.class_labels_ >= 0
+        parts, of_parts = self.class_labels_, np.arange(len(self.cluster_centers_))
+        if self._own is not None and self.effects_ is None:
+            # what people joined need not be close together
+            both = np.stack([self.class_labels_, self.corrections_.clusters], axis=1)[used]
+            whole, numbers = np.unique(both, axis=0, return_inverse=True)
+            parts, of_parts = np.full(len(used), -1), whole[:, 0]
+            parts[used] = numbers.ravel()
+        found = of_parts[left_out(points, classes.sizes, parts, classes.of_sources)]
         self.consistency_ = float((found == self.class_labels_)[used].mean())
         if self.effects_ is not None:
             return pair_quality(self.effects_.cut, classes.starts)

@@ -23,7 +23,7 @@ from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.assignment import distinct
 from mela.labeling.centroids import nearest
-from mela.labeling.clusters import collect, cut, of_sources, weighted_sums
+from mela.labeling.clusters import collect, cut, meeting_rate, of_sources, weighted_sums
 from mela.labeling.merge_odds import join
 from mela.labeling.partition import Evidence, refine
 from mela.labeling.space import Space, noise_scales, sample_space
@@ -111,7 +111,7 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
     for own, rows in _deviations(samples, space, points):
         squares += np.bincount(rows, (own**2).sum(axis=1), minlength=len(sizes))
     precision = sizes / sizes.mean() / noise_scales(squares, freedom, points.shape[1])
-    n, rate = len(sizes), meeting_rate(classes)
+    n, rate = len(sizes), meeting_rate(starts)
     evidence = Evidence(points=points, weights=precision, starts=starts, between=space.between, rate=rate)
 
     first = np.arange(n) if n <= SINGLES else _fragments(points, starts, seed)
@@ -137,12 +137,6 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
             Phase(n_items=len(scatter), odds=np.array([odds for _, _, odds in joins]), kept=worth),
         ),
     )
-
-
-def meeting_rate(classes: ClassMeans) -> float:
-    """Return the share of ordered pairs of task classes that lie in one task; see `clusters.meeting_odds`."""
-    ways = classes.ways
-    return float((ways * (ways - 1)).sum()) / len(classes.sizes) ** 2
 
 
 def left_out(points: Floats, sizes: Ints, clusters: Ints, sources: Ints | None = None) -> Ints:

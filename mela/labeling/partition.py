@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from mela.data.array_types import Floats, Ints
-from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, weighted_sums
+from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, renumbered, weighted_sums
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_odds import agglomerate, marginal, most_probable
 from mela.labeling.pair_quality import collisions
@@ -63,10 +63,7 @@ class Evidence:
         k = int(clusters.max()) + 1
         model = Memberships.of(self.points, self._rounded, clusters, k, self.between, gamma)
         found = model.best(self.points, self._rounded, clusters, self.starts)
-        moved = np.full(len(clusters), -1, dtype=np.int64)
-        used = clusters >= 0
-        moved[used] = np.unique(found[used], return_inverse=True)[1]
-        return moved
+        return renumbered(np.where(clusters >= 0, found, -1))
 
     @cached_property
     def _rounded(self) -> Floats:

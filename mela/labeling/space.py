@@ -204,3 +204,8 @@ def noise_scales(squares: Floats, freedom: Floats, dimensions: int) -> Floats:
             "for outliers among the features"
         )
     return noise
+
+
+def unit_length(points: Floats) -> Floats:
+    """Return points (n, d) of length 1, whose distances are those of their angles."""
+    return points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), np.finfo(np.float64).tiny)

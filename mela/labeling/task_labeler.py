@@ -16,6 +16,7 @@ from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.assignment import Collisions, assign_tasks, settle_collisions
 from mela.labeling.centroids import nearest
+from mela.labeling.links import Links, given_links
 from mela.labeling.memberships import Memberships
 from mela.labeling.name_checks import require_one_type
 from mela.labeling.pair_quality import PairQuality, pair_quality
@@ -81,8 +82,11 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     class_weights_: csr_array
     soft_labels_: csr_array
 
+    # clusters (n_task_classes,) that are not those of the nearest centers, -1 for none; None where all are
+    _own: Ints | None = None
+
     @abstractmethod
-    def _find(self, samples: TaskSamples, classes: ClassMeans) -> Floats:
+    def _find(self, samples: TaskSamples, classes: ClassMeans, links: Links | None) -> Floats:
         """Find the clusters, set the attributes that describe them, and return the points of the task classes."""
 
     @property
@@ -92,7 +96,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     def _clusters(self, points: Floats, centers: Floats) -> Ints:
         """Return the cluster (n,) of each task class that was fitted."""
-        return nearest(points, centers)
+        found = nearest(points, centers)
+        return found if self._own is None else np.where(self._own >= 0, self._own, found)
 
     def _quality(self, found: Ints, points: Floats, classes: ClassMeans) -> PairQuality:
         """Return the quality of the labels, given the nearest cluster of each task class."""
@@ -114,7 +119,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Return the space of the model behind soft labels; None where no task class has two samples."""
         return sample_space(samples, classes) if (classes.sizes > 1).any() else None
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, *, must_link: Any = None, cannot_link: Any = None) -> Self:
         """Infer global labels.
 
         Parameters
@@ -124,27 +129,32 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             Local labels, of any kind that can be sorted.
         groups : array-like (n_samples,)
             Task of each sample. Tasks may have different ways and shots, and some may have a single class.
+        must_link, cannot_link : sequence of ((task, label), (task, label)), optional
+            Local labels that somebody knows to be one class, or not to be (`mela.labeling.links`). This is kept to
+            exactly, and their clusters are joined or divided accordingly.
 
         Raises
         ------
         ValueError
             Lengths differ, a value is not finite, no task has two classes, a parameter is out of its range, or there
             are fewer clusters or task classes than a task has ways. For merging: every task class has one sample.
+            A link names a label that is not there, or links contradict each other.
         """
-        return self.fit_tasks(self._samples(X, y, groups, reset=True))
+        samples = self._samples(X, y, groups, reset=True)
+        return self.fit_tasks(samples, given_links(samples, must_link, cannot_link))
 
     def fit_predict(self, X: Any, y: Any = None, groups: Any = None, **known: Any) -> Ints:
         """Infer global labels by `fit`, which may take more than these, and return `labels_`."""
         return self.fit(X, y, groups, **known).labels_
 
-    def fit_tasks(self, samples: TaskSamples) -> Self:
+    def fit_tasks(self, samples: TaskSamples, links: Links | None = None) -> Self:
         """Infer global labels of samples that may share feature rows, as images that occur in many tasks do."""
         self._check_parameters()
         self.n_features_in_ = samples.features.shape[1]
         classes = class_means(samples)
         self.n_single_tasks_ = _count_single(classes)
         self.task_classes_, self.class_size_ = samples, float(classes.sizes.mean())
-        points = self._find(samples, classes)
+        points = self._find(samples, classes, links)
         centers = self._project(self.cluster_centers_)
         found = self._clusters(points, centers)
         self.class_clusters_, self.class_labels_ = settle_collisions(

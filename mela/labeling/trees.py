@@ -13,7 +13,7 @@ from mela.labeling.cuts import Cuts
 from mela.labeling.neighbours import NEIGHBOURS, shared_neighbours
 from mela.labeling.pair_quality import PairQuality, pair_quality
 from mela.labeling.pair_scores import PairScores, SquaredDistances
-from mela.labeling.space import space_of
+from mela.labeling.space import space_of, unit_length
 
 # views without looks
 PLAIN = 3
@@ -108,7 +108,7 @@ class TaskClasses:
     def views(self, noise: list[Noise]) -> list[Floats]:
         """Return distances, condensed: by angle; in units of the first noise; and by angle in units of each noise."""
         scaled = [space_of(self.means, *known).transform(self.means) for known in noise]
-        points = [_unit(self.means - self.means.mean(axis=0)), scaled[0], *map(_unit, scaled)]
+        points = [unit_length(self.means - self.means.mean(axis=0)), scaled[0], *map(unit_length, scaled)]
         return [self._distances(own) for own in points]
 
     def _distances(self, points: Floats) -> Floats:
@@ -164,8 +164,3 @@ class TaskClasses:
 def _mean(views: list[Floats]) -> Floats:
     # a stack of all views would take as much memory again
     return reduce(np.add, views) / len(views)
-
-
-def _unit(points: Floats) -> Floats:
-    """Return points (n, d) of length 1."""
-    return points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), np.finfo(np.float64).tiny)

@@ -24,17 +24,24 @@ def write_labels(
     labeler: "TaskLabeler",
     features: Path,
     train: Path,
+    links: Path,
     out: Files,
     steps: "Callable[[TaskLabeler], pd.DataFrame]",
     looks: Path | None = None,
     sources: Path | None = None,
 ) -> None:
-    """Infer labels of the training tasks and write them; `steps` tells how the number of clusters was found."""
+    """Infer labels of the training tasks and write them; `steps` tells how the number of clusters was found.
+
+    What people say of these labels, in the table of links, is kept to.
+    """
+    from mela.labeling.correction_tables import links_between
     from mela.labeling.image_labels import image_weights, label_images, weights_table
     from mela.labeling.labeler_files import save_labeler
+    from mela.labeling.review_files import write_review
 
     samples, known_images = read_samples(read_manifest(train), features, looks, sources)
-    labeler.fit_tasks(samples)
+    said = links_between(store.read_table(links, schemas.LINKS), samples)
+    labeler.fit_tasks(samples, said)
     image_ids = known_images[samples.index]
     flat = label_images(labeler.learned_labels, len(labeler.cluster_centers_), image_ids, samples.classes)
     weights = image_weights(flat, labeler.class_weights_, image_ids, samples.classes)
@@ -51,11 +58,14 @@ def write_labels(
         store.write_table(out.soft_labels, by_weight, schemas.SOFT_LABELS, stage="label", params={})
         store.write_table(out.assignments, by_task, schemas.ASSIGNMENTS, stage="label", params={})
         save_labeler(out.fitted, labeler, flat.order)
+        write_review(out.review, labeler.corrections_, samples)
         store.write_json(out.metrics, result)
         store.write_csv(out.steps, steps(labeler))
         store.write_csv(out.sizes, diagnostics.sizes_table(labeler))
         own = by_task.query("clustered")["cluster"].to_numpy()
         store.write_csv(out.clusters, diagnostics.clusters_table(flat, weights, own))
+    if said is not None:
+        log.info(f"{stage}: kept to {len(said.same) + len(said.different)} corrections")
     for told in filter(None, (line, diagnostics.single_tasks(labeler))):
         log.info(f"{stage}: {told}")
     log.info("{stage}: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(stage=stage, **result))

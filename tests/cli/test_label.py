@@ -406,3 +406,28 @@ def test_what_is_bad_ends_in_one_line(name: str, folder: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(f"error: {bad.message}\n", done.stderr), done.stderr
     assert sorted(Path().iterdir()) == before
+
+
+def test_it_keeps_to_corrections(folder: Path) -> None:
+    mela("features.parquet", "tasks.csv", "--out", "plain.csv")
+    plain = pd.read_csv("plain_tasks.csv")
+    of_zero, of_one = (plain[plain["task_id"] == task].reset_index() for task in (0, 1))
+    same = next((a, b) for a in range(3) for b in range(3) if of_zero["cluster"][a] != of_one["cluster"][b])
+    Path("said.csv").write_text(
+        "task,label,other_task,other_label,answer\n"
+        f"0,{of_zero['local_label'][same[0]]},1,{of_one['local_label'][same[1]]},same\n"
+    )
+    done = mela("features.parquet", "tasks.csv", "--out", "found.csv", "--corrections", "said.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = pd.read_csv("found_tasks.csv").set_index(["task_id", "local_label"])["cluster"]
+    assert found[0, of_zero["local_label"][same[0]]] == found[1, of_one["local_label"][same[1]]]
+
+    with Path("said.csv").open("a") as file:
+        file.write("7,0,99,1,different\n")
+    done = mela("features.parquet", "tasks.csv", "--out", "found.csv", "--corrections", "said.csv")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: said.csv, line 3: expected a task with labels to be inferred, got '99'; correct its name\n"
+    )
+    done = mela("features.parquet", "tasks.csv", "--corrections", "none.csv")
+    assert done.stderr == "error: --corrections: expected a file, found none at none.csv; correct the name\n"

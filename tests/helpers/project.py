@@ -49,6 +49,7 @@ STAGE_NAMES = [
     "images",
     "names",
     "manifest",
+    "corrections",
     "embed",
     "extract",
     "round",

@@ -412,3 +412,28 @@ def test_a_quality_beats_another_for_sure_or_not_at_all() -> None:
     assert quality(0.2, 0.04, 0.05).beats(quality(0.1, 0.0, 0.01))
     assert not quality(0.2, 0.06, 0.05).beats(quality(0.1, 0.0, 0.01))
     assert not quality(0.2, 0.04, 0.05).beats(quality(0.1, 0.04, 0.01))
+
+
+def test_people_who_differ_can_be_told_which_task_classes_are_one_class() -> None:
+    X, y, groups, truth = people(0, effect=8.0)
+    plain = MergeLabeler().fit(X, y, groups)
+    assert plain.effects_ is not None
+    cut, rows = plain.effects_.cut, [(task, label) for task in range(200) for label in range(WAYS)]
+    pairs = [(a, b) for a in range(500) for b in range(500, 1000)]
+    missed = [(a, b) for a, b in pairs if truth[a] == truth[b] and cut[a] != cut[b]][:3]
+    wrong = [(a, b) for a, b in pairs if truth[a] != truth[b] and cut[a] == cut[b]][:3]
+    assert missed
+    assert wrong
+    links = {
+        name: [(rows[a], rows[b]) for a, b in own] for name, own in (("must_link", missed), ("cannot_link", wrong))
+    }
+    told = MergeLabeler().fit(X, y, groups, **links)
+    for labels in (told.class_labels_, told.learned_labels, told.round_labels):
+        assert all(labels[a] == labels[b] >= 0 for a, b in missed)
+        assert all(labels[a] != labels[b] for a, b in wrong)
+    assert adjusted_rand_score(truth, told.class_labels_) > adjusted_rand_score(truth, plain.class_labels_)
+    assert told.expected_ari_ is not None
+    assert plain.expected_ari_ is not None
+    assert told.expected_ari_ == pytest.approx(plain.expected_ari_, abs=0.05)
+    rare = MergeLabeler(min_count=5).fit(X, y, groups, **links).class_labels_
+    assert all(rare[a] == rare[b] >= 0 for a, b in missed)

@@ -1,7 +1,5 @@
 """Merging, against enumerated posteriors and on tasks whose classes are known."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -10,9 +8,9 @@ from sklearn.metrics import adjusted_rand_score
 from mela.errors import MelaError
 from mela.labeling import merge_odds, merging
 from mela.labeling import space as discriminant
-from mela.labeling.clusters import Clusters, collect, cut, meeting_odds, meetings
+from mela.labeling.clusters import Clusters, collect, cut, meeting_odds, meeting_rate, meetings
 from mela.labeling.merge_odds import agglomerate, marginal, most_probable
-from mela.labeling.merging import Merged, left_out, meeting_rate, merge_classes
+from mela.labeling.merging import Merged, left_out, merge_classes
 from mela.labeling.space import noise_scales, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
 
@@ -187,9 +185,9 @@ def test_meetings_are_expected_by_the_pairs_of_each_task() -> None:
         sizes=np.ones(240, dtype=np.int64),
     )
     # of two classes in 48 of the 240 task classes each: by hand, 40 tasks with 20 ordered pairs each of 240 * 240
-    assert 48 * 48 * meeting_rate(classes) == pytest.approx(48 * 48 * 40 * 20 / 240**2)
+    assert 48 * 48 * meeting_rate(classes.starts) == pytest.approx(48 * 48 * 40 * 20 / 240**2)
     even = np.arange(0, 241, 5)
-    assert meeting_rate(replace(classes, starts=even)) == pytest.approx(4 / (5 * 48))
+    assert meeting_rate(even) == pytest.approx(4 / (5 * 48))
 
 
 def test_single_samples_cannot_be_merged() -> None:

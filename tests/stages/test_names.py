@@ -130,7 +130,7 @@ def test_drawn_tasks_have_no_names(finished: Path) -> None:
 def test_names_are_seen_only_by_those_who_show_them() -> None:
     for stage in STAGES:
         files = listed(stage, "deps")
-        assert ("data/names/labels.parquet" in files) == (stage == "assign")
+        assert ("data/names/labels.parquet" in files) == (stage in {"assign", "corrections"})
         assert ("data/names/images.parquet" in files) == (stage == "report")
         assert ("results/labels.csv" in files) == (stage == "report")
         assert ("data/manifest/test.parquet" in files) == (stage in {"assign", "evaluate"})

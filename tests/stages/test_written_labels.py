@@ -26,8 +26,10 @@ def test_images_get_the_clusters_that_networks_learn_and_task_classes_those_told
     features, train = tmp_path / "features.parquet", tmp_path / "train.parquet"
     write_features(features, [(images, samples.features.astype(np.float32))], 24, stage="extract", params={})
     out = Files(**{field.name: tmp_path / field.name for field in fields(Files)})
+    links = tmp_path / "links.parquet"
+    store.write_table(links, schemas.LINKS.empty_table(), schemas.LINKS, stage="corrections", params={})
     labeler = MergeLabeler(soft=True)
-    write_labels("label_merged", labeler, features, train, out, merges_table)
+    write_labels("label_merged", labeler, features, train, links, out, merges_table)
     effects = labeler.effects_
     assert effects is not None
     by_image = store.read_table(out.labels, schemas.LABELS)["label"].to_numpy()

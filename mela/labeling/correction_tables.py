@@ -1,0 +1,133 @@
+"""Read and write what people say of task classes: a table of pairs of labels that are the same, or different."""
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from mela.data.array_types import Ints
+from mela.errors import MelaError
+from mela.io.name_tables import KEYS, with_names
+from mela.io.schemas import LINKS
+from mela.io.text_tables import as_written, find_separator, folded, harmless, parse_csv, read_header, read_text
+from mela.labeling.links import Links, Name, Said
+from mela.labeling.task_classes import TaskSamples
+
+COLUMNS = ("task", "label", "other_task", "other_label", "answer")
+ANSWERS = {"same": True, "different": False}
+
+
+def read_corrections(path: Path) -> list[Said]:
+    """Read a table of corrections; none where there is no such file.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with the columns ``task``, ``label``, ``other_task``, ``other_label``, and ``answer``, which is ``same`` or
+        ``different``. Tasks and labels are named as in ``results/labels.csv``.
+
+    Raises
+    ------
+    MelaError
+        One line that names the file and the line.
+    """
+    if not path.exists():
+        return []
+    table = parse_csv(read_text(path, str(path)), where=str(path), required=COLUMNS)
+    said = []
+    for line, *cells in zip(table.lines, *(table.columns[name] for name in COLUMNS), strict=True):
+        task, label, other_task, other_label, answer = map(as_written, cells)
+        if folded(answer) not in ANSWERS:
+            raise MelaError(
+                f"{path}, line {line}: expected the answer 'same' or 'different', got {answer!r}; correct it"
+            )
+        said.append(Said((task, label), (other_task, other_label), ANSWERS[folded(answer)], f"{path}, line {line}"))
+    return said
+
+
+def add_correction(path: Path, one: Name, other: Name, *, same: bool) -> None:
+    """Write one more row at the end of a table of corrections, to the disk before this returns.
+
+    A table that somebody has begun keeps its separator and its columns.
+    """
+    text = read_text(path, str(path)) if path.exists() else ""
+    separator = find_separator(text, COLUMNS)
+    header = read_header(text, separator)
+    cells = dict(zip(COLUMNS, (*one, *other, "same" if same else "different"), strict=True))
+    content = io.StringIO()
+    writer = csv.writer(content, quoting=csv.QUOTE_ALL, lineterminator="\n", delimiter=separator)
+    if not header:
+        writer.writerow(COLUMNS)
+    elif text[-1] not in "\r\n":
+        content.write("\n")
+    writer.writerow([harmless(str(cells.get(name, ""))) for name in header or COLUMNS])
+    with path.open("ab") as file:
+        file.write(content.getvalue().encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def links_by_name(said: Sequence[Said], names: Sequence[Name], starts: Ints) -> Links | None:
+    """Return the links between task classes of these names (n_classes,), compared as text; None where none are said.
+
+    Raises
+    ------
+    MelaError
+        As `Links.of`.
+    """
+    texts = [(str(task), str(label)) for task, label in names]
+    return Links.of(said, texts, starts) if said else None
+
+
+def numbered_links(said: Sequence[Said], manifest: pd.DataFrame, names: pd.DataFrame) -> pd.DataFrame:
+    """Return the links between local labels of a manifest, by number, as `links_between` reads them.
+
+    Parameters
+    ----------
+    said : sequence of Said
+    manifest : DataFrame
+        Columns task_id and local_label.
+    names : DataFrame
+        What people wrote, with columns as `mela.io.name_tables.TASK_NAMES`; perhaps no rows.
+
+    Raises
+    ------
+    MelaError
+        As `Links.of`.
+    """
+    labels = manifest[KEYS].drop_duplicates().sort_values(KEYS).reset_index(drop=True)
+    named = with_names(labels, names)
+    starts = np.flatnonzero(np.diff(labels["task_id"], prepend=-1, append=-1)).astype(np.int64)
+    links = links_by_name(said, list(zip(named["task"], named["label"], strict=True)), starts)
+    if links is None:
+        return LINKS.empty_table().to_pandas()
+    rows = np.concatenate([links.same, links.different])
+    one, other = (labels.iloc[rows[:, side]].reset_index(drop=True) for side in (0, 1))
+    same = np.arange(len(rows)) < len(links.same)
+    return one.join(other.add_prefix("other_")).assign(same=same)
+
+
+def links_between(table: pd.DataFrame, samples: TaskSamples) -> Links | None:
+    """Return the links between task classes that a table of numbers has; None where it has no rows.
+
+    Raises
+    ------
+    MelaError
+        A link names a label that no sample has.
+    """
+    if table.empty:
+        return None
+    known = {key: row for row, key in enumerate(zip(samples.task_ids, samples.local_labels, strict=True))}
+    columns = LINKS.names[:4]
+    try:
+        rows = np.array([[known[a, b], known[c, d]] for a, b, c, d in table[columns].to_numpy()], dtype=np.int64)
+    except KeyError as error:
+        raise MelaError(
+            f"links: they name the label {error} of no training task; rerun the stage corrections"
+        ) from None
+    same = table["same"].to_numpy()
+    return Links(same=rows[same], different=rows[~same], starts=samples.starts)
