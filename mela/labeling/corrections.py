@@ -67,8 +67,7 @@ class Corrections:
 
         Whatever space the clusters were found in fits them too well to show which task classes are in a wrong one.
         """
-        # single precision is what files keep, and a review must lead to the same clusters as the fit
-        points = unit_length(means - means.mean(axis=0)).astype(np.float32).astype(np.float64)
+        points = unit_length(means - means.mean(axis=0))
         clusters, error = renumbered(clusters), None if error is None else max(error, 0.0)
         return cls(clusters=clusters, points=points, starts=starts, wrong=wrong, error=error, same=same)
 

@@ -13,16 +13,12 @@ from mela.runtime.console import log
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """Name where a stage writes its labels: of images, their weights, of task classes, labeler, figures, and tables.
-
-    `review` has what `mela review` asks about.
-    """
+    """Name where a stage writes its labels: of images, their weights, of task classes, labeler, figures, and tables."""
 
     labels: Path
     soft_labels: Path
     assignments: Path
     fitted: Path
-    review: Path
     metrics: Path
     clusters: Path
     sizes: Path
@@ -32,13 +28,11 @@ class Files:
 def write_nothing(stage: str, out: Files, steps: pa.Schema) -> None:
     """Write the same files without content, if the labels are off; `steps` has the columns of that table."""
     from mela.labeling.labeler_files import DESCRIPTION
-    from mela.labeling.review_files import write_review
 
     tables = {out.labels: schemas.LABELS, out.soft_labels: schemas.SOFT_LABELS, out.assignments: schemas.ASSIGNMENTS}
     with together():
         for path, schema in tables.items():
             store.write_table(path, schema.empty_table(), schema, stage="label", params={})
-        write_review(out.review, None, None)
         for path in (out.fitted / DESCRIPTION, out.metrics):
             store.write_json(path, {})
         for path, schema in {out.steps: steps, out.sizes: schemas.SIZES, out.clusters: schemas.CLUSTERS}.items():

@@ -37,7 +37,6 @@ def write_labels(
     from mela.labeling.correction_tables import links_between
     from mela.labeling.image_labels import image_weights, label_images, weights_table
     from mela.labeling.labeler_files import save_labeler
-    from mela.labeling.review_files import write_review
 
     samples, known_images = read_samples(read_manifest(train), features, looks, sources)
     said = links_between(store.read_table(links, schemas.LINKS), samples)
@@ -58,7 +57,6 @@ def write_labels(
         store.write_table(out.soft_labels, by_weight, schemas.SOFT_LABELS, stage="label", params={})
         store.write_table(out.assignments, by_task, schemas.ASSIGNMENTS, stage="label", params={})
         save_labeler(out.fitted, labeler, flat.order)
-        write_review(out.review, labeler.corrections_, samples)
         store.write_json(out.metrics, result)
         store.write_csv(out.steps, steps(labeler))
         store.write_csv(out.sizes, diagnostics.sizes_table(labeler))

@@ -3,7 +3,6 @@
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mela.errors import MelaError
@@ -11,9 +10,8 @@ from mela.io import schemas, store
 from mela.io.name_tables import LISTING
 from mela.io.text_tables import read_text_csv
 from mela.labeling.correction_tables import add_correction
-from mela.labeling.review_files import read_review
 from stages.common import paths
-from tests.helpers.project import change, run_stages
+from tests.helpers.project import run_stages
 
 
 def test_labels_keep_to_what_people_say(people_copied: Path) -> None:
@@ -41,15 +39,6 @@ def test_labels_keep_to_what_people_say(people_copied: Path) -> None:
     assert (labels[told["image_id"]].to_numpy() == told["cluster"].to_numpy()).mean() > 0.9
 
 
-def test_a_review_begins_with_the_clusters_before_anybody_corrected_them(people_copied: Path) -> None:
-    review = read_review(paths.MERGED_REVIEW)
-    tasks = store.read_table(paths.MERGED_TASKS, schemas.ASSIGNMENTS)
-    assert review.task_ids.tolist() == tasks["task_id"].tolist()
-    assert review.local_labels.tolist() == tasks["local_label"].tolist()
-    assert np.diff(review.corrections.starts).tolist() == tasks.groupby("task_id").size().tolist()
-    assert len(review.corrections.points) == len(tasks)
-
-
 def test_a_contradiction_ends_the_run_before_anything_is_trained(people_copied: Path) -> None:
     rows = read_text_csv(paths.LISTING, LISTING).query("split == 'train'")[["task", "label"]].to_numpy().tolist()
     one, other = next((a, b) for a, b in combinations(rows, 2) if a[0] != b[0])
@@ -59,15 +48,3 @@ def test_a_contradiction_ends_the_run_before_anything_is_trained(people_copied: 
         MelaError, match=r"^corrections\.csv, line 3: .* are said to differ, but .* \(corrections\.csv, "
     ):
         run_stages("corrections")
-
-
-def test_there_is_nothing_to_review_where_labels_are_off(people_copied: Path) -> None:
-    change(
-        Path("params.yaml"),
-        {"compare.merged": False, "compare.merged_soft": False, "compare.pruned": True, "use": "pruned"},
-    )
-    run_stages("label_merged")
-    with pytest.raises(
-        MelaError, match="expected clusters of task classes, got none, since `compare` has these labels"
-    ):
-        read_review(paths.MERGED_REVIEW)
