@@ -9,6 +9,7 @@ import typer
 from mela.errors import MelaError
 from mela.io import store
 from mela.io.checked_tables import read_manifest
+from mela.labeling.training_samples import read_samples
 from mela.models.files import configure
 from mela.params import PARAMS, ROUNDS, ExtractParams, MergingParams, RoundName, RoundsParams
 from mela.runtime.console import log
@@ -20,7 +21,6 @@ from stages.common.pretraining_settings import Settings
 from stages.common.processes import run_shared
 from stages.common.round_files import BEFORE_ROUNDS, round_files
 from stages.common.round_outputs import pass_on, write_round
-from stages.common.samples import read_samples
 
 
 def main(

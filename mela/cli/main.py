@@ -10,6 +10,7 @@ from mela.cli.download import download
 from mela.cli.export import export
 from mela.cli.predict import predict
 from mela.cli.preset import preset
+from mela.cli.review import review
 from mela.cli.run import run
 from mela.cli.summary import summary
 from mela.errors import MelaError
@@ -62,6 +63,7 @@ def _group(
 for command in (preset, run, summary, download):
     app.command(rich_help_panel=RUN)(command)
 app.command(rich_help_panel=DATA)(label.label)
+app.command(rich_help_panel=DATA)(review)
 app.add_typer(data.app, name="data", rich_help_panel=DATA)
 app.command(rich_help_panel=MODEL)(predict)
 app.command(rich_help_panel=MODEL)(export)

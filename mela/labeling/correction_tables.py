@@ -11,6 +11,7 @@ import pandas as pd
 
 from mela.data.array_types import Ints
 from mela.errors import MelaError
+from mela.io.atomic import replacing
 from mela.io.name_tables import KEYS, with_names
 from mela.io.schemas import LINKS
 from mela.io.text_tables import as_written, find_separator, folded, harmless, parse_csv, read_header, read_text
@@ -22,7 +23,7 @@ ANSWERS = {"same": True, "different": False}
 
 
 def read_corrections(path: Path) -> list[Said]:
-    """Read a table of corrections; none where there is no such file.
+    """Read a table of corrections; none where there is no such file, or it is empty.
 
     Parameters
     ----------
@@ -35,9 +36,10 @@ def read_corrections(path: Path) -> list[Said]:
     MelaError
         One line that names the file and the line.
     """
-    if not path.exists():
+    text = read_text(path, str(path)) if path.exists() else ""
+    if not text.strip():
         return []
-    table = parse_csv(read_text(path, str(path)), where=str(path), required=COLUMNS)
+    table = parse_csv(text, where=str(path), required=COLUMNS)
     said = []
     for line, *cells in zip(table.lines, *(table.columns[name] for name in COLUMNS), strict=True):
         task, label, other_task, other_label, answer = map(as_written, cells)
@@ -71,6 +73,15 @@ def add_correction(path: Path, one: Name, other: Name, *, same: bool) -> None:
         os.fsync(file.fileno())
 
 
+def remove_last_correction(path: Path) -> None:
+    """Take the last row out of a table of corrections, which has one."""
+    text = read_text(path, str(path))
+    table = parse_csv(text, where=str(path), required=COLUMNS)
+    kept = text.splitlines(keepends=True)[: table.lines[-1] - 1]
+    with replacing(path) as temporary:
+        temporary.write_bytes("".join(kept).encode())
+
+
 def links_by_name(said: Sequence[Said], names: Sequence[Name], starts: Ints) -> Links | None:
     """Return the links between task classes of these names (n_classes,), compared as text; None where none are said.
 
@@ -100,15 +111,20 @@ def numbered_links(said: Sequence[Said], manifest: pd.DataFrame, names: pd.DataF
         As `Links.of`.
     """
     labels = manifest[KEYS].drop_duplicates().sort_values(KEYS).reset_index(drop=True)
-    named = with_names(labels, names)
     starts = np.flatnonzero(np.diff(labels["task_id"], prepend=-1, append=-1)).astype(np.int64)
-    links = links_by_name(said, list(zip(named["task"], named["label"], strict=True)), starts)
+    links = links_by_name(said, names_of(labels, names), starts)
     if links is None:
         return LINKS.empty_table().to_pandas()
     rows = np.concatenate([links.same, links.different])
     one, other = (labels.iloc[rows[:, side]].reset_index(drop=True) for side in (0, 1))
     same = np.arange(len(rows)) < len(links.same)
     return one.join(other.add_prefix("other_")).assign(same=same)
+
+
+def names_of(labels: pd.DataFrame, names: pd.DataFrame) -> list[Name]:
+    """Return the task and the label, as people wrote them, of rows with task_id and local_label (n,)."""
+    named = with_names(labels, names)
+    return list(zip(named["task"].tolist(), named["label"].tolist(), strict=True))
 
 
 def links_between(table: pd.DataFrame, samples: TaskSamples) -> Links | None:

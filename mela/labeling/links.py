@@ -86,8 +86,9 @@ class Links:
         return cls(same=none, different=none, starts=starts)
 
     def tell_apart(self, one: Ints, other: Ints) -> bool:
-        """Return whether somebody says that task classes of two groups (n,), (m,) differ."""
-        first, second = np.isin(self.apart, one), np.isin(self.apart, other)
+        """Return whether task classes of two groups (n,), (m,) differ, or others that are one class with them."""
+        kinds = self.components[self.apart]
+        first, second = (np.isin(kinds, self.components[group]) for group in (one, other))
         return bool((first & second[:, ::-1]).any())
 
     @property

@@ -11,9 +11,9 @@ from mela.io import schemas, store
 from mela.io.atomic import together
 from mela.io.checked_tables import read_manifest
 from mela.labeling import diagnostics
+from mela.labeling.training_samples import read_samples
 from mela.runtime.console import log
 from stages.common.label_files import Files
-from stages.common.samples import read_samples
 
 if TYPE_CHECKING:
     from mela.labeling.task_labeler import TaskLabeler

@@ -11,10 +11,10 @@ from mela.errors import MelaError
 from mela.io.checked_tables import read_manifest, read_truth
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.task_classes import TaskSamples
+from mela.labeling.training_samples import read_samples
 from mela.params import RoundName
 from stages.common import paths
 from stages.common.round_files import BEFORE_ROUNDS, round_files
-from stages.common.samples import read_samples
 from studies.cells import true_classes
 from studies.labels.people import run_folder
 

@@ -1,34 +1,23 @@
 """The page of a run in a real browser: by day, by night, on a phone, by keyboard, and without a network."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+from tests.helpers.browser import DESKTOP, NEEDED, PHONE, opened, sideways, violations
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium here, so nobody looked at the page in a browser; apt-get install chromium"
-    ),
-]
+pytestmark = NEEDED
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+    with opened() as browser:
         yield browser
-        browser.close()
 
 
 class Visit:
@@ -69,13 +58,9 @@ everywhere = pytest.mark.parametrize(
 
 @everywhere
 def test_axe_finds_nothing(visit: Visit) -> None:
-    """The rules of axe-core, by which screen readers and keyboards get along with a page."""
-    found = Axe().run(visit.page).response
-    assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found["violations"]] == []
-    assert len(found["passes"]) > 25
+    assert violations(visit.page) == []
     visit.page.locator("#sheets .zoom").first.click()
-    opened = Axe().run(visit.page).response
-    assert [(rule["id"], rule["nodes"][0]["html"]) for rule in opened["violations"]] == []
+    assert violations(visit.page) == []
 
 
 @everywhere
@@ -84,8 +69,7 @@ def test_all_is_there_and_fits(visit: Visit) -> None:
     assert visit.count(".plot svg") == 6
     assert visit.count(".maps circle") == 60
     assert visit.count("#sheets li") > 50
-    wide = visit.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-    assert wide <= 0, "the page itself scrolls sideways"
+    assert sideways(visit.page) <= 0, "the page itself scrolls sideways"
     broken = "[...document.images].filter(image => !image.complete || !image.naturalWidth).length"
     assert visit.page.evaluate(broken) == 0
     ids = visit.page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)")

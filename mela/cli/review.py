@@ -1,0 +1,50 @@
+"""Define ``mela review``: ask people whether labels are the same."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mela.errors import MelaError
+from mela.runtime.console import log
+
+INSTALL = "run `pip install -e '.[review]'` in a clone of the project, or `pip install starlette uvicorn` elsewhere"
+
+
+def review(
+    corrections: Annotated[Path, typer.Option(help="The table that answers are added to.")] = Path("corrections.csv"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of this machine; 0: any that is free.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+) -> None:
+    """Ask on a page of this machine whether labels are the same, the most doubtful first, and keep the answers.
+
+    It asks about the labels of the last run in this folder. `dvc repro` then keeps to the answers exactly, and joins
+    and divides classes accordingly. The page can only be seen from this machine, by those who know its address.
+
+    Example: `mela review`, then answer by the keys S, D, K and U
+    """
+    try:
+        from mela.review.server import serve
+    except ModuleNotFoundError as error:
+        raise MelaError(f"review: expected the package {error.name}, which is not installed; {INSTALL}") from None
+    from mela.review.project import read_project
+    from mela.review.session import Session
+
+    log.info("review: finding the classes of the last run")
+    project = read_project()
+    session = Session(project, corrections)
+    # what is wrong in the table is told here, and not on the page
+    session.state()
+
+    def begin(address: str) -> None:
+        log.info(f"review: {address} (end with Ctrl-C)")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    # this is how a review ends
+    with suppress(KeyboardInterrupt):
+        serve(project, session, port, begin)
+    log.info(f"review: {session.state()['answers']} answers in {corrections}; `dvc repro` keeps to them")

@@ -1,0 +1,112 @@
+"use strict";
+
+const at = (id) => document.getElementById(id);
+let question = null;
+let busy = false;
+
+function make(tag, text, kind) {
+  const element = document.createElement(tag);
+  // names are those of users: text, never markup
+  if (text !== undefined) element.textContent = text;
+  if (kind) element.className = kind;
+  return element;
+}
+
+function picture(number, label, task) {
+  const image = make("img");
+  image.src = `image/${number}`;
+  image.alt = `${label} by ${task}`;
+  return image;
+}
+
+function heading(tag, shown) {
+  const element = make(tag, `${shown.label} `);
+  element.append(make("span", `by ${shown.task}`));
+  return element;
+}
+
+function side(shown) {
+  const section = make("section");
+  section.append(heading("h2", shown));
+  const images = make("ul", undefined, "images");
+  for (const number of shown.images) {
+    const item = make("li");
+    item.append(picture(number, shown.label, shown.task));
+    images.append(item);
+  }
+  section.append(images);
+  if (shown.members.length) {
+    section.append(make("h3", `It stands for ${shown.size} labels, also:`));
+    const members = make("ul", undefined, "members");
+    for (const other of shown.members) {
+      const item = make("li");
+      item.append(picture(other.images[0], other.label, other.task), make("div", other.label), make("span", other.task));
+      members.append(item);
+    }
+    section.append(members);
+  }
+  return section;
+}
+
+function figure(name, value) {
+  const line = make("div");
+  line.append(make("dt", name), make("dd", value));
+  return line;
+}
+
+function show(state) {
+  question = state.question;
+  at("sides").replaceChildren(...(question ? question.sides.map(side) : []));
+  at("why").textContent = question
+    ? `They are ${question.joined ? "one class" : "two classes"} so far, and ${Math.round(100 * question.same)}% likely to be the same.`
+    : "Nothing is left to ask: no answer is expected to change the classes.";
+  at("figures").replaceChildren(
+    figure("answers", state.answers),
+    figure("skipped", state.skipped),
+    figure("questions left", state.more ? `${state.left} or more` : state.left),
+    figure("classes", state.classes),
+    figure("of one label", state.alone),
+    ...(state.expected_ari === null ? [] : [figure("expected Rand index", state.expected_ari.toFixed(3))]),
+  );
+  at("status").textContent = state.changed;
+  for (const id of ["same", "different", "skip"]) at(id).disabled = !question;
+  at("undo").disabled = !state.answers && !state.skipped;
+}
+
+async function ask(path, content) {
+  if (busy) return;
+  busy = true;
+  at("problem").hidden = true;
+  try {
+    const options = content === undefined ? {} : { method: "POST", body: JSON.stringify(content), headers: { "Content-Type": "application/json" } };
+    const answer = await fetch(path, options);
+    const told = await answer.json();
+    if (answer.ok) show(told);
+    else {
+      problem(told.error);
+      if (answer.status === 409) show(await (await fetch("state")).json());
+    }
+  } catch {
+    problem("The program behind this page does not answer. Start `mela review` again; what you answered is kept.");
+  } finally {
+    busy = false;
+  }
+}
+
+function problem(text) {
+  at("problem").textContent = text;
+  at("problem").hidden = false;
+}
+
+function give(answer) {
+  if (question) ask("answer", { one: question.one, other: question.other, answer });
+}
+
+const ACTIONS = { s: () => give("same"), d: () => give("different"), k: () => give("skip"), u: () => at("undo").disabled || ask("undo", {}) };
+
+for (const [id, key] of Object.entries({ same: "s", different: "d", skip: "k", undo: "u" })) at(id).addEventListener("click", ACTIONS[key]);
+document.addEventListener("keydown", (event) => {
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+  ACTIONS[event.key.toLowerCase()]?.();
+});
+ask("state");

@@ -1,0 +1,178 @@
+"""Keep a review: what is asked next, what was answered, and what the answers have changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+import numpy as np
+
+from mela.data.array_types import Ints
+from mela.errors import MelaError
+from mela.labeling.correction_tables import add_correction, links_by_name, read_corrections, remove_last_correction
+from mela.labeling.links import Links, Said
+from mela.labeling.questions import Question, questions
+from mela.review.project import Project
+
+Answer = Literal["same", "different", "skip"]
+# of all pairs in one class, the share that an answer has to be expected to change, and no less than a pair
+WORTH = 0.001
+# images of a task class, task classes of its group, and questions that are counted
+IMAGES, MEMBERS, COUNTED = 6, 4, 500
+
+
+class AnsweredError(MelaError):
+    """Tell that a question was answered meanwhile, or that its answer would contradict another."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    said: list[Said]
+    links: Links
+    clusters: Ints
+
+
+class Session:
+    """Ask about the clusters of a project, and append answers to a table of corrections.
+
+    Answers live in the table alone, so that several pages, and people who edit it by hand, see the same.
+
+    Parameters
+    ----------
+    project : Project
+    table : Path
+        CSV of corrections; it need not be there yet.
+    """
+
+    def __init__(self, project: Project, table: Path) -> None:
+        self._project, self._table = project, table
+        self._skipped: set[tuple[int, int]] = set()
+        self._lock = Lock()
+        self._read: tuple[bytes, _State] | None = None
+
+    def state(self) -> dict[str, Any]:
+        """Return the next question, and what the answers have changed so far.
+
+        Raises
+        ------
+        MelaError
+            Somebody has written into the table what is no correction, or a contradiction.
+        """
+        with self._lock:
+            return self._told(self._now())
+
+    def answer(self, one: int, other: int, answer: Answer) -> dict[str, Any]:
+        """Write an answer about two task classes to the disk, or pass the question over, and return the next state.
+
+        Raises
+        ------
+        AnsweredError
+            The answer follows from others, or contradicts them.
+        MelaError
+            As `state`.
+        """
+        with self._lock:
+            before = self._now()
+            if not (0 <= one < len(before.clusters) and 0 <= other < len(before.clusters)):
+                raise AnsweredError("there is no such question; reload the page")
+            if answer == "skip":
+                self._skipped.add((one, other))
+                return self._told(before) | {"changed": "This question was passed over."}
+            pair = np.array([one]), np.array([other])
+            if before.links.components[one] == before.links.components[other] or before.links.tell_apart(*pair):
+                raise AnsweredError("this was answered meanwhile, perhaps on another page; here is the next question")
+            names = self._project.names
+            self._links([*before.said, Said(_text(names[one]), _text(names[other]), answer == "same", "your answer")])
+            add_correction(self._table, names[one], names[other], same=answer == "same")
+            after = self._now()
+            return self._told(after) | {"changed": _changed(before.clusters, after.clusters)}
+
+    def undo(self) -> dict[str, Any]:
+        """Take back the last correction of the table, or what was passed over since, and return the next state."""
+        with self._lock:
+            self._skipped.clear()
+            before = self._now()
+            if before.said:
+                remove_last_correction(self._table)
+            after = self._now()
+            return self._told(after) | {"changed": _changed(before.clusters, after.clusters)}
+
+    def _now(self) -> _State:
+        content = self._table.read_bytes() if self._table.exists() else b""
+        if self._read is None or self._read[0] != content:
+            said = read_corrections(self._table)
+            links = self._links(said)
+            clusters = self._project.corrections.after(links)
+            self._read = content, _State(said=said, links=links, clusters=clusters)
+        return self._read[1]
+
+    def _links(self, said: Sequence[Said]) -> Links:
+        starts = self._project.corrections.starts
+        return links_by_name(said, self._project.names, starts) or Links.nothing(starts)
+
+    def _told(self, state: _State) -> dict[str, Any]:
+        corrections = self._project.corrections
+        asked = questions(corrections, state.links, state.clusters)
+        worth = (question for question in asked if (question.one, question.other) not in self._skipped)
+        sizes = np.bincount(state.clusters[state.clusters >= 0])
+        least = max(1.0, WORTH * float((sizes * (sizes - 1)).sum()) / 2)
+        found = list(takewhile(lambda question: question.worth >= least, islice(worth, COUNTED)))
+        return {
+            "question": self._question(found[0]) if found else None,
+            "left": len(found),
+            "more": len(found) == COUNTED,
+            "answers": len(state.said),
+            "skipped": len(self._skipped),
+            "classes": len(sizes),
+            "alone": int((sizes == 1).sum()),
+            "expected_ari": corrections.expected_ari(state.clusters),
+            "changed": "",
+        }
+
+    def _question(self, question: Question) -> dict[str, Any]:
+        sides = [
+            self._side(question.one, question.groups.one),
+            self._side(question.other, question.groups.other),
+        ]
+        return {
+            "one": question.one,
+            "other": question.other,
+            "joined": question.groups.joined,
+            "same": question.same,
+            "pairs": round(question.worth),
+            "sides": sides,
+        }
+
+    def _side(self, row: int, group: Ints) -> dict[str, Any]:
+        others = [int(other) for other in group if other != row]
+        return self._shown(row, IMAGES) | {
+            "size": len(group),
+            "members": [self._shown(other, 1) for other in others[:MEMBERS]],
+        }
+
+    def _shown(self, row: int, count: int) -> dict[str, Any]:
+        task, label = _text(self._project.names[row])
+        return {"task": task, "label": label, "images": self._project.shown[row][:count].tolist()}
+
+
+def _text(name: tuple[Any, Any]) -> tuple[str, str]:
+    return str(name[0]), str(name[1])
+
+
+def _changed(before: Ints, after: Ints) -> str:
+    """Say what an answer has changed in the clusters (n,), in a sentence."""
+    number = int(after.max()) - int(before.max())
+    one = f"{abs(number)} {'class' if abs(number) == 1 else 'classes'}"
+    if number:
+        return f"{one} {'more' if number > 0 else 'fewer'} than before."
+    if _pairs(before, before) != _pairs(before, after) or _pairs(after, after) != _pairs(before, after):
+        return "A label has moved to another class."
+    return "This confirms the classes as they are."
+
+
+def _pairs(one: Ints, other: Ints) -> int:
+    """Return how many pairs are together in both partitions."""
+    counts = np.unique(np.stack([one, other]), axis=1, return_counts=True)[1]
+    return int((counts * (counts - 1) // 2).sum())

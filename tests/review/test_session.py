@@ -1,0 +1,188 @@
+"""A review without its page: questions, answers, and a table that several may write into."""
+
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from mela.errors import MelaError
+from mela.labeling.correction_tables import read_corrections
+from mela.review import project as files
+from mela.review.project import Project, read_project
+from mela.review.server import application
+from mela.review.session import AnsweredError, Session
+from stages.common import paths
+from stages.common.round_files import features_in, looks_in
+from tests.helpers.people import HOSTILE
+from tests.helpers.project import run_stages
+
+TABLE = Path("mine.csv")
+
+
+@pytest.fixture(scope="module")
+def project(of_people: Path) -> Project:
+    return read_project(of_people)
+
+
+@pytest.fixture
+def session(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.chdir(tmp_path)
+    return Session(project, TABLE)
+
+
+@pytest.fixture
+def client(project: Project, session: Session) -> Iterator[TestClient]:
+    with TestClient(application(project, session, "secret"), base_url="http://127.0.0.1:1234") as client:
+        yield client
+
+
+def asked(state: dict) -> tuple[int, int]:
+    return state["question"]["one"], state["question"]["other"]
+
+
+def test_the_files_are_those_of_the_stages() -> None:
+    own = (files.IMAGES, files.TRAIN, files.NAMES, files.SOURCES, files.FEATURES, files.LAST_ROUND)
+    assert own == (
+        paths.IMAGES,
+        paths.TRAIN,
+        paths.TASK_NAMES,
+        paths.TASK_SOURCES,
+        paths.FEATURES,
+        paths.LAST_ROUND,
+    )
+    assert (files.features_in(files.LAST_ROUND), files.looks_in(files.LAST_ROUND)) == (
+        features_in(paths.LAST_ROUND),
+        looks_in(paths.LAST_ROUND),
+    )
+
+
+def test_a_project_has_all_training_labels_with_names_and_images(project: Project) -> None:
+    n = len(project.corrections.clusters)
+    assert len(project.names) == len(project.shown) == n == project.corrections.starts[-1]
+    assert all(len(images) == 4 for images in project.shown)
+    assert len({task for task, _ in project.names}) == len(project.corrections.starts) - 1
+
+
+def test_answers_are_in_the_table_before_the_next_question(session: Session, project: Project) -> None:
+    state = session.state()
+    one, other = asked(state)
+    told = session.answer(one, other, "different")
+    (said,) = read_corrections(TABLE)
+    assert (said.one, said.other, said.same) == (project.names[one], project.names[other], False)
+    assert told["answers"] == 1
+    assert asked(told) != (one, other)
+    assert told["changed"]
+
+
+def test_no_question_comes_twice(session: Session) -> None:
+    state, seen = session.state(), set()
+    while state["question"]:
+        pair = asked(state)
+        assert pair not in seen
+        seen.add(pair)
+        state = session.answer(*pair, ("same", "different", "skip")[len(seen) % 3])
+    assert len(seen) > 20
+    assert state["left"] == 0
+
+
+def test_two_pages_and_people_who_edit_the_table_see_the_same(session: Session, project: Project) -> None:
+    other = Session(project, TABLE)
+    pair = asked(session.state())
+    session.answer(*pair, "same")
+    assert other.state() == session.state()
+    for answer in ("same", "different"):
+        with pytest.raises(AnsweredError, match="this was answered meanwhile"):
+            other.answer(*pair, answer)
+    TABLE.write_text("", encoding="utf-8")
+    assert session.state()["answers"] == 0
+    assert asked(session.state()) == pair
+
+
+def test_undo_takes_back_the_last_answer_even_after_a_new_start(session: Session, project: Project) -> None:
+    first = session.state()
+    for _ in range(2):
+        session.answer(*asked(session.state()), "different")
+    again = Session(project, TABLE)
+    again.undo()
+    assert len(read_corrections(TABLE)) == 1
+    assert {**again.undo(), "changed": ""} == first
+    assert {**again.undo(), "changed": ""} == first, "nothing is left to take back"
+
+
+def test_a_question_that_was_passed_over_comes_back_by_undo(session: Session) -> None:
+    pair = asked(session.state())
+    assert asked(session.answer(*pair, "skip")) != pair
+    assert not TABLE.exists()
+    assert asked(session.undo()) == pair
+
+
+def test_what_is_no_correction_is_told(session: Session) -> None:
+    TABLE.write_text("task,label\na,b\n", encoding="utf-8")
+    with pytest.raises(MelaError, match=r"mine\.csv: expected the column"):
+        session.state()
+
+
+def test_the_stages_keep_to_what_was_answered(people_copied: Path) -> None:
+    session = Session(read_project(), paths.CORRECTIONS)
+    for number in range(6):
+        state = session.answer(*asked(session.state()), "same" if number % 2 else "different")
+    run_stages("corrections", "label_merged")
+    found = read_project()
+    assert session.state() == Session(found, paths.CORRECTIONS).state(), "the clusters before are the same"
+    assert state["answers"] == 6
+
+
+def test_only_those_who_know_the_token_see_anything(client: TestClient) -> None:
+    for path in ("", "state", "review.js", "image/0"):
+        assert client.get(f"/secret/{path}").status_code == 200
+        assert client.get(f"/secreT/{path}").status_code == 404
+        assert client.get(f"/secret/{path}", headers={"Host": "evil.example"}).status_code == 400
+    assert client.post("/other/undo").status_code == 404
+    assert client.get("/").status_code == 404
+    headers = client.get("/secret/").headers
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["referrer-policy"] == "no-referrer", "else a link would tell the token"
+
+
+def test_the_page_gets_questions_and_gives_answers(client: TestClient, project: Project) -> None:
+    state = client.get("/secret/state").json()
+    one, other = asked(state)
+    assert [side["label"] for side in state["question"]["sides"]] == [project.names[row][1] for row in (one, other)]
+    number = state["question"]["sides"][0]["images"][0]
+    with Image.open(BytesIO(client.get(f"/secret/image/{number}").content)) as image:
+        np.testing.assert_array_equal(np.asarray(image), project.images[number].squeeze())
+    told = client.post("/secret/answer", json={"one": one, "other": other, "answer": "same"}).json()
+    assert told["answers"] == 1
+    again = client.post("/secret/answer", json={"one": one, "other": other, "answer": "same"})
+    assert again.status_code == 409
+    assert "answered meanwhile" in again.json()["error"]
+    assert client.post("/secret/undo").json()["answers"] == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{}", '{"one": 1, "other": 2, "answer": "maybe"}', '{"one": true, "other": 2, "answer": "same"}'],
+)
+def test_other_requests_are_refused(content: str, client: TestClient) -> None:
+    assert client.post("/secret/answer", content=content).status_code == 400
+    assert not TABLE.exists()
+
+
+def test_there_is_no_question_about_labels_that_are_not_there(client: TestClient) -> None:
+    refused = client.post("/secret/answer", json={"one": -1, "other": 10**6, "answer": "same"})
+    assert (refused.status_code, refused.json()["error"]) == (409, "there is no such question; reload the page")
+    assert client.get("/secret/image/1000000").status_code == 404
+
+
+def test_a_damaged_table_is_told_on_the_page(client: TestClient) -> None:
+    TABLE.write_text("nonsense", encoding="utf-8")
+    told = client.get("/secret/state")
+    assert (told.status_code, "mine.csv: expected" in told.json()["error"]) == (500, True)
+
+
+def test_names_are_text_whatever_they_are(project: Project) -> None:
+    assert {label for _, label in project.names} & set(HOSTILE)
