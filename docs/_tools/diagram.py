@@ -17,6 +17,7 @@ PLACES = {
     "evaluate": (7, 0),
     "report": (8, 0),
     "names": (0, 1),
+    "corrections": (2, 1),
     "label": (5, 1),
     "assign": (6, 1),
     "map": (7, 1),

@@ -25,6 +25,7 @@ PAGES = [
 # pages whose blocks of some languages one test follows from top to bottom
 FOLLOWED = {
     "docs/guides/own-data.md": ("tests/docs/test_own_data.py", {"sh", "csv"}),
+    "docs/guides/reviewing-labels.md": ("tests/docs/test_reviewing_labels.py", {"csv", "python"}),
     "docs/guides/own-embedding.md": ("tests/docs/test_own_embedding.py", {"sh", "python"}),
     "docs/guides/using-the-model.md": ("tests/docs/test_examples.py", {"bash", "python"}),
     "docs/guides/tutorial.md": ("tests/dvc/test_pipeline.py", {"sh", "python"}),
@@ -81,6 +82,7 @@ NETWORK = "needs a network"
 TRAINS = "a training of minutes to hours; tests/dvc/test_pipeline.py runs the tutorial's, and others like it"
 BENCH = "a benchmark of minutes to hours; tests/studies/test_labels_and_speed.py has its parts"
 MACHINES = "needs several machines; tests/runtime/test_team.py has several processes"
+SERVES = "it ends with Ctrl-C; tests/review/test_in_browser.py starts it"
 CELL = "a training of minutes; tests/benchmark/test_cells.py runs it on tiny tasks"
 ITSELF = "one of the tests"
 NOT_RUN = {
@@ -98,6 +100,7 @@ NOT_RUN = {
     "dvc --cd benchmark repro test_tasks@nearest-glyphs-0": CELL,
     **{f"dvc --cd benchmark repro test_initial@{data}-0": CELL for data in ("glyphs", "omniglot", "cifar_fs", "fc100")},
     "source .venv/bin/activate": SHELL,
+    "mela review": SERVES,
     "mela download cifar100": NETWORK,
     "uv pip compile --universal --extra dev --python-version 3.11 pyproject.toml -o requirements.txt --no-header "
     "--no-annotate": NETWORK,
@@ -133,6 +136,7 @@ NOT_RUN = {
     "python -m studies labels.sources --data cifar_fs_people --people 10 --root data/raw/cifar100": BENCH,
     "python -m studies labels.frozen --data cifar_fs_people --share 0.75 --seeds 1": BENCH,
     "python -m studies labels.worth --data cifar_fs": BENCH,
+    "python -m studies labels.answers": BENCH,
     "python -m studies labels.mixed_levels --root FOLDER --seed 0": BENCH,
     "python -m studies labels.weights": BENCH,
     "torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST:29500 "

@@ -22,6 +22,7 @@ MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
 PACKAGE_DATA = {
     "mela/inference/model_card.py": ["mela/inference/model_card.md.jinja"],
     "mela/sources/benchmarks.py": ["mela/sources/splits"],
+    "mela/review/server.py": [f"mela/review/review.{suffix}" for suffix in ("css", "html", "js")],
     "mela/reporting/page/render.py": [f"mela/reporting/page/page.{suffix}" for suffix in ("css", "html", "js")],
 }
 MAY_SEE_SOURCES = {"images", "manifest", "names"}
