@@ -3,7 +3,8 @@
 import csv
 import io
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from mela.labeling.links import Links, Name, Said
 from mela.labeling.task_classes import TaskSamples
 
 COLUMNS = ("task", "label", "other_task", "other_label", "answer")
+# of the order of bytes, which a spreadsheet may write first
+MARK = "\ufeff"
 ANSWERS = {"same": True, "different": False}
 
 
@@ -31,6 +34,11 @@ def read_corrections(path: Path) -> list[Said]:
         CSV with the columns ``task``, ``label``, ``other_task``, ``other_label``, and ``answer``, which is ``same`` or
         ``different``. Tasks and labels are named as in ``results/labels.csv``.
 
+    Returns
+    -------
+    list of Said
+        With names as the cells are, which `links_by_name` understands.
+
     Raises
     ------
     MelaError
@@ -42,7 +50,7 @@ def read_corrections(path: Path) -> list[Said]:
     table = parse_csv(text, where=str(path), required=COLUMNS)
     said = []
     for line, *cells in zip(table.lines, *(table.columns[name] for name in COLUMNS), strict=True):
-        task, label, other_task, other_label, answer = map(as_written, cells)
+        task, label, other_task, other_label, answer = cells
         if folded(answer) not in ANSWERS:
             raise MelaError(
                 f"{path}, line {line}: expected the answer 'same' or 'different', got {answer!r}; correct it"
@@ -58,7 +66,7 @@ def add_correction(path: Path, one: Name, other: Name, *, same: bool) -> None:
     """
     text = read_text(path, str(path)) if path.exists() else ""
     separator = find_separator(text, COLUMNS)
-    header = read_header(text, separator)
+    header = read_header(text, separator) if text.strip() else []
     cells = dict(zip(COLUMNS, (*one, *other, "same" if same else "different"), strict=True))
     content = io.StringIO()
     writer = csv.writer(content, quoting=csv.QUOTE_ALL, lineterminator="\n", delimiter=separator)
@@ -67,23 +75,30 @@ def add_correction(path: Path, one: Name, other: Name, *, same: bool) -> None:
     elif text[-1] not in "\r\n":
         content.write("\n")
     writer.writerow([harmless(str(cells.get(name, ""))) for name in header or COLUMNS])
-    with path.open("ab") as file:
+    # blanks alone would be taken for a header
+    with path.open("wb" if text and not header else "ab") as file:
         file.write(content.getvalue().encode())
         file.flush()
         os.fsync(file.fileno())
 
 
 def remove_last_correction(path: Path) -> None:
-    """Take the last row out of a table of corrections, which has one."""
-    text = read_text(path, str(path))
-    table = parse_csv(text, where=str(path), required=COLUMNS)
-    kept = text.splitlines(keepends=True)[: table.lines[-1] - 1]
+    """Take the last row out of a table of corrections, which has one; all else stays as it is."""
+    # behind a link the table itself is what changes
+    path = path.resolve()
+    text = path.read_bytes().decode("utf-8")
+    table = parse_csv(text.removeprefix(MARK), where=str(path), required=COLUMNS)
+    # only these end a line for the module csv, while str.splitlines knows more
+    kept = list(io.StringIO(text, newline=""))[: table.lines[-1] - 1]
     with replacing(path) as temporary:
         temporary.write_bytes("".join(kept).encode())
+        shutil.copymode(path, temporary)
 
 
 def links_by_name(said: Sequence[Said], names: Sequence[Name], starts: Ints) -> Links | None:
     """Return the links between task classes of these names (n_classes,), compared as text; None where none are said.
+
+    A cell may also be written as `mela.io.text_tables.harmless` does, or have blanks around it.
 
     Raises
     ------
@@ -91,7 +106,17 @@ def links_by_name(said: Sequence[Said], names: Sequence[Name], starts: Ints) -> 
         As `Links.of`.
     """
     texts = [(str(task), str(label)) for task, label in names]
-    return Links.of(said, texts, starts) if said else None
+    known = set(texts)
+    meant = [one._replace(one=_meant(one.one, known), other=_meant(one.other, known)) for one in said]
+    return Links.of(meant, texts, starts) if said else None
+
+
+def _meant(name: Name, known: Collection[Name]) -> Name:
+    """Return the known name that a pair of cells means, or the cells where there is none."""
+    task, label = map(str, name)
+    shown = as_written(task), as_written(label)
+    ways = [(task, label), shown, (shown[0].strip(), shown[1].strip())]
+    return next((way for way in ways if way in known), ways[0])
 
 
 def numbered_links(said: Sequence[Said], manifest: pd.DataFrame, names: pd.DataFrame) -> pd.DataFrame:
@@ -137,7 +162,8 @@ def links_between(table: pd.DataFrame, samples: TaskSamples) -> Links | None:
     """
     if table.empty:
         return None
-    known = {key: row for row, key in enumerate(zip(samples.task_ids, samples.local_labels, strict=True))}
+    keys = zip(samples.task_ids.tolist(), samples.local_labels.tolist(), strict=True)
+    known = {key: row for row, key in enumerate(keys)}
     columns = LINKS.names[:4]
     try:
         rows = np.array([[known[a, b], known[c, d]] for a, b, c, d in table[columns].to_numpy()], dtype=np.int64)

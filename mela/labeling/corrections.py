@@ -92,12 +92,28 @@ class Corrections:
     def after(self, links: Links) -> Ints:
         """Return the clusters (n,) after what people say, from 0 without gaps, in the order of those before."""
         found = self.clusters.copy()
-        lost = np.flatnonzero((found < 0) & links.named)
-        found[lost] = found.max() + 1 + np.arange(len(lost))
+        self._place(found, links)
         self._divide(found, links)
-        self._join(found, links)
-        _gather(found, links)
+        homes, before = self.odds.homes(found, links), found.copy()
+        self._join(found, links, homes)
+        _gather(found, links, homes, before)
         return renumbered(found)
+
+    def _place(self, found: Ints, links: Links) -> None:
+        """Give each label without a cluster, of tasks that are named, the best that no other label of its task has."""
+        lost = np.flatnonzero((found < 0) & links.asked)
+        if not len(lost):
+            return
+        if found.max() < 0:
+            found[lost] = np.arange(len(lost))
+            return
+        homes = self.odds.homes(found, links)
+        for row in lost:
+            task = self.odds.tasks[row]
+            taken = found[links.starts[task] : links.starts[task + 1]]
+            free = homes[row].copy()
+            free[taken[(taken >= 0) & (taken < len(free))]] = -1
+            found[row] = free.argmax() if free.max() >= 0 else found.max() + 1
 
     def _divide(self, found: Ints, links: Links) -> None:
         """Divide the clusters that hold task classes which are not one class."""
@@ -109,27 +125,31 @@ class Corrections:
             part = fcluster(tree, MOST, "distance").astype(np.int64) - 1
             found[rows] = np.where(part > 0, found.max() + part, cluster)
 
-    def _join(self, found: Ints, links: Links) -> None:
+    def _join(self, found: Ints, links: Links, homes: Floats) -> None:
         """Join clusters that are probably one class, since task classes of them are."""
-        weights = self.odds.homes(found, links)
         before = found.copy()
         for i, j in links.same:
             one, other = np.flatnonzero(found == found[i]), np.flatnonzero(found == found[j])
             if found[i] == found[j] or links.tell_apart(one, other):
                 continue
-            right = weights[i, before[i]] * weights[j, before[j]]
-            wrong = weights[i, before[j]] + weights[j, before[i]]
+            right = homes[i, before[i]] * homes[j, before[j]]
+            wrong = homes[i, before[j]] + homes[j, before[i]]
             prior = self.odds.same([Groups(one=one, other=other, joined=False)])[0]
             if prior + np.log(right / wrong) > 0:
                 found[other] = found[i]
 
 
-def _gather(found: Ints, links: Links) -> None:
-    """Bring task classes that are one class into one cluster, without the rest of their clusters."""
+def _gather(found: Ints, links: Links, homes: Floats, before: Ints) -> None:
+    """Bring task classes that are one class into one cluster, without the rest of their clusters.
+
+    Of their clusters, it is the one that they most probably belong to; `homes` (n, k) tells of the clusters `before`.
+    """
     for component in np.unique(links.components[links.same[:, 0]]):
         rows = np.flatnonzero(links.components == component)
-        clusters, counts = np.unique(found[rows], return_counts=True)
+        clusters = np.unique(found[rows])
         if len(clusters) > 1:
             others = links.apart[:, ::-1][np.isin(links.apart, rows)]
-            free = ~np.isin(clusters, found[others])
-            found[rows] = clusters[free][counts[free].argmax()] if free.any() else found.max() + 1
+            free = clusters[~np.isin(clusters, found[others])]
+            # clusters that were joined stand for all of which they were made
+            weights = [homes[rows][:, np.unique(before[found == cluster])].sum() for cluster in free]
+            found[rows] = free[int(np.argmax(weights))] if len(free) else found.max() + 1

@@ -134,7 +134,9 @@ class GroupOdds:
     def homes(self, clusters: Ints, links: Links) -> Floats:
         """Return the probability (n, k) that a task class is of the class of a cluster.
 
-        That of its own cluster is judged without it. What is missing to 1 is the probability of none of them.
+        That of its own cluster is judged without it. What is missing to 1 is the probability of none of them. By
+        Laplace's rule of succession, the odds of a cluster rise with each pair of its task classes that somebody says
+        is one class.
         """
         k = int(clusters.max()) + 1
         sizes, centers = cluster_means(clusters, self.points, k)
@@ -146,8 +148,9 @@ class GroupOdds:
         # the mean squared distance from the others of its cluster, since it is none from itself
         far[rows, own] *= sizes[own] / np.maximum(sizes[own] - 1, 1)
         odds = np.exp(self._prior(far.ravel())).reshape(far.shape)
-        pairs = clusters[links.same]
-        odds[rows, own] *= (1 + np.bincount(pairs[:, 0][pairs[:, 0] == pairs[:, 1]], minlength=k))[own]
+        pairs = clusters[np.unique(np.sort(links.same, axis=1), axis=0)]
+        within = pairs[(pairs[:, 0] == pairs[:, 1]) & (pairs[:, 0] >= 0), 0]
+        odds[rows, own] *= (1 + np.bincount(within, minlength=k))[own]
         # nothing tells whether one that is alone is of its own class
         odds[rows, own] = np.where(sizes[own] > 1, odds[rows, own], 1.0)
         found: Floats = odds / (1 + odds.sum(axis=1, keepdims=True))

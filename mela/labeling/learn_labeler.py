@@ -123,7 +123,7 @@ class LearnLabeler(TaskLabeler):
         wrong = 1 - pair_quality(found, classes.starts).precision
         self.corrections_ = Corrections.of(found, classes.means, classes.starts, wrong, wrong, None)
         if links is not None:
-            self._own = self.corrections_.after(links)
+            self._own = links.require_ways(self.corrections_.after(links))
             weights, sums = weighted_sums(self._own, classes.means, classes.sizes)
             self.cluster_centers_, self.counts_ = sums / weights[:, None], np.bincount(self._own).astype(np.int64)
         return classes.means

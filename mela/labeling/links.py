@@ -73,10 +73,12 @@ class Links:
             if not is_same and links.components[pair[0]] == links.components[pair[1]]:
                 given = f"{place}: {_shown(names[pair[0]])} and {_shown(names[pair[1]])} are said to differ"
                 raise MelaError(f"{given}, but {_chain(links, rows, same, places, names, *pair)}; correct one of these")
-        for one, other in links.apart[len(links.different) :].tolist():
-            if links.components[one] == links.components[other]:
-                given = f"{_shown(names[one])} and {_shown(names[other])} differ, since they are labels of one task"
-                raise MelaError(f"{given}, but {_chain(links, rows, same, places, names, one, other)}; correct it")
+        inside = links.apart[len(links.different) :]
+        together = inside[links.components[inside[:, 0]] == links.components[inside[:, 1]]]
+        if len(together):
+            one, other = together[0].tolist()
+            given = f"{_shown(names[one])} and {_shown(names[other])} differ, since they are labels of one task"
+            raise MelaError(f"{given}, but {_chain(links, rows, same, places, names, one, other)}; correct it")
         return links
 
     @classmethod
@@ -84,6 +86,16 @@ class Links:
         """Return the links of tasks of which nobody has said anything."""
         none = np.empty((0, 2), dtype=np.int64)
         return cls(same=none, different=none, starts=starts)
+
+    def require_ways(self, clusters: Ints) -> Ints:
+        """Return clusters (n_classes,) from 0; raise MelaError if they are fewer than a task has labels."""
+        number, ways = int(clusters.max()) + 1, np.diff(self.starts)
+        if number < ways.max():
+            raise MelaError(
+                f"links: they leave {number} classes, fewer than the {ways.max()} labels of one task; take one of "
+                f"{len(self.same)} pairs back that are said to be one class"
+            )
+        return clusters
 
     def tell_apart(self, one: Ints, other: Ints) -> bool:
         """Return whether task classes of two groups (n,), (m,) differ, or others that are one class with them."""
@@ -105,9 +117,14 @@ class Links:
         return found
 
     @cached_property
+    def asked(self) -> npt.NDArray[np.bool_]:
+        """Whether a task class is of a task of which some is named (n_classes,)."""
+        return np.repeat(np.add.reduceat(self.named, self.starts[:-1], dtype=np.int64) > 0, np.diff(self.starts))
+
+    @cached_property
     def apart(self) -> Ints:
         """Pairs of task classes (n, 2) that are not one class, with all pairs of the tasks of which some is named."""
-        tasks = np.flatnonzero(np.add.reduceat(self.named, self.starts[:-1]))
+        tasks = np.flatnonzero(self.asked[self.starts[:-1]])
         rows = [range(self.starts[task], self.starts[task + 1]) for task in tasks]
         inside = [pair for own in rows for pair in combinations(own, 2)]
         return np.concatenate([self.different, np.array(inside, dtype=np.int64).reshape(-1, 2)])
@@ -123,7 +140,7 @@ def _row(name: Name, place: str, known: dict[Name, int]) -> int:
     if name in known:
         return known[name]
     task, label = name
-    labels = sorted({str(own) for other, own in known if other == task})
+    labels = sorted({repr(own) for other, own in known if other == task})
     if not labels:
         raise MelaError(f"{place}: expected a task with labels to be inferred, got {task!r}; correct its name")
     more = ", ..." if len(labels) > SHOWN else ""
@@ -172,7 +189,13 @@ def given_links(samples: TaskSamples, must_link: Any, cannot_link: Any) -> Links
     """
     said = []
     for what, same, pairs in (("must_link", True, must_link), ("cannot_link", False, cannot_link)):
-        for number, pair in enumerate([] if pairs is None else pairs):
+        try:
+            listed = [] if pairs is None else list(pairs)
+        except TypeError:
+            raise MelaError(
+                f"{what}: expected pairs ((task, label), (task, label)), got {pairs!r}; give a list"
+            ) from None
+        for number, pair in enumerate(listed):
             try:
                 (task, label), (other_task, other_label) = pair
                 one, other = (task, label), (other_task, other_label)

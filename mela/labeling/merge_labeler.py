@@ -130,6 +130,7 @@ class MergeLabeler(TaskLabeler):
         y: Any = None,
         groups: Any = None,
         sources: Any = None,
+        *,
         must_link: Any = None,
         cannot_link: Any = None,
     ) -> Self:
@@ -195,7 +196,7 @@ class MergeLabeler(TaskLabeler):
         found, means = (merged.assignments, classes.means) if effects is None else (effects.cut, effects.means)
         own = Corrections.of(found, means, classes.starts, 1 - quality.precision, error, same)
         if links is not None:
-            found = own.after(links)
+            found = links.require_ways(own.after(links))
             if effects is not None:
                 effects = effects.corrected(found, own, links)
             else:
@@ -211,7 +212,8 @@ class MergeLabeler(TaskLabeler):
         keep = counts >= self.min_count
         if links is not None:
             # what somebody says is kept to, however rare it is
-            keep[merged.assignments[links.named]] = True
+            named = merged.assignments[links.asked]
+            keep[named[named >= 0]] = True
         if not keep.all():
             # other tasks have judged clusters before rare ones were dropped
             self._held_out = None

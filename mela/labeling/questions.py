@@ -62,10 +62,12 @@ def questions(corrections: Corrections, links: Links, clusters: Ints) -> Iterato
     single, same_alone, worth_alone = _single(corrections, links, clusters)
     p = np.concatenate([same, same_alone])
     worth = np.concatenate([sizes * np.where(joined, 1 - same, same), worth_alone])
-    asked = whole + single
+    asked, seen = whole + single, set()
     for at in np.argsort(-worth, kind="stable").tolist():
         pair = _pair(corrections, links, asked[at])
-        if pair is not None:
+        # a part of a single task class is asked about by itself, too
+        if pair is not None and frozenset(pair) not in seen:
+            seen.add(frozenset(pair))
             yield Question(one=pair[0], other=pair[1], groups=asked[at], same=float(p[at]), worth=float(worth[at]))
 
 

@@ -131,7 +131,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             Task of each sample. Tasks may have different ways and shots, and some may have a single class.
         must_link, cannot_link : sequence of ((task, label), (task, label)), optional
             Local labels that somebody knows to be one class, or not to be (`mela.labeling.links`). This is kept to
-            exactly, and their clusters are joined or divided accordingly.
+            exactly, and their clusters are joined or divided accordingly. `predict` knows nothing of them.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             )
         self.pair_quality_ = self._quality(found, points, classes)
         self.labels_ = samples.spread(self.class_labels_)
-        self._weigh(samples, classes)
+        self._weigh(samples, classes, links)
         return self
 
     def predict(self, X: Any, y: Any = None, groups: Any = None) -> Ints:
@@ -240,7 +240,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         _, found = assign_tasks(self._project(self._means(classes)), classes.starts, centers, self.collisions)
         return samples, classes, found
 
-    def _weigh(self, samples: TaskSamples, classes: ClassMeans) -> None:
+    def _weigh(self, samples: TaskSamples, classes: ClassMeans, links: Links | None) -> None:
         self.space_, self.memberships_ = None, None
         for name in ("class_weights_", "soft_labels_"):
             self.__dict__.pop(name, None)
@@ -257,6 +257,11 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         else:
             rows = np.flatnonzero(clusters >= 0)
             self.class_weights_ = csr_array((np.ones(len(rows)), (rows, clusters[rows])), shape=(len(clusters), k))
+        if links is not None:
+            # of these a person is sure
+            told = np.flatnonzero(links.named & (clusters >= 0))
+            sure = csr_array((np.ones(len(told)), (told, clusters[told])), shape=(len(clusters), k))
+            self.class_weights_ = csr_array(self.class_weights_.multiply(~links.named[:, None]) + sure)
         self.soft_labels_ = self.class_weights_[samples.spread(np.arange(len(clusters)))]
 
     def _samples(self, X: Any, y: Any, groups: Any, *, reset: bool) -> TaskSamples:

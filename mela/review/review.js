@@ -65,17 +65,21 @@ function show(state) {
     figure("skipped", state.skipped),
     figure("questions left", state.more ? `${state.left} or more` : state.left),
     figure("classes", state.classes),
-    figure("of one label", state.alone),
+    figure("classes with one label", state.alone),
     ...(state.expected_ari === null ? [] : [figure("expected Rand index", state.expected_ari.toFixed(3))]),
   );
   at("status").textContent = state.changed;
+  at("table").textContent = state.table;
   for (const id of ["same", "different", "skip"]) at(id).disabled = !question;
   at("undo").disabled = !state.answers && !state.skipped;
+  // a button that is switched off would take the focus with it
+  if (!question && document.activeElement === document.body) at("undo").focus();
 }
 
 async function ask(path, content) {
   if (busy) return;
   busy = true;
+  at("sides").setAttribute("aria-busy", "true");
   at("problem").hidden = true;
   try {
     const options = content === undefined ? {} : { method: "POST", body: JSON.stringify(content), headers: { "Content-Type": "application/json" } };
@@ -90,6 +94,7 @@ async function ask(path, content) {
     problem("The program behind this page does not answer. Start `mela review` again; what you answered is kept.");
   } finally {
     busy = false;
+    at("sides").removeAttribute("aria-busy");
   }
 }
 

@@ -35,6 +35,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
+# bytes of a request, which has two numbers and a word
+LONG = 1000
 ANSWERS = ("same", "different", "skip")
 
 
@@ -47,9 +49,10 @@ def application(project: Project, session: Session, token: str) -> Starlette:
         return Response(text, media_type=kind, headers=HEADERS)
 
     async def image(request: Request) -> Response:
-        number = request.path_params["number"]
+        text = request.path_params["number"]
+        number = int(text) if text.isdecimal() and len(text) < 10 else len(project.images)
         if number >= len(project.images):
-            return _refused(404, "no such image")
+            return _refused(404, "there is no such image")
         return Response(await run_in_threadpool(_png, project, number), media_type="image/png", headers=HEADERS)
 
     async def state(request: Request) -> Response:
@@ -77,7 +80,7 @@ def application(project: Project, session: Session, token: str) -> Starlette:
     return Starlette(
         routes=[
             *files,
-            Route("/{token}/image/{number:int}", guarded(image)),
+            Route("/{token}/image/{number}", guarded(image)),
             Route("/{token}/state", guarded(state)),
             Route("/{token}/answer", guarded(answer), methods=["POST"]),
             Route("/{token}/undo", guarded(undo), methods=["POST"]),
@@ -99,6 +102,8 @@ def serve(project: Project, session: Session, port: int, begin: Callable[[str], 
         try:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             own.bind((HOST, port))
+            # from now on a browser that is opened waits for the answer
+            own.listen()
         except OSError as error:
             raise MelaError(f"--port: expected a free port, got {port} ({error.strerror}); give another") from None
         token = secrets.token_urlsafe(24)
@@ -114,12 +119,16 @@ async def _told(ask: Callable[[], dict[str, Any]]) -> Response:
         return _refused(409, str(error))
     except MelaError as error:
         return _refused(500, str(error))
+    except OSError as error:
+        return _refused(500, f"{error.filename}: {error.strerror}; put it right, and answer again")
 
 
 async def _json(request: Request) -> dict[str, Any]:
+    if int(request.headers.get("content-length", LONG)) >= LONG:
+        return {}
     try:
         content = await request.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

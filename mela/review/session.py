@@ -1,6 +1,5 @@
 """Keep a review: what is asked next, what was answered, and what the answers have changed."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
@@ -32,6 +31,8 @@ class _State:
     said: list[Said]
     links: Links
     clusters: Ints
+    # those that are worth most
+    asked: list[Question]
 
 
 class Session:
@@ -43,12 +44,21 @@ class Session:
     ----------
     project : Project
     table : Path
-        CSV of corrections; it need not be there yet.
+        CSV of corrections; it need not be there yet, but its folder.
+
+    Raises
+    ------
+    MelaError
+        There is no such folder.
     """
 
     def __init__(self, project: Project, table: Path) -> None:
-        self._project, self._table = project, table
-        self._skipped: set[tuple[int, int]] = set()
+        if not table.parent.is_dir():
+            raise MelaError(f"{table}: expected a file in a folder that exists, found no {table.parent}; make it")
+        self.table = table
+        self._project = project
+        # pairs that were passed over, and None for each answer, in their order
+        self._done: list[tuple[int, int] | None] = []
         self._lock = Lock()
         self._read: tuple[bytes, _State] | None = None
 
@@ -78,57 +88,59 @@ class Session:
             if not (0 <= one < len(before.clusters) and 0 <= other < len(before.clusters)):
                 raise AnsweredError("there is no such question; reload the page")
             if answer == "skip":
-                self._skipped.add((one, other))
+                self._done.append((one, other))
                 return self._told(before) | {"changed": "This question was passed over."}
             pair = np.array([one]), np.array([other])
             if before.links.components[one] == before.links.components[other] or before.links.tell_apart(*pair):
                 raise AnsweredError("this was answered meanwhile, perhaps on another page; here is the next question")
             names = self._project.names
-            self._links([*before.said, Said(_text(names[one]), _text(names[other]), answer == "same", "your answer")])
-            add_correction(self._table, names[one], names[other], same=answer == "same")
+            add_correction(self.table, names[one], names[other], same=answer == "same")
+            self._done.append(None)
             after = self._now()
             return self._told(after) | {"changed": _changed(before.clusters, after.clusters)}
 
     def undo(self) -> dict[str, Any]:
-        """Take back the last correction of the table, or what was passed over since, and return the next state."""
+        """Take back what was done last, else the last correction of the table, and return the next state."""
         with self._lock:
-            self._skipped.clear()
             before = self._now()
-            if before.said:
-                remove_last_correction(self._table)
-            after = self._now()
-            return self._told(after) | {"changed": _changed(before.clusters, after.clusters)}
+            if self._done and self._done.pop() is not None:
+                return self._told(before) | {"changed": "The question that was passed over is back."}
+            if not before.said:
+                return self._told(before)
+            last = before.said[-1]
+            remove_last_correction(self.table)
+            answer = "the same" if last.same else "different"
+            given = f"{last.one[1]} by {last.one[0]} and {last.other[1]} by {last.other[0]} were {answer}"
+            return self._told(self._now()) | {"changed": f"Taken back that {given}."}
 
     def _now(self) -> _State:
-        content = self._table.read_bytes() if self._table.exists() else b""
+        content = self.table.read_bytes() if self.table.exists() else b""
         if self._read is None or self._read[0] != content:
-            said = read_corrections(self._table)
-            links = self._links(said)
-            clusters = self._project.corrections.after(links)
-            self._read = content, _State(said=said, links=links, clusters=clusters)
+            corrections, said = self._project.corrections, read_corrections(self.table)
+            links = links_by_name(said, self._project.names, corrections.starts) or Links.nothing(corrections.starts)
+            clusters = corrections.after(links)
+            sizes = np.bincount(clusters[clusters >= 0])
+            least = max(1.0, WORTH * float((sizes * (sizes - 1)).sum()) / 2)
+            found = islice(questions(corrections, links, clusters), COUNTED)
+            asked = list(takewhile(lambda question: question.worth >= least, found))
+            self._read = content, _State(said=said, links=links, clusters=clusters, asked=asked)
         return self._read[1]
 
-    def _links(self, said: Sequence[Said]) -> Links:
-        starts = self._project.corrections.starts
-        return links_by_name(said, self._project.names, starts) or Links.nothing(starts)
-
     def _told(self, state: _State) -> dict[str, Any]:
-        corrections = self._project.corrections
-        asked = questions(corrections, state.links, state.clusters)
-        worth = (question for question in asked if (question.one, question.other) not in self._skipped)
+        skipped = {pair for pair in self._done if pair}
+        left = [question for question in state.asked if (question.one, question.other) not in skipped]
         sizes = np.bincount(state.clusters[state.clusters >= 0])
-        least = max(1.0, WORTH * float((sizes * (sizes - 1)).sum()) / 2)
-        found = list(takewhile(lambda question: question.worth >= least, islice(worth, COUNTED)))
         return {
-            "question": self._question(found[0]) if found else None,
-            "left": len(found),
-            "more": len(found) == COUNTED,
+            "question": self._question(left[0]) if left else None,
+            "left": len(left),
+            "more": len(state.asked) == COUNTED,
             "answers": len(state.said),
-            "skipped": len(self._skipped),
+            "skipped": len(skipped),
             "classes": len(sizes),
             "alone": int((sizes == 1).sum()),
-            "expected_ari": corrections.expected_ari(state.clusters),
+            "expected_ari": self._project.corrections.expected_ari(state.clusters),
             "changed": "",
+            "table": str(self.table),
         }
 
     def _question(self, question: Question) -> dict[str, Any]:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mela.io.name_tables import LISTING
+from mela.io.text_tables import read_text_csv
+from mela.labeling.correction_tables import add_correction
 from mela.params import ROUNDS
 from tests.helpers.copies import copy_parts
 from tests.helpers.docs import DVC, NOT_RUN, blocks, commands
@@ -30,7 +33,7 @@ MORE = {
 def project(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A clone in which a run is committed that DVC has only taken over, but for the report, which names the commit."""
     folder = tmp_path_factory.mktemp("project")
-    copy_parts(folder, "mela", "stages", "presets", "dvc.yaml", ".dvcignore", ".gitignore")
+    copy_parts(folder, "mela", "stages", "presets", "dvc.yaml", "corrections.csv", ".dvcignore", ".gitignore")
     copy_parts(folder, *(f"data/raw/{name}/README.md" for name in ("glyphs", "features", "weights")))
     project = Project(folder)
     project.run("git", "init", "--quiet")
@@ -116,6 +119,25 @@ def test_labels_that_stay_the_same_train_nothing_again(project: Project) -> None
     rounds = [f"round@{number}" for number in ROUNDS]
     assert ran(project.dvc("repro")) == [*rounds, "label_merged", "assign", "report"]
     project.undo()
+
+
+def test_what_people_say_of_labels_runs_what_depends_on_it(project: Project) -> None:
+    table = project.folder / "corrections.csv"
+    labels = read_text_csv(project.folder / "results/labels.csv", LISTING).query("clustered")
+    one, other = labels.iloc[0], labels[labels["task"] != labels.iloc[0]["task"]].iloc[0]
+    names = [(row["task"], row["label"]) for row in (one, other)]
+    add_correction(table, names[0], names[1], same=one["cluster"] != other["cluster"])
+    found = ran(project.dvc("repro"))
+    assert found[:3] == ["corrections", "label_merged", "label"]
+    assert not {"images", "manifest", "embed", "extract", "round@first", "label_kmeans"} & set(found)
+    assert {"assign", "score_labels", "pretrain@merged", "report"} <= set(found)
+    after = read_text_csv(project.folder / "results/labels.csv", LISTING).set_index(["task", "label"])["cluster"]
+    assert (after[names[0]] == after[names[1]]) == (one["cluster"] != other["cluster"])
+    # what changes nothing trains nothing: the same said twice
+    add_correction(table, names[1], names[0], same=one["cluster"] != other["cluster"])
+    assert "pretrain@merged" not in ran(project.dvc("repro"))
+    project.undo()
+    assert ran(project.dvc("repro")) == []
 
 
 def test_other_labels_in_use_train_nothing(project: Project) -> None:

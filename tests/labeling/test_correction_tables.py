@@ -2,12 +2,20 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from mela.errors import MelaError
 from mela.io.name_tables import TASK_NAMES, no_names
-from mela.labeling.correction_tables import add_correction, numbered_links, read_corrections
+from mela.labeling.correction_tables import (
+    add_correction,
+    links_by_name,
+    numbered_links,
+    read_corrections,
+    remove_last_correction,
+)
+from mela.labeling.links import Said
 
 MANIFEST = pd.DataFrame({"task_id": [3, 3, 5, 5, 8], "local_label": [0, 1, 0, 1, 0]})
 NAMES = pd.DataFrame(
@@ -29,7 +37,7 @@ def test_what_is_added_is_read_again(tmp_path: Path) -> None:
     add_correction(path, ("'quoted", "zwei\nzeilen"), ("ben", "maple"), same=False)
     assert path.read_text(encoding="utf-8").splitlines()[1].startswith('"anna","\'=1+1"'), "no spreadsheet runs it"
     assert read_corrections(path) == [
-        (("anna", "=1+1"), ("ben", 'a "maple", red'), True, f"{path}, line 2"),
+        (("anna", "'=1+1"), ("ben", 'a "maple", red'), True, f"{path}, line 2"),
         (("'quoted", "zwei\nzeilen"), ("ben", "maple"), False, f"{path}, line 3"),
     ]
 
@@ -43,6 +51,42 @@ def test_a_table_that_somebody_began_keeps_its_form(tmp_path: Path) -> None:
         (("anna", "pilz"), ("ben", "pilz"), True, f"{path}, line 2"),
         (("anna", "pilz"), ("ben", "maple; red"), False, f"{path}, line 3"),
     ]
+
+
+@pytest.mark.parametrize("strange", ["\u2028", "\x85", "\x0b", "\x1c", "\r\n", "\n"])
+def test_only_the_last_row_is_taken_back(strange: str, tmp_path: Path) -> None:
+    path, table = tmp_path / "corrections.csv", tmp_path / "elsewhere.csv"
+    table.write_bytes(b"\xef\xbb\xbf")
+    table.chmod(0o640)
+    path.symlink_to(table)
+    for number in range(3):
+        add_correction(path, ("anna", f"a{strange}b"), ("ben", str(number)), same=True)
+    before = read_corrections(path)
+    remove_last_correction(path)
+    assert read_corrections(path) == before[:2]
+    assert path.is_symlink()
+    assert table.read_bytes().startswith(b"\xef\xbb\xbf"), "spreadsheets know by it that this is UTF-8"
+    assert table.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_of_blanks_gets_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "corrections.csv"
+    path.write_text("  ", encoding="utf-8")
+    add_correction(path, ("anna", "pilz"), ("ben", "maple"), same=True)
+    assert len(read_corrections(path)) == 1
+
+
+def test_cells_mean_names_as_they_are_or_as_a_table_shows_them() -> None:
+    names = [("anna", "'=x"), ("ben", "=x"), ("cleo", " y"), ("dora", "y")]
+    starts = np.arange(5)
+    said = [
+        Said(("anna", "'=x"), ("ben", "'=x"), True, "1"),
+        Said((" ben", "=x "), ("cleo", " y"), False, "2"),
+        Said(("dora ", " y"), ("ben", "=x"), True, "3"),
+    ]
+    links = links_by_name(said, names, starts)
+    assert links is not None
+    assert (links.same.tolist(), links.different.tolist()) == ([[0, 1], [3, 1]], [[1, 2]])
 
 
 @pytest.mark.parametrize(

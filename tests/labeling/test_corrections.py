@@ -1,6 +1,7 @@
 """What people say of task classes: it is kept to exactly, it changes whole clusters, and contradictions are named."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,8 @@ def test_every_answer_is_kept_to_exactly(seed: int, n: int) -> None:
     assert (found[named] >= 0).all()
     for task in np.unique(named // 3):
         own = found[3 * task : 3 * task + 3]
-        assert len(set(own[own >= 0].tolist())) == (own >= 0).sum()
+        assert len(set(own.tolist())) == 3
+        assert (own >= 0).all(), "else the task would get no labels"
     assert set(found[found >= 0].tolist()) == set(range(found.max() + 1)), "numbers without gaps"
     assert ((found >= 0) | (clusters < 0)).all(), "nobody loses a cluster"
 
@@ -86,14 +88,51 @@ def test_one_answer_joins_or_divides_whole_clusters() -> None:
     assert divided[one[0]] != divided[two[0]]
 
 
-def test_a_task_class_in_a_wrong_cluster_moves_alone() -> None:
+@pytest.mark.parametrize("wrong", [0, 2, 4, 6, 7])
+def test_a_task_class_in_a_wrong_cluster_moves_alone(wrong: int) -> None:
     means, starts, truth, _ = people(0)
     clusters = truth.copy()
     lost = int(np.flatnonzero(truth == 5)[0])
-    clusters[lost] = 6
+    clusters[lost] = wrong
     there = int(np.flatnonzero(truth == 5)[1])
-    found = corrections(means, starts, clusters).after(links_of([(lost, there)], [], starts))
-    assert adjusted_rand_score(truth, found) == 1
+    for pair in ((lost, there), (there, lost)):
+        found = corrections(means, starts, clusters).after(links_of([pair], [], starts))
+        assert adjusted_rand_score(truth, found) == 1
+
+
+@pytest.mark.parametrize("settings", [{"min_count": 2}, {"min_count": 3, "collisions": "assign"}])
+def test_links_hold_where_rare_classes_are_dropped(settings: dict[str, Any]) -> None:
+    X, y, groups = tasks(0, n_classes=14, n_tasks=30)
+    rows = [(task, label) for task in range(30) for label in range(3)]
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        (a, b) = (int(row) for row in rng.choice(90, 2, replace=False))
+        if a // 3 == b // 3:
+            continue
+        for name in ("must_link", "cannot_link"):
+            links = {name: [(rows[a], rows[b])]}
+            labels = MergeLabeler(**settings).fit(X, y, groups, **links).class_labels_
+            assert labels[a] >= 0
+            assert labels[b] >= 0
+            assert (labels[a] == labels[b]) == (name == "must_link")
+
+
+@pytest.mark.parametrize("labeler", [MergeLabeler(soft=True), LearnLabeler(n_clusters=12, soft=True)])
+def test_soft_labels_are_sure_of_what_somebody_says(labeler: MergeLabeler | LearnLabeler) -> None:
+    X, y, groups = tasks(0)
+    labeler.fit(X, y, groups, must_link=[((0, 0), (1, 0))], cannot_link=[((2, 1), (3, 2))])
+    for row in (0, 3, 7, 11):
+        own = labeler.class_weights_[[row]].toarray()[0]
+        assert own[labeler.class_labels_[row]] == own.sum() == 1
+    np.testing.assert_allclose(labeler.class_weights_.sum(axis=1), labeler.class_labels_ >= 0)
+
+
+def test_links_that_leave_too_few_classes_are_refused() -> None:
+    links = links_of([(0, 3)], [], np.array([0, 3, 6]))
+    with pytest.raises(
+        MelaError, match="links: they leave 2 classes, fewer than the 3 labels of one task; take one of 1"
+    ):
+        links.require_ways(np.array([0, 1, 1, 0, 1, 1]))
 
 
 def test_answers_to_chosen_questions_find_the_truth() -> None:

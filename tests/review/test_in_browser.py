@@ -104,6 +104,8 @@ def test_keys_and_clicks_answer(browser: Browser, program: Program) -> None:
         # a shortcut of the browser is no answer
         page.keyboard.press("Control+d")
         page.keyboard.press("u")
+        expect(page.locator("#figures")).to_contain_text("answers2skipped1")
+        page.keyboard.press("u")
         expect(page.locator("#figures")).to_contain_text("answers2skipped0")
         assert len(read_corrections(TABLE)) == 2
         page.reload()
@@ -111,7 +113,7 @@ def test_keys_and_clicks_answer(browser: Browser, program: Program) -> None:
         heading = page.locator("h2").first.inner_text()
         page.reload()
         expect(page.locator("h2").first).to_have_text(heading)
-    assert "2 answers in corrections.csv" in program.end()
+    assert "2 answers are in corrections.csv" in program.end()
     assert program.process.returncode == 0
 
 

@@ -1,5 +1,6 @@
 """A review without its page: questions, answers, and a table that several may write into."""
 
+import errno
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -113,6 +114,33 @@ def test_undo_takes_back_the_last_answer_even_after_a_new_start(session: Session
     assert {**again.undo(), "changed": ""} == first, "nothing is left to take back"
 
 
+def test_undo_takes_back_what_was_done_last(session: Session) -> None:
+    session.answer(*asked(session.state()), "same")
+    pair = asked(session.state())
+    session.answer(*pair, "skip")
+    told = session.undo()
+    assert (told["answers"], told["skipped"], asked(told)) == (1, 0, pair)
+    told = session.undo()
+    assert told["answers"] == 0
+    assert "Taken back that" in told["changed"]
+
+
+def test_a_table_needs_a_folder(project: Project) -> None:
+    with pytest.raises(MelaError, match="expected a file in a folder that exists, found no nowhere; make it"):
+        Session(project, Path("nowhere/mine.csv"))
+
+
+def test_what_the_disk_refuses_is_told_on_the_page(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = asked(client.get("/secret/state").json())
+    monkeypatch.setattr("os.fsync", full)
+    refused = client.post("/secret/answer", json={"one": one, "other": other, "answer": "same"})
+    assert (refused.status_code, "No space left" in refused.json()["error"]) == (500, True)
+
+
+def full(file: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device", str(TABLE))
+
+
 def test_a_question_that_was_passed_over_comes_back_by_undo(session: Session) -> None:
     pair = asked(session.state())
     assert asked(session.answer(*pair, "skip")) != pair
@@ -165,7 +193,15 @@ def test_the_page_gets_questions_and_gives_answers(client: TestClient, project: 
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[]", "{}", '{"one": 1, "other": 2, "answer": "maybe"}', '{"one": true, "other": 2, "answer": "same"}'],
+    [
+        "",
+        "[" * 900,
+        " " * 5000,
+        "[]",
+        "{}",
+        '{"one": 1, "other": 2, "answer": "maybe"}',
+        '{"one": true, "other": 2, "answer": "same"}',
+    ],
 )
 def test_other_requests_are_refused(content: str, client: TestClient) -> None:
     assert client.post("/secret/answer", content=content).status_code == 400
@@ -175,7 +211,8 @@ def test_other_requests_are_refused(content: str, client: TestClient) -> None:
 def test_there_is_no_question_about_labels_that_are_not_there(client: TestClient) -> None:
     refused = client.post("/secret/answer", json={"one": -1, "other": 10**6, "answer": "same"})
     assert (refused.status_code, refused.json()["error"]) == (409, "there is no such question; reload the page")
-    assert client.get("/secret/image/1000000").status_code == 404
+    for number in ("1000000", "9" * 5000, "-1", "1.5", "²"):
+        assert client.get(f"/secret/image/{number}").status_code == 404
 
 
 def test_a_damaged_table_is_told_on_the_page(client: TestClient) -> None:
