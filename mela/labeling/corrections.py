@@ -71,6 +71,11 @@ class Corrections:
         clusters, error = renumbered(clusters), None if error is None else max(error, 0.0)
         return cls(clusters=clusters, points=points, starts=starts, wrong=wrong, error=error, same=same)
 
+    @cached_property
+    def divisions(self) -> dict[bytes, Groups]:
+        """The parts of clusters that were found so far, since an answer changes few of them."""
+        return {}
+
     def error_of(self, found: Ints) -> float | None:
         """Return a / b of clusters that `after` returned; None where nothing tells it."""
         if self.error is None or np.array_equal(found, self.clusters):

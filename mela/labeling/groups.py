@@ -49,14 +49,19 @@ def near_clusters(clusters: Ints, points: Floats) -> Iterator[Groups]:
         yield Groups(one=rows[u], other=rows[v], joined=False)
 
 
-def parts(clusters: Ints, points: Floats, links: Links) -> Iterator[Groups]:
-    """Yield the two parts into which average linkage would divide each cluster."""
-    none = np.empty((0, 2), dtype=np.int64)
+def parts(clusters: Ints, points: Floats, links: Links, known: dict[bytes, Groups] | None = None) -> Iterator[Groups]:
+    """Yield the two parts into which average linkage would divide each cluster; `known` keeps those of before."""
+    none, known = np.empty((0, 2), dtype=np.int64), {} if known is None else known
     for rows in members(clusters):
-        if len(rows) > 1:
-            tree = linked_tree(points[rows], links.components[rows], none)
+        if len(rows) < 2:
+            continue
+        kinds = np.unique(links.components[rows], return_inverse=True)[1]
+        key = rows.tobytes() + kinds.tobytes()
+        if key not in known:
+            tree = linked_tree(points[rows], kinds, none)
             part = _leaves(tree, int(tree[-1, 0]))
-            yield Groups(one=rows[part], other=np.delete(rows, part), joined=True)
+            known[key] = Groups(one=rows[part], other=np.delete(rows, part), joined=True)
+        yield known[key]
 
 
 def members(clusters: Ints) -> list[Ints]:
@@ -170,12 +175,20 @@ class GroupOdds:
     def _measured(self, groups: Sequence[Groups]) -> tuple[Floats, Floats, Floats]:
         """Return the mean squared distance of groups (n,), their pairs inside tasks, and all their pairs."""
         far, met = np.empty(len(groups)), np.empty(len(groups))
+        known: dict[int, tuple[Floats, float, Ints]] = {}
+
+        def about(rows: Ints) -> tuple[Floats, float, Ints]:
+            # a cluster is in many groups, and is always the same array in them
+            if id(rows) not in known:
+                own = self.points[rows]
+                counts = np.bincount(self.tasks[rows], minlength=len(self.starts))
+                known[id(rows)] = own.mean(axis=0), float(own.var(axis=0).sum()), counts
+            return known[id(rows)]
+
         for row, own in enumerate(groups):
-            one, other = self.points[own.one], self.points[own.other]
-            between = ((one.mean(axis=0) - other.mean(axis=0)) ** 2).sum()
-            far[row] = between + one.var(axis=0).sum() + other.var(axis=0).sum()
-            counts = np.bincount(self.tasks[own.one], minlength=len(self.starts))
-            met[row] = counts[self.tasks[own.other]].sum()
+            (center, spread, tasks), (other, more, others) = about(own.one), about(own.other)
+            far[row] = ((center - other) ** 2).sum() + spread + more
+            met[row] = tasks @ others
         return far, met, np.array([len(own.one) * len(own.other) for own in groups], dtype=np.float64)
 
 

@@ -55,7 +55,10 @@ def questions(corrections: Corrections, links: Links, clusters: Ints) -> Iterato
     clusters : int64 (n,)
         What `Corrections.after` returns for these links.
     """
-    whole = [*near_clusters(clusters, corrections.points), *parts(clusters, corrections.points, links)]
+    whole = [
+        *near_clusters(clusters, corrections.points),
+        *parts(clusters, corrections.points, links, corrections.divisions),
+    ]
     same = expit(corrections.odds.same(whole))
     sizes = np.array([len(groups.one) * len(groups.other) for groups in whole])
     joined = np.array([groups.joined for groups in whole], dtype=np.bool_)
