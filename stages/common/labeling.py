@@ -13,6 +13,7 @@ from mela.io.checked_tables import read_manifest
 from mela.labeling import diagnostics
 from mela.labeling.training_samples import read_samples
 from mela.runtime.console import log
+from stages.common import paths
 from stages.common.label_files import Files
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def write_labels(
     from mela.labeling.labeler_files import save_labeler
 
     samples, known_images = read_samples(read_manifest(train), features, looks, sources)
-    said = links_between(store.read_table(links, schemas.LINKS), samples)
+    # tasks that are not the project's own, as the benchmark has, are none that people speak of
+    said = links_between(store.read_table(links, schemas.LINKS), samples) if train == paths.TRAIN else None
     labeler.fit_tasks(samples, said)
     image_ids = known_images[samples.index]
     flat = label_images(labeler.learned_labels, len(labeler.cluster_centers_), image_ids, samples.classes)

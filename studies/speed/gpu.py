@@ -25,7 +25,7 @@ from studies.speed.measure import record, write_rows
 from studies.speed.train_steps import COLOUR, Setting, row_of
 
 LABELING = ("label_merged", "label", "label_kmeans", "label_oracle")
-BEFORE = ("images", "names", "manifest", "embed", "extract", *(f"round {name}" for name in ROUNDS))
+BEFORE = ("images", "names", "manifest", "corrections", "embed", "extract", *(f"round {name}" for name in ROUNDS))
 STAGES = [*BEFORE, *LABELING, *(f"pretrain {name}" for name in KINDS), "evaluate"]
 # one training on labels, as a user has who does not compare
 ONE = {f"compare.{name}": name == "pruned" for name in KINDS}

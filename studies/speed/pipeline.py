@@ -24,7 +24,7 @@ from studies.speed.measure import Timing, alternate, record, write_rows
 
 ROOT = Path(__file__).parents[2]
 LABELING = ("label", "label_merged", "label_kmeans", "label_oracle", "score_labels")
-WITHOUT_TORCH = ("images", "names", "manifest", *LABELING, "report")
+WITHOUT_TORCH = ("images", "names", "manifest", "corrections", *LABELING, "report")
 EXPERIMENTS: dict[tuple[str, ...], set[str]] = {
     # what is of other labels stays as it is
     ("labeler.q=5.5",): {"label", "score_labels", "pretrain@pruned", "evaluate", "report"},

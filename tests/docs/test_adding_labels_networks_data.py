@@ -24,7 +24,7 @@ from mela.params import LABELS, ROUNDS
 from mela.runtime.console import speak
 speak()
 inferred = ("label_merged", "label", "label_kmeans", "label_task_kmeans", "label_oracle")
-for name in ("images", "names", "manifest", "embed", "extract"):
+for name in ("images", "names", "manifest", "corrections", "embed", "extract"):
     import_module(f"stages.{name}").main()
 for number in ROUNDS:
     import_module("stages.round").main(number)

@@ -1,6 +1,7 @@
 """A review without its page: questions, answers, and a table that several may write into."""
 
 import errno
+import sys
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -18,6 +19,7 @@ from mela.review.server import application
 from mela.review.session import AnsweredError, Session
 from stages.common import paths
 from stages.common.round_files import features_in, looks_in
+from tests.helpers.commands import mela
 from tests.helpers.people import HOSTILE
 from tests.helpers.project import run_stages
 
@@ -223,3 +225,20 @@ def test_a_damaged_table_is_told_on_the_page(client: TestClient) -> None:
 
 def test_names_are_text_whatever_they_are(project: Project) -> None:
     assert {label for _, label in project.names} & set(HOSTILE)
+
+
+def test_who_lacks_the_packages_is_told_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "uvicorn" or name == "mela.review.server"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    done = mela("review")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error: review: expected the package uvicorn, which is not installed; run `pip install -e '.[review]'` in a "
+        "clone of the project, or `pip install starlette uvicorn` elsewhere\n",
+    )
+
+
+def test_a_folder_without_a_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "params.yaml: no such file; go to the folder of a project" in mela("review").stderr

@@ -38,6 +38,7 @@ def truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
     names["source"] = np.array(["ann", "bob", "cem", "dee", "eve"])[names["task_id"] // TASKS]
     # a file of its own order
     store.write_table(paths.TASK_SOURCES, names.iloc[::-1], TASK_SOURCES, stage="names", params={})
+    store.write_table(paths.LINKS, schemas.LINKS.empty_table(), schemas.LINKS, stage="corrections", params={})
     shutil.copy(ROOT / "params.yaml", tmp_path)
     return classes.repeat(SAMPLES)
 
