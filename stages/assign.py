@@ -9,7 +9,7 @@ from mela.io import schemas, store
 from mela.io.checked_tables import read_assignments, read_manifest
 from mela.io.name_tables import TASK_NAMES
 from mela.io.text_tables import write_text_csv
-from mela.labeling.training_samples import read_samples
+from mela.labeling.training_samples import features_in, read_samples
 from mela.labeling.user_tables import features_that_are_given
 from mela.models.features import feature_batches
 from mela.models.files import load_model
@@ -18,7 +18,6 @@ from mela.runtime.console import log
 from mela.sources.source import REST
 from stages.common import paths
 from stages.common.processes import computing, run_shared
-from stages.common.round_files import features_in
 
 
 def main(

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from mela.io import schemas
 from mela.labeling.diagnostics import merges_table
+from mela.labeling.training_samples import features_in, looks_in
 from mela.params import PARAMS, CompareParams, MergingParams
 from stages.common import paths
 from stages.common.label_files import Files, write_nothing
 from stages.common.labeling import write_labels
-from stages.common.round_files import features_in, looks_in
 from stages.common.run import run
 
 

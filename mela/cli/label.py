@@ -82,8 +82,7 @@ def label(
 
     image_ids, vectors = user_tables.read_user_features(features)
     samples = user_tables.match(user_tables.read_tasks(tasks), image_ids, vectors, where=str(features))
-    names = list(zip(samples.task_ids.tolist(), samples.local_labels.tolist(), strict=True))
-    links = links_by_name(read_corrections(corrections) if corrections else [], names, samples.starts)
+    links = links_by_name(read_corrections(corrections) if corrections else [], samples.names, samples.starts)
     pruning: dict[str, Any] = {
         name: value for name, value in {"n_clusters": n_clusters, "q": q}.items() if value is not None
     }

@@ -162,8 +162,7 @@ def links_between(table: pd.DataFrame, samples: TaskSamples) -> Links | None:
     """
     if table.empty:
         return None
-    keys = zip(samples.task_ids.tolist(), samples.local_labels.tolist(), strict=True)
-    known = {key: row for row, key in enumerate(keys)}
+    known = {name: row for row, name in enumerate(samples.names)}
     columns = LINKS.names[:4]
     try:
         rows = np.array([[known[a, b], known[c, d]] for a, b, c, d in table[columns].to_numpy()], dtype=np.int64)

@@ -100,7 +100,7 @@ class Corrections:
         self._place(found, links)
         self._divide(found, links)
         homes, before = self.odds.homes(found, links), found.copy()
-        self._join(found, links, homes)
+        self._join(found, links, homes, before)
         _gather(found, links, homes, before)
         return renumbered(found)
 
@@ -130,9 +130,8 @@ class Corrections:
             part = fcluster(tree, MOST, "distance").astype(np.int64) - 1
             found[rows] = np.where(part > 0, found.max() + part, cluster)
 
-    def _join(self, found: Ints, links: Links, homes: Floats) -> None:
-        """Join clusters that are probably one class, since task classes of them are."""
-        before = found.copy()
+    def _join(self, found: Ints, links: Links, homes: Floats, before: Ints) -> None:
+        """Join clusters that are probably one class, since task classes of them are; `homes` is of those `before`."""
         for i, j in links.same:
             one, other = np.flatnonzero(found == found[i]), np.flatnonzero(found == found[j])
             if found[i] == found[j] or links.tell_apart(one, other):

@@ -119,9 +119,9 @@ class LearnLabeler(TaskLabeler):
         self.cluster_centers_, self.counts_, self.path_ = pruned.centroids, pruned.counts, pruned.path
         self.n_iter_, self.chosen_pass_, self.pruned_ = len(pruned.path), pruned.chosen, pruned
         self.threshold_ = pruned.path[pruned.chosen].threshold
-        found, self._own = nearest(classes.means, pruned.centroids), None
-        wrong = 1 - pair_quality(found, classes.starts).precision
-        self.corrections_ = Corrections.of(found, classes.means, classes.starts, wrong, wrong, None)
+        self._own = nearest(classes.means, pruned.centroids)
+        wrong = 1 - pair_quality(self._own, classes.starts).precision
+        self.corrections_ = Corrections.of(self._own, classes.means, classes.starts, wrong, wrong, None)
         if links is not None:
             self._own = links.require_ways(self.corrections_.after(links))
             weights, sums = weighted_sums(self._own, classes.means, classes.sizes)

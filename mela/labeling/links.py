@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,8 +99,7 @@ class Links:
 
     def tell_apart(self, one: Ints, other: Ints) -> bool:
         """Return whether task classes of two groups (n,), (m,) differ, or others that are one class with them."""
-        kinds = self.components[self.apart]
-        first, second = (np.isin(kinds, self.components[group]) for group in (one, other))
+        first, second = (np.isin(self._kinds_apart, self.components[group]) for group in (one, other))
         return bool((first & second[:, ::-1]).any())
 
     @property
@@ -128,6 +127,11 @@ class Links:
         rows = [range(self.starts[task], self.starts[task + 1]) for task in tasks]
         inside = [pair for own in rows for pair in combinations(own, 2)]
         return np.concatenate([self.different, np.array(inside, dtype=np.int64).reshape(-1, 2)])
+
+    @cached_property
+    def _kinds_apart(self) -> Ints:
+        """The components of the pairs `apart`, which every question asks for."""
+        return self.components[self.apart]
 
     @cached_property
     def components(self) -> Ints:
@@ -173,7 +177,7 @@ def _chain(
     while path[-1] != one:
         path.append(int(before[path[-1]]))
     steps = []
-    for pair in zip(path[::-1], path[-2::-1], strict=False):
+    for pair in pairwise(path[::-1]):
         at = np.flatnonzero(same & (np.sort(rows, axis=1) == np.sort(pair)).all(axis=1))[0]
         steps.append(f"{_shown(names[pair[0]])} is {_shown(names[pair[1]])} ({places[at]})")
     return " and ".join(steps)
@@ -207,5 +211,4 @@ def given_links(samples: TaskSamples, must_link: Any, cannot_link: Any) -> Links
             said.append(Said(one, other, same, f"{what}[{number}]"))
     if not said:
         return None
-    names = list(zip(samples.task_ids.tolist(), samples.local_labels.tolist(), strict=True))
-    return Links.of(said, names, samples.starts)
+    return Links.of(said, samples.names, samples.starts)

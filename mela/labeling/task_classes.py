@@ -58,6 +58,11 @@ class TaskSamples:
         return np.concatenate([[0], changes, [len(self.task_ids)]]).astype(np.int64)
 
     @property
+    def names(self) -> list[tuple[Any, Any]]:
+        """Task and local label of each task class (n_classes,)."""
+        return list(zip(self.task_ids.tolist(), self.local_labels.tolist(), strict=True))
+
+    @property
     def first(self) -> Ints:
         """Positions in `index` at which the task classes begin (n_classes,)."""
         return np.flatnonzero(np.diff(self.classes, prepend=-1))

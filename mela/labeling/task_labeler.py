@@ -82,7 +82,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     class_weights_: csr_array
     soft_labels_: csr_array
 
-    # clusters (n_task_classes,) that are not those of the nearest centers, -1 for none; None where all are
+    # clusters (n_task_classes,) that are known, -1 for those of the nearest centers; None where all are such
     _own: Ints | None = None
 
     @abstractmethod
@@ -96,6 +96,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     def _clusters(self, points: Floats, centers: Floats) -> Ints:
         """Return the cluster (n,) of each task class that was fitted."""
+        if self._own is not None and (self._own >= 0).all():
+            return self._own
         found = nearest(points, centers)
         return found if self._own is None else np.where(self._own >= 0, self._own, found)
 

@@ -11,6 +11,16 @@ from mela.io.name_tables import TASK_SOURCES
 from mela.labeling.task_classes import TaskSamples, manifest_samples, with_sources
 
 
+def features_in(folder: Path) -> Path:
+    """Return where the features of a round are, in its folder."""
+    return folder / "features.parquet"
+
+
+def looks_in(folder: Path) -> Path:
+    """Return where the looks of a round are, in its folder."""
+    return folder / "looks.npy"
+
+
 def read_samples(
     manifest: pd.DataFrame, features: Path, looks: Path | None = None, sources: Path | None = None
 ) -> tuple[TaskSamples, Ints]:

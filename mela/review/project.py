@@ -15,7 +15,7 @@ from mela.labeling.correction_tables import names_of
 from mela.labeling.corrections import Corrections
 from mela.labeling.labeler_choice import build_labeler
 from mela.labeling.links import Name
-from mela.labeling.training_samples import read_samples
+from mela.labeling.training_samples import features_in, looks_in, read_samples
 from mela.params import PARAMS, LabelerParams, MergingParams, UseParams
 
 # as stages/common/paths.py has them
@@ -47,16 +47,6 @@ class Project:
     names: list[Name]
     shown: list[Ints]
     images: Images
-
-
-def features_in(folder: Path) -> Path:
-    """Return where the features of a round are, in its folder."""
-    return folder / "features.parquet"
-
-
-def looks_in(folder: Path) -> Path:
-    """Return where the looks of a round are, in its folder."""
-    return folder / "looks.npy"
 
 
 def read_project(folder: Path = Path()) -> Project:

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import resources
-from typing import Any
+from typing import Any, get_args
 
 import uvicorn
 from PIL import Image
@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from mela.errors import MelaError
 from mela.review.project import Project
-from mela.review.session import AnsweredError, Session
+from mela.review.session import Answer, AnsweredError, Session
 
 HOST = "127.0.0.1"
 FILES = {
@@ -37,7 +37,7 @@ HEADERS = {
 }
 # bytes of a request, which has two numbers and a word
 LONG = 1000
-ANSWERS = ("same", "different", "skip")
+ANSWERS: tuple[Answer, ...] = get_args(Answer)
 
 
 def application(project: Project, session: Session, token: str) -> Starlette:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from mela.labeling.training_samples import features_in, looks_in
 from stages.common import paths
 
 
@@ -18,16 +19,6 @@ class RoundFiles(NamedTuple):
 
 
 BEFORE_ROUNDS = RoundFiles(paths.FEATURES, paths.INITIAL)
-
-
-def features_in(folder: Path) -> Path:
-    """Return where the features of a round are, in its folder."""
-    return folder / "features.parquet"
-
-
-def looks_in(folder: Path) -> Path:
-    """Return where the looks of a round are, in its folder."""
-    return folder / "looks.npy"
 
 
 def round_files(number: str) -> RoundFiles:

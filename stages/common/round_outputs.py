@@ -8,13 +8,14 @@ from mela.io import feature_tables
 from mela.io.atomic import together
 from mela.io.look_files import write_looks
 from mela.labeling.task_classes import TaskSamples
+from mela.labeling.training_samples import looks_in
 from mela.models.features import feature_batches
 from mela.models.looks import look_covariance
 from mela.training.loop import curve_table
 from stages.common import paths
 from stages.common.embedding_files import Trained
 from stages.common.pretraining_settings import Pretrained
-from stages.common.round_files import RoundFiles, looks_in, round_files
+from stages.common.round_files import RoundFiles, round_files
 from stages.common.run import is_first
 
 

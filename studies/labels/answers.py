@@ -49,10 +49,10 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, projects
     else:
         samples, truth = kept_samples(folder, data, share, seed, "sixth")
     own = MergeLabeler().fit_tasks(samples).corrections_
-    kinds = {"worth": ["worth"], "question": range(DRAWS), "pair": range(DRAWS)}
+    draws = {"worth": 1, "question": DRAWS, "pair": DRAWS}
     rows = []
-    for chosen, seeds in kinds.items():
-        found = [_asked(own, truth, chosen, draw) for draw in seeds]
+    for chosen, count in draws.items():
+        found = [_asked(own, truth, chosen, draw) for draw in range(count)]
         for position, answers in enumerate(ANSWERS):
             told = [one[position] for one in found]
             means = {name: float(np.mean([one[name] for one in told])) for name in ("clusters", "same", "ari")}
@@ -65,9 +65,9 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, projects
     return rows
 
 
-def _asked(own: Corrections, truth: Ints, chosen: str, draw: object) -> list[dict[str, Any]]:
+def _asked(own: Corrections, truth: Ints, chosen: str, draw: int) -> list[dict[str, Any]]:
     """Return what is known after each number of answers, which are true."""
-    generator = np.random.default_rng(draw if isinstance(draw, int) else 0)
+    generator = np.random.default_rng(draw)
     said: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
     rows = []
     for number in range(max(ANSWERS) + 1):
@@ -89,10 +89,11 @@ def _pair(own: Corrections, links: Links, found: Ints, chosen: str, generator: n
             one, other = generator.integers(len(found), size=2).tolist()
             if tasks[one] != tasks[other]:
                 return one, other
-    asked = questions(own, links, found)
-    question = next(asked) if chosen == "worth" else list(asked)
-    if isinstance(question, list):
-        question = question[int(generator.integers(len(question)))]
+    if chosen == "worth":
+        question = next(questions(own, links, found))
+    else:
+        asked = list(questions(own, links, found))
+        question = asked[int(generator.integers(len(asked)))]
     return question.one, question.other
 
 

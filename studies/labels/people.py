@@ -14,10 +14,9 @@ from mela.io import store
 from mela.io.checked_tables import read_manifest, read_truth
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.round_labels import labels_so_far
-from mela.labeling.training_samples import read_samples
+from mela.labeling.training_samples import features_in, looks_in, read_samples
 from mela.params import PARAMS, ROUNDS, DataParams, MergingParams, PeopleParams, RoundsParams
 from stages.common import paths
-from stages.common.round_files import features_in, looks_in
 from studies.clones import change, for_clone
 
 ROOT = Path(__file__).parents[2]

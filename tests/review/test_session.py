@@ -18,7 +18,6 @@ from mela.review.project import Project, read_project
 from mela.review.server import application
 from mela.review.session import AnsweredError, Session
 from stages.common import paths
-from stages.common.round_files import features_in, looks_in
 from tests.helpers.commands import mela
 from tests.helpers.people import HOSTILE
 from tests.helpers.project import run_stages
@@ -56,10 +55,6 @@ def test_the_files_are_those_of_the_stages() -> None:
         paths.TASK_SOURCES,
         paths.FEATURES,
         paths.LAST_ROUND,
-    )
-    assert (files.features_in(files.LAST_ROUND), files.looks_in(files.LAST_ROUND)) == (
-        features_in(paths.LAST_ROUND),
-        looks_in(paths.LAST_ROUND),
     )
 
 

@@ -13,10 +13,9 @@ from mela.io.checked_tables import read_manifest
 from mela.io.feature_tables import write_features
 from mela.io.look_files import write_looks
 from mela.io.name_tables import TASK_SOURCES
-from mela.labeling.training_samples import read_samples
+from mela.labeling.training_samples import features_in, looks_in, read_samples
 from stages import label_merged
 from stages.common import paths
-from stages.common.round_files import features_in, looks_in
 from tests.helpers.project import ROOT
 from tests.helpers.several_tasks import SAMPLES, people
 
