@@ -1,16 +1,19 @@
 """Read modules as their top-level statements: definitions, imports, and what runs at every import."""
 
 import ast
+import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import mela
 from mela.errors import MelaError
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Import = ast.Import | ast.ImportFrom
 ALWAYS = ":statements"
+CODE_SUFFIXES = (".py", ".pyc", ".pyi", ".typed")
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,15 @@ class Module:
 
 
 class Tree:
-    """Find the modules of a project below a folder, and read each once."""
+    """Find the modules of a project, and read each once.
+
+    Parameters
+    ----------
+    root : Path
+        The folder of the packages.
+    packages : iterable of str
+        Their names. MeLa itself is read from where it is installed if the folder lacks it.
+    """
 
     def __init__(self, root: Path, packages: Iterable[str]) -> None:
         self.root, self.packages = root, frozenset(packages)
@@ -182,10 +193,27 @@ class Tree:
             if found := self.find(".".join(parts[:end])):
                 yield found
 
+    def digest_of_files(self, package: str) -> str:
+        """Return a hash of all files of a package that are no code, by their names in it."""
+        folder = self._path(package)
+        digest = hashlib.sha256()
+        for path in sorted(folder.rglob("*.*")):
+            if path.is_file() and path.suffix not in CODE_SUFFIXES:
+                content = path.read_bytes()
+                digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
+                digest.update(content)
+        return digest.hexdigest()
+
+    def _path(self, name: str) -> Path:
+        """Return the path that a module would have, without suffix."""
+        first = name.split(".")[0]
+        here = (self.root / first).is_dir() or first != mela.__name__
+        return (self.root if here else Path(mela.__file__).parents[1]).joinpath(*name.split("."))
+
     def _read(self, name: str) -> Module | None:
         if name.split(".")[0] not in self.packages:
             return None
-        path = self.root.joinpath(*name.split("."))
+        path = self._path(name)
         for file, package in ((path / "__init__.py", True), (path.with_suffix(".py"), False)):
             if file.is_file():
                 text = file.read_text(encoding="utf-8")

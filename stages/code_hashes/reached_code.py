@@ -10,7 +10,7 @@ from stages.code_hashes.parsed_modules import Module, Tree, Unit
 from stages.code_hashes.tree_hashes import Written, write, write_statements
 
 PACKAGES = ("mela", "stages", "benchmark")
-MAIN = ":script"
+MAIN, FILES = ":script", ":files"
 
 
 class Code:
@@ -19,7 +19,7 @@ class Code:
     Parameters
     ----------
     root : Path
-        The folder of the packages.
+        The folder of the packages; one that is not there is read from where it is installed.
     packages : tuple of str
     renamed : mapping of str to str
         What modules and definitions, by their dotted names, are called in what this returns; all others keep theirs.
@@ -34,7 +34,7 @@ class Code:
         self._written: Callable[[Unit], Written] = cache(lambda unit: write(unit, self._names))
 
     def reached(self, name: str, start: str | None = None) -> dict[str, str]:
-        """Return hashes of all definitions that a module reaches, by their names.
+        """Return hashes of all definitions that a module reaches, and of files that these read, by their names.
 
         Parameters
         ----------
@@ -63,7 +63,10 @@ class Code:
             raise MelaError(f"{name}: expected {start} at the top of this module, got none; add it")
         walk.load(script)
         for unit in walk.all():
-            found[self._key(unit)] = self._written(unit).digest
+            written = self._written(unit)
+            found[self._key(unit)] = written.digest
+            for package in written.reads:
+                found[self._renamed(package) + FILES] = self.tree.digest_of_files(package)
         return dict(sorted(found.items()))
 
     def _key(self, unit: Unit) -> str:

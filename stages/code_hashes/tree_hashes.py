@@ -43,12 +43,15 @@ class Written:
         The modules that imports inside of it run.
     acts : bool
         Whether it may do more, when its module is imported, than bind its name.
+    reads : tuple of str
+        The packages whose files it opens by ``importlib.resources.files``.
     """
 
     digest: str
     units: tuple[Unit, ...]
     modules: tuple[Module, ...]
     acts: bool
+    reads: tuple[str, ...]
 
 
 @dataclass
@@ -74,6 +77,7 @@ def write_statements(module: Module, statements: list[ast.stmt], names: Names) -
         units=tuple(writer.units),
         modules=tuple(writer.modules),
         acts=acts,
+        reads=tuple(writer.reads),
     )
 
 
@@ -84,6 +88,7 @@ class _Writer:
         self.module, self.names = module, names
         self.units: dict[Unit, None] = {}
         self.modules: dict[Module, None] = {}
+        self.reads: dict[str, None] = {}
         self.scopes: list[_Scope] = []
 
     def text(self, value: object) -> str:
@@ -100,6 +105,8 @@ class _Writer:
             return self._function(value)
         if isinstance(value, Comprehension):
             return self._comprehension(value)
+        if isinstance(value, ast.Call):
+            self._note_files(value)
         return self._fields(value)
 
     def statements(self, statements: Iterable[ast.stmt]) -> str:
@@ -153,6 +160,13 @@ class _Writer:
             if name in ("annotation", "returns"):
                 self._annotation(value)
         return f"{type(node).__name__}({','.join(fields)})"
+
+    def _note_files(self, call: ast.Call) -> None:
+        """Note the package whose files a call opens."""
+        found, _ = self._along(call.func)
+        if found and found.label == "importlib.resources.files":
+            named = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+            self.reads.update(dict.fromkeys(map(str, named)))
 
     def _annotation(self, node: ast.AST) -> None:
         """Find the names in the texts of an annotation."""

@@ -3,7 +3,7 @@
 from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 
@@ -16,13 +16,8 @@ def render(content: dict[str, Any]) -> str:
         What ``page.html`` names, but for style and script.
     """
     parts = resources.files("mela.reporting.page")
-    environment = Environment(
-        loader=PackageLoader("mela", "reporting/page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    page, style, script = (parts.joinpath(name).read_text("utf-8") for name in ("page.html", "page.css", "page.js"))
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     # files of our own
-    style, script = (Markup(parts.joinpath(name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))  # noqa: S704
-    return environment.get_template("page.html").render(**content, style=style, script=script) + "\n"
+    own = {"style": Markup(style), "script": Markup(script)}  # noqa: S704
+    return environment.from_string(page).render(**content, **own) + "\n"

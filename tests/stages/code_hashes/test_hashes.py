@@ -1,12 +1,13 @@
 """Hashes of definitions, on small made-up packages: which changes touch which scripts, and which touch none."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from mela.errors import MelaError
 from stages.code_hashes.reached_code import Code, scripts
-from tests.helpers.project import edit, write
+from tests.helpers.project import ROOT, edit, write
 
 PACKAGES = ("lib", "jobs")
 JOB = """
@@ -402,6 +403,37 @@ def test_modules_that_import_each_other(root: Path) -> None:
         write(root / f"lib/{name}.py", f"{imports}def {function}():\n    return again, {other}.again\n")
     write(root / "jobs/fourth.py", "from lib.types import one\n\nif __name__ == '__main__':\n    one()\n")
     assert {"lib.types.one", "lib.rare.stone"} <= set(hashes(root)["fourth"])
+
+
+def test_files_of_a_package_belong_to_the_code_that_opens_them(root: Path) -> None:
+    """So stages need not list them, wherever the package is installed."""
+    opens = "from importlib import resources\n\n\ndef opened():\n    return resources.files('lib.page')\n"
+    write(root / "lib/opener.py", opens)
+    for name in ("page.css", "page.html", "tables/a.csv"):
+        write(root / "lib/page" / name, f"{name}\n")
+    write(root / "jobs/opens.py", JOB.format(imports="from lib.opener import opened", work="print(opened())"))
+    before = hashes(root)
+    assert "lib.page:files" in before["opens"]
+    write(root / "lib/page/__pycache__/page.cpython-311.pyc", "compiled\n")
+    assert hashes(root) == before
+    for change in (
+        lambda: edit(root / "lib/page/tables/a.csv", "tables", "words"),
+        lambda: write(root / "lib/page/tables/b.csv", "b\n"),
+        lambda: (root / "lib/page/page.css").rename(root / "lib/page/other.css"),
+    ):
+        change()
+        after = hashes(root)
+        assert touched(before, after) == {"opens"}
+        assert {name for name, digest in after["opens"].items() if digest != before["opens"][name]} == {
+            "lib.page:files"
+        }
+        before = after
+
+
+def test_mela_is_read_from_where_it_is_installed_if_a_project_has_only_stages(tmp_path: Path) -> None:
+    """Its hashes are those of a clone, so that both can share a cache."""
+    shutil.copytree(ROOT / "stages", tmp_path / "stages", ignore=shutil.ignore_patterns("__pycache__"))
+    assert Code(tmp_path).reached("stages.images") == Code(ROOT).reached("stages.images")
 
 
 def test_a_name_that_a_module_is_asked_for(root: Path) -> None:

@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 
 from mela.params import BLOCKS, LABELS, ROUNDS
 from stages.code_hashes.hash_files import PIPELINE
+from stages.code_hashes.parsed_modules import CODE_SUFFIXES
 from stages.code_hashes.reached_code import Code
 from stages.common import paths
 from stages.common.round_files import round_files
@@ -19,12 +20,6 @@ from tests.helpers.pipeline import CODE, STAGES, imported_modules, listed
 from tests.helpers.project import ROOT
 
 MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
-PACKAGE_DATA = {
-    "mela/inference/model_card.py": ["mela/inference/model_card.md.jinja"],
-    "mela/sources/benchmarks.py": ["mela/sources/splits"],
-    "mela/review/server.py": [f"mela/review/review.{suffix}" for suffix in ("css", "html", "js")],
-    "mela/reporting/page/render.py": [f"mela/reporting/page/page.{suffix}" for suffix in ("css", "html", "js")],
-}
 MAY_SEE_SOURCES = {"images", "manifest", "names"}
 # which reads each module once
 HASHES = Code(ROOT)
@@ -93,20 +88,28 @@ def test_the_stage_in_front_reads_all_code_and_writes_all_files() -> None:
     assert "params" not in CODE
 
 
-@pytest.mark.slow
-def test_package_data_is_listed_where_it_is_read() -> None:
+def test_files_of_the_package_count_where_they_are_read() -> None:
     """The published splits decide what is training data; who reads them depends on them. So it is with the page."""
-    files = {path for path in (ROOT / "mela").rglob("*.*") if path.suffix not in (".py", ".pyc", ".pyi", ".typed")}
-    listed_data = {ROOT / name for names in PACKAGE_DATA.values() for name in names}
-    assert {path for path in files if path not in listed_data and path.parent not in listed_data} == set()
-    reads = re.compile("importlib import resources|PackageLoader")
-    readers = [path for path in (ROOT / "mela").rglob("*.py") if reads.search(path.read_text("utf-8"))]
-    assert sorted(path.relative_to(ROOT).as_posix() for path in readers) == sorted(PACKAGE_DATA)
-    for stage in STAGES:
-        for reader, names in PACKAGE_DATA.items():
-            for name in names:
-                module = reader.removesuffix(".py").replace("/", ".")
-                assert (name in listed(stage, "deps")) == any(one.startswith(f"{module}.") for one in reached(stage))
+    files = {path.parent for path in (ROOT / "mela").rglob("*.*") if path.suffix not in CODE_SUFFIXES}
+    readers = {"inference/model_card", "reporting/page/render", "review/server", "sources/benchmarks"}
+    opens = re.compile(
+        r"import resources|resources\.files\(\"([\w.]+)\"\)|(?:Package|FileSystem)Loader\(|Path\(__file__\)"
+    )
+    found = {
+        path.relative_to(ROOT / "mela").with_suffix("").as_posix(): {name for name in names if name}
+        for path in (ROOT / "mela").rglob("*.py")
+        if (names := opens.findall(path.read_text("utf-8")))
+    }
+    # this one finds the presets and the project, which no stage reads
+    assert set(found) == readers | {"cli/shipped_files"}
+    opened = {ROOT.joinpath(*name.split(".")) for names in found.values() for name in names}
+    assert {folder for folder in files if not any(folder.is_relative_to(one) for one in opened)} == set()
+    reading = {stage: {name for name in reached(stage) if name.endswith(":files")} for stage in STAGES}
+    assert {stage: names for stage, names in reading.items() if names} == {
+        "images": {"mela.sources:files"},
+        "names": {"mela.sources:files"},
+        "report": {"mela.reporting.page:files"},
+    }
 
 
 def test_all_packages_are_installed() -> None:
@@ -153,8 +156,7 @@ def test_paths_of_the_script_are_listed(stage: str) -> None:
     if "foreach" in plain[stage]:
         plain[stage]["foreach"] = {"${key}": {"features": "${item.features}", "model": "${item.model}"}}
     files = listed(stage, "deps", "outs", "metrics", "plots", stages=plain, use="${use}")
-    data = [name for names in PACKAGE_DATA.values() for name in names]
-    files = [file for file in files if not file.startswith("data/code") and file not in data]
+    files = [file for file in files if not file.startswith("data/code")]
     assert sorted(file for file in files if "${" not in file) == sorted(defaults | rounds)
 
 
