@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup repro test test-fast coverage check bench benchmark tables docs format
+.PHONY: help setup repro test test-fast coverage check bench benchmark tables docs dist format
 help:            ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/'
 
@@ -57,6 +57,11 @@ tables: setup    ## write the tables of systems from what is measured, and the p
 
 docs: setup      ## build the documentation's site: site/index.html
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
+dist: setup      ## build the wheel and the sdist, with the version of the last tag: dist/
+	rm -rf dist
+	python -m build --no-isolation --outdir dist .
+	python -m twine check --strict dist/*
 
 format: setup    ## put the code into the format that check demands
 	ruff format .

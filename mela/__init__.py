@@ -15,5 +15,6 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("mela")
+        # the name `mela` belongs to another project on the index
+        return version("mela-learn")
     return _attached(name)

@@ -1,10 +1,14 @@
-"""The library as people install it who have no clone: what the wheel holds, and what they are told to install."""
+"""MeLa as people install it who have no clone: what the wheel holds, a project made with it, and what to install."""
 
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import urllib.request
+import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,61 +17,90 @@ import pytest
 from PIL import Image
 
 import mela
-from mela.cli.preset_folder import find_preset, preset_files
-from tests.helpers.project import ROOT
+from mela.cli.shipped_files import OF_A_PROJECT, find_preset, preset_files, project_files
+from stages.code_hashes.reached_code import Code
+from tests.helpers.project import ROOT, TINY, change, edit
+
+PRESETS = sorted(path.stem for path in (ROOT / "presets").glob("*.yaml"))
 
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
+VERSION = "1.2.3"
+COMMITTER = {f"GIT_{who}_{what}": "a@b.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
-def run(*command: object, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(*command: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     words = [str(word) for word in command]
     # what PYTHONPATH names would come before what is installed
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | COMMITTER | variables
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, env=environment, timeout=600)
+
+
+def done(*command: object, folder: Path, **variables: str) -> str:
+    """What a command prints that has to succeed and tell no errors."""
+    ended = run(*command, folder=folder, **variables)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended
+    return ended.stdout
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment into which a wheel is installed, beside the packages that this one has.
-
-    Nothing is fetched: the wheel is built by the setuptools that is here, and what it needs is here as well.
-    """
-    folder = tmp_path_factory.mktemp("installed")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist and the wheel that is built from it, as a release has them; nothing is fetched."""
+    folder = tmp_path_factory.mktemp("built")
     # a build leaves files behind, so a copy of the project is built
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder / name)
+    for pattern in (*OF_A_PROJECT, "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
+        for path in ROOT.glob(pattern):
+            copy = folder / "source" / path.relative_to(ROOT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
     for name in ("mela", "presets"):
-        shutil.copytree(ROOT / name, folder / name, ignore=IGNORED)
-    offline = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
-    wheel = [sys.executable, "-m", "pip", "wheel", *offline, "--no-build-isolation", "--wheel-dir", "wheels", "."]
-    built = run(*wheel, folder=folder)
+        shutil.copytree(ROOT / name, folder / "source" / name, ignore=IGNORED)
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", "."]
+    built = run(*build, folder=folder / "source", SETUPTOOLS_SCM_PRETEND_VERSION=VERSION)
     assert built.returncode == 0, built.stderr
-    (file,) = (folder / "wheels").glob("mela-*.whl")
-    made = run(sys.executable, "-m", "venv", "--without-pip", folder / "empty", folder=folder)
-    assert made.returncode == 0, made.stderr
+    return folder / "dist"
+
+
+@pytest.fixture(scope="module")
+def python(distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with the wheel, beside the packages that this one has."""
+    folder = tmp_path_factory.mktemp("installed")
+    (file,) = distributions.glob("*.whl")
+    done(sys.executable, "-m", "venv", "--without-pip", folder / "empty", folder=folder)
     python = folder / "empty/bin/python"
     (packages,) = (folder / "empty/lib").glob("python*/site-packages")
-    target = ["--target", packages]
-    installed = run(sys.executable, "-m", "pip", "install", *offline, *target, file, folder=folder)
+    offline = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    installed = run(sys.executable, "-m", "pip", "install", *offline, "--target", packages, file, folder=folder)
     assert installed.returncode == 0, installed.stderr
     # the packages that MeLa needs come last, and MeLa itself only from the wheel
     (packages / "needed.pth").write_text(f"{Path(np.__file__).parents[1]}\n")
-    found = run(python, "-c", "import mela; print(mela.__file__)", folder=folder / "wheels")
-    assert found.stdout.strip() == str(packages / "mela/__init__.py"), found.stderr
+    found = done(python, "-c", "import mela; print(mela.__file__)", folder=folder)
+    assert found.strip() == str(packages / "mela/__init__.py")
     return python
 
 
 @pytest.mark.slow
 @pytest.mark.versions
+def test_what_is_built_is_fit_for_the_index(distributions: Path, tmp_path: Path) -> None:
+    files = sorted(distributions.iterdir())
+    assert [file.name for file in files] == [f"mela_learn-{VERSION}-py3-none-any.whl", f"mela_learn-{VERSION}.tar.gz"]
+    told = run(sys.executable, "-m", "twine", "check", "--strict", *files, folder=tmp_path)
+    assert told.returncode == 0, told.stdout
+    names = set(zipfile.ZipFile(files[0]).namelist())
+    shipped = {f"mela/project/{name}" for name in [*project_files(), *(f"presets/{name}.yaml" for name in PRESETS)]}
+    assert shipped == {name for name in names if name.startswith("mela/project/")}
+    modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "mela").rglob("*.py*") if path.suffix != ".pyc"}
+    assert modules <= names
+
+
+@pytest.mark.slow
+@pytest.mark.versions
 def test_the_wheel_holds_the_presets(python: Path, tmp_path: Path) -> None:
-    done = run(python, "-m", "mela", "preset", "glyphs", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "params.yaml is now the preset glyphs; `dvc repro` runs it in a clone of the project\n"
+    told = done(python, "-m", "mela", "preset", "glyphs", folder=tmp_path)
+    assert told == "params.yaml is now the preset glyphs; `dvc repro` runs it in a project, which `mela init` makes\n"
     assert (tmp_path / "params.yaml").read_bytes() == (ROOT / "presets/glyphs.yaml").read_bytes()
     refused = run(python, "-m", "mela", "preset", "nope", folder=tmp_path)
-    names = ", ".join(sorted(path.stem for path in (ROOT / "presets").glob("*.yaml")))
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == f"error: preset nope: no such preset; expected one of {names}\n"
+    assert refused.stderr == f"error: preset nope: no such preset; expected one of {', '.join(PRESETS)}\n"
 
 
 @pytest.mark.slow
@@ -81,10 +114,9 @@ def test_the_wheel_holds_the_templates(python: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.versions
 def test_the_wheel_tells_its_version(python: Path, tmp_path: Path) -> None:
-    told = run(python, "-c", "import mela; print(mela.__version__)", folder=tmp_path)
-    assert told.stdout.strip() == mela.__version__ == version("mela")
-    done = run(python, "-m", "mela", "--version", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (0, f"mela {mela.__version__}\n")
+    assert done(python, "-c", "import mela; print(mela.__version__)", folder=tmp_path).strip() == VERSION
+    assert done(python, "-m", "mela", "--version", folder=tmp_path) == f"mela {VERSION}\n"
+    assert mela.__version__ == version("mela-learn")
 
 
 @pytest.mark.slow
@@ -94,24 +126,81 @@ def test_the_wheel_checks_data(python: Path, tmp_path: Path) -> None:
     for name in (f"mine/p{p}/l{label}/{n}.png" for p in range(6) for label in range(2) for n in range(3)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(0, 255, (20, 20), dtype=np.uint8)).save(tmp_path / name)
-    done = run(python, "-m", "mela", "data", "check", "mine", "--write", "params.yaml", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("params.yaml is made for this data; `dvc repro` runs it in a clone of the project\n")
+    told = done(python, "-m", "mela", "data", "check", "mine", "--write", "params.yaml", folder=tmp_path)
+    assert told.endswith("made for this data; `dvc repro` runs it in a project, which `mela init` makes\n")
     assert f"root: {(tmp_path / 'mine').resolve()}" in (tmp_path / "params.yaml").read_text("utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.versions
+def test_a_project_runs_without_a_clone(python: Path, tmp_path: Path) -> None:
+    """From an empty environment with the wheel: `mela init`, `dvc repro`, and what uses the results."""
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    told = done(python, "-m", "mela", "init", "letters", folder=tmp_path)
+    assert told == "letters: is a project now, with the preset glyphs; `cd letters && dvc repro` runs it\n"
+    letters = tmp_path / "letters"
+    change(letters / "params.yaml", TINY)
+    first = run(python, "-m", "dvc", "repro", folder=letters, PATH=path, OMP_NUM_THREADS="1")
+    assert first.returncode == 0, first.stderr
+    assert "MeLa on glyphs" in done(python, "-m", "mela", "summary", folder=letters)
+    code = json.loads((letters / "data/code/report.json").read_text(encoding="utf-8"))
+    assert code == Code(ROOT).reached("stages.report"), "so that a cache can be shared with clones"
+    # nothing has changed: the code is looked at, and no stage runs again
+    second = run(python, "-m", "dvc", "repro", folder=letters, PATH=path, OMP_NUM_THREADS="1")
+    assert re.findall(r"^Running stage '(\S+)'", second.stdout, re.MULTILINE) == ["code"], second
+    # a stage of the user's own is code as those of MeLa are
+    edit(letters / "stages/map.py", "if __name__", "print('mine')\n\nif __name__")
+    third = run(python, "-m", "dvc", "repro", "map", folder=letters, PATH=path, OMP_NUM_THREADS="1")
+    assert re.findall(r"^Running stage '(\S+)'", third.stdout, re.MULTILINE) == ["code", "map"], third
+    assert "1 of" in done(python, "-m", "mela", "init", "--update", folder=letters)
+    rng = np.random.default_rng(0)
+    for name, grey in (("dark", 40), ("bright", 200)):
+        for number in range(4):
+            image = Image.fromarray(rng.integers(grey, grey + 40, (20, 20), dtype=np.uint8))
+            (letters / f"few/{name}").mkdir(parents=True, exist_ok=True)
+            image.save(letters / f"few/{name}/{number}.png")
+    shutil.copytree(letters / "few/dark", letters / "new")
+    done(python, "-m", "mela", "predict", "--support", "few", "--query", "new", "--strict", folder=letters)
+    assert len((letters / "predictions.csv").read_text(encoding="utf-8").splitlines()) == 1 + 4
+    command = [python, "-u", "-m", "mela", "review", "--no-browser"]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    with subprocess.Popen(command, cwd=letters, env=environment, stdout=subprocess.PIPE, text=True) as review:
+        assert review.stdout is not None
+        try:
+            address = next(found[0] for line in review.stdout if (found := re.search(r"http://\S+", line)))
+            with urllib.request.urlopen(address, timeout=60) as page:
+                assert page.status == 200
+                assert "<title>" in page.read().decode("utf-8")
+        finally:
+            review.send_signal(signal.SIGINT)
+            rest = review.communicate(timeout=60)[0]
+    assert (review.returncode, rest) == (0, "review: 0 answers are in corrections.csv; `dvc repro` keeps to them\n")
+
+
+@pytest.mark.slow
+@pytest.mark.versions
+def test_stages_of_another_version_tell_what_to_do(python: Path, tmp_path: Path) -> None:
+    done(python, "-m", "mela", "init", folder=tmp_path)
+    edit(tmp_path / "stages/manifest.py", "\n\ndef main(", "\n\nfrom mela.data import gone\n\n\ndef main(")
+    ended = run(python, "-m", "stages.manifest", folder=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: stages: not those of the installed version of MeLa (")
+    assert ended.stderr.endswith("; run `mela init --update` here\n")
+    assert ended.stderr.count("\n") == 1
+    assert done(python, "-m", "mela", "init", "--update", folder=tmp_path).startswith(".: 1 of ")
 
 
 def test_presets_of_the_current_folder_come_first_and_hide_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shipped = sorted(path.stem for path in (ROOT / "presets").glob("*.yaml"))
     assert find_preset("mine/own.yaml") == Path("mine/own.yaml")
     assert find_preset("own") == Path("presets/own.yaml"), "which is not there, and is named"
     (tmp_path / "presets").mkdir()
     (tmp_path / "presets/own.yaml").touch()
     assert find_preset("own") == Path("presets/own.yaml")
     assert find_preset("glyphs") == ROOT / "presets/glyphs.yaml"
-    assert [*preset_files()] == sorted(["own", *shipped])
+    assert [*preset_files()] == sorted(["own", *PRESETS])
     (tmp_path / "presets/glyphs.yaml").touch()
     assert find_preset("glyphs") == Path("presets/glyphs.yaml")
     assert [*preset_files(Path("presets"))] == ["glyphs", "own"]

@@ -63,7 +63,7 @@ def check(
 
     Example: `mela data check data/raw/mine --write params.yaml && dvc repro`
     """
-    from mela.cli.preset_folder import find_preset
+    from mela.cli.shipped_files import find_preset
     from mela.params import DataParams
     from mela.runtime.progress import watched
     from mela.sources.check.aside import LIST, require_aside, set_aside
@@ -148,7 +148,7 @@ def check(
 
 def _give(values: dict[str, Any], text: str, source: Path, path: Path, preset: str, write: Path | None) -> None:
     """Write a preset with other values to a file or to the standard output, or print what differs from the preset."""
-    from mela.cli.preset_folder import where_it_runs
+    from mela.cli.shipped_files import where_it_runs
     from mela.io.store import write_text
     from mela.sources.check.suggest import changed_lines, fill_preset, is_of_benchmark
 

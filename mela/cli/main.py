@@ -1,13 +1,14 @@
 """Define the command line beside the pipeline."""
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+import mela
 from mela.cli import data, label
 from mela.cli.download import download
 from mela.cli.export import export
+from mela.cli.init import init
 from mela.cli.predict import predict
 from mela.cli.preset import preset
 from mela.cli.review import review
@@ -23,7 +24,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 
 def _tell_version(asked: bool) -> None:
     if asked:
-        print(f"mela {version('mela')}")
+        print(f"mela {mela.__version__}")
         raise typer.Exit
 
 
@@ -37,7 +38,7 @@ def _group(
 ) -> None:
     """Infer the classes that independently labelled tasks share, and learn an embedding from them.
 
-    The pipeline itself is run by DVC, in the project's folder:
+    The pipeline itself is run by DVC, in a folder that `mela init` makes or in a clone:
 
     - `dvc repro` runs the stages whose inputs, code or parameters (params.yaml) have changed;
 
@@ -60,7 +61,7 @@ def _group(
         speak("quiet" if quiet else "verbose")
 
 
-for command in (preset, run, summary, download):
+for command in (init, preset, run, summary, download):
     app.command(rich_help_panel=RUN)(command)
 app.command(rich_help_panel=DATA)(label.label)
 app.command(rich_help_panel=DATA)(review)

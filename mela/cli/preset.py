@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mela.cli.preset_folder import preset_files, where_it_runs
+from mela.cli.shipped_files import preset_files, where_it_runs
 from mela.errors import MelaError
 from mela.runtime.console import log
 

@@ -134,7 +134,9 @@ def stage_commands(pipeline: Path) -> dict[str, list[str]]:
     from mela.blocks import read_yaml
 
     if not pipeline.is_file():
-        raise MelaError(f"{pipeline}: no such file; run `mela run` in the folder of a clone of the project")
+        raise MelaError(
+            f"{pipeline}: no such file; run `mela run` in a project, which `mela init` makes, or in a clone"
+        )
     stages = read_yaml(pipeline).get("stages")
     if not isinstance(stages, dict) or not stages:
         raise MelaError(f"{pipeline}: expected stages, got none; use the file of the project")

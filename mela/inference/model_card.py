@@ -5,11 +5,12 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from importlib.metadata import version
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, StrictUndefined
 
 from mela.evaluation.temperature_files import Temperatures
 from mela.inference.export import Export
@@ -60,16 +61,15 @@ def model_card(export: Export, source: Source, origin: Provenance | None) -> str
         None where it is not known.
     """
     environment = Environment(
-        loader=PackageLoader("mela", "inference"),
-        # on for HTML, which this is not
-        autoescape=select_autoescape(),
+        autoescape=False,  # noqa: S701  # the card is no HTML, and `as_text` escapes what Markdown would read
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     environment.filters["as_text"] = _as_text
-    return environment.get_template("model_card.md.jinja").render(
+    template = resources.files("mela.inference").joinpath("model_card.md.jinja").read_text(encoding="utf-8")
+    return environment.from_string(template).render(
         export=export,
         sha256=hashlib.sha256(export.content).hexdigest(),
         source=source,

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from types import FrameType, TracebackType
 
 from mela.errors import interrupted, line_of, out_of_memory
@@ -66,8 +67,10 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Say in one line that memory is too small for the imports; report other errors as Python does."""
+    """Say in one line that imports need more memory or another version of MeLa; report other errors as Python does."""
     line = line_of(error) if isinstance(error, Exception) and out_of_memory(error) else None
+    if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "mela" and not Path("mela").is_dir():
+        line = f"error: stages: not those of the installed version of MeLa ({error}); run `mela init --update` here"
     if line is None:
         sys.__excepthook__(kind, error, trace)
     else:

@@ -32,7 +32,10 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_preset_makes_a_preset_the_active_experiment(sandbox: Path) -> None:
     done = python("-W", "error", "-c", "from mela.cli.main import main; main()", "preset", "omniglot")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "params.yaml is now the preset omniglot; `dvc repro` runs it in a clone of the project\n"
+    assert (
+        done.stdout
+        == "params.yaml is now the preset omniglot; `dvc repro` runs it in a project, which `mela init` makes\n"
+    )
     assert (sandbox / "params.yaml").read_bytes() == (ROOT / "presets" / "omniglot.yaml").read_bytes()
     assert sorted(path.name for path in sandbox.iterdir()) == ["params.yaml", "presets"]
 

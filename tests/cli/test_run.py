@@ -139,7 +139,7 @@ def test_a_mistake_in_the_parameters_is_found_before_the_first_stage(pipeline: P
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [
-        (None, [], "dvc.yaml: no such file; run `mela run` in the folder of a clone of the project"),
+        (None, [], "dvc.yaml: no such file; run `mela run` in a project, which `mela init` makes, or in a clone"),
         ("stages: {}\n", [], "dvc.yaml: expected stages, got none; use the file of the project"),
         (
             "stages:\n  one:\n    cmd: rm -r data\n",

@@ -104,6 +104,8 @@ def understand(command: str) -> None:
             single = typer.Typer()
             single.command()(study(name))
             typer.main.get_command(single).make_context("bench", arguments)
+        case ["cd", folder]:
+            assert not Path(folder).is_absolute()
         case ["mela", *arguments]:
             context = typer.main.get_command(app).make_context("mela", arguments)
             name, found, rest = context.command.resolve_command(context, arguments)  # type: ignore[attr-defined]
@@ -337,7 +339,9 @@ def test_the_citation_is_that_of_the_paper_and_of_this_version() -> None:
     citation = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
-    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    (last, *_) = re.findall(r"^## (\S+)", changes, flags=re.MULTILINE)
+    assert (citation["version"], citation["license"]) == (last, project["license"])
     paper = citation["preferred-citation"]
     (block,) = [block for block in all_blocks() if block.language == "bibtex"]
     fields = dict(re.findall(r"^  (\w+) = \{(.*)\},?$", block.content, flags=re.MULTILINE))

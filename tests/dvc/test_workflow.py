@@ -16,27 +16,38 @@ from tests.helpers.teams import Place
 
 pytestmark = pytest.mark.slow
 
-TEXTS = [(ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8") for name in ("ci", "tests")]
+TEXTS = [(ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8") for name in ("ci", "tests", "release")]
 WORKFLOWS: list[dict[str, Any]] = [YAML(typ="safe").load(text) for text in TEXTS]
-JOBS = WORKFLOWS[0]["jobs"] | WORKFLOWS[1]["jobs"]
+JOBS = {name: job for workflow in WORKFLOWS for name, job in workflow["jobs"].items()}
 STEPS = [step for job in JOBS.values() for step in job["steps"]]
 COMMANDS = [step["run"] for step in STEPS if "run" in step]
 
 
 def test_what_starts_it_gives_no_rights_to_strangers() -> None:
-    own, tests = WORKFLOWS
+    own, tests, release = WORKFLOWS
     assert own["on"] == {"push": {"branches": ["main"]}, "pull_request": None}
     assert tests["on"] == own["on"] | {"schedule": [{"cron": "0 5 * * 1"}]}
-    assert own["permissions"] == tests["permissions"] == {}
+    assert release["on"] == {"push": {"tags": ["v*"]}}
+    assert own["permissions"] == tests["permissions"] == release["permissions"] == {}
     assert {name: job["permissions"] for name, job in JOBS.items()} == {
         "check": {"contents": "read"},
         "figures": {"contents": "read"},
         "comment": {"pull-requests": "write"},
         "tests": {"contents": "read"},
+        "build": {"contents": "read"},
+        "publish": {"id-token": "write"},
     }
     text = "".join(TEXTS)
     assert "secrets" not in text.replace("import secrets; print(secrets.token_hex())", "")
     assert re.findall(r"\$\{\{ github\.token \}\}", text) == ["${{ github.token }}"]
+
+
+def test_whoever_may_publish_runs_nothing_of_the_project() -> None:
+    fetch, publish = JOBS["publish"]["steps"]
+    assert fetch["uses"].startswith("actions/download-artifact@")
+    assert publish == {"run": "pipx run uv publish --trusted-publishing always dist/*"}
+    assert JOBS["publish"]["needs"] == "build"
+    assert JOBS["publish"]["environment"] == "pypi"
 
 
 def test_whoever_may_write_runs_nothing_of_a_pull_request() -> None:
@@ -54,7 +65,7 @@ def test_every_job_ends(name: str) -> None:
 
 @pytest.mark.parametrize("action", sorted({step["uses"] for step in STEPS if "uses" in step}))
 def test_actions_are_the_platforms_own_and_pinned(action: str) -> None:
-    assert re.fullmatch(r"actions/(cache|checkout|setup-python)@(v\d+|[0-9a-f]{40})", action)
+    assert re.fullmatch(r"actions/(cache|checkout|setup-python|(up|down)load-artifact)@(v\d+|[0-9a-f]{40})", action)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -71,7 +82,14 @@ def test_commands_are_bash_and_exist(command: str) -> None:
 
 def test_the_commands_are_those_that_are_meant() -> None:
     firsts = [[step["run"].split()[0] for step in job["steps"] if "run" in step] for job in JOBS.values()]
-    assert firsts == [[".ci/run"], ["make", "source"], ["gh"], ["make", "python", "source", "source"]]
+    assert firsts == [
+        [".ci/run"],
+        ["make", "source"],
+        ["gh"],
+        ["make", "python", "source", "source"],
+        [".ci/run", "make"],
+        ["pipx"],
+    ]
     assert JOBS["figures"]["if"] == "github.event_name == 'pull_request'"
 
 

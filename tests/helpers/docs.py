@@ -56,6 +56,7 @@ MELA = {
     "mela preset mini_imagenet_short",
     "mela preset metadataset_cpu",
     "mela preset cifar_fs_cpu",
+    "mela init ../my-photos",
     "mela data check data/raw/mine --write params.yaml",
 }
 # commands that tests/dvc/test_pipeline.py runs among those of the tutorial, before its experiment is undone
@@ -100,6 +101,7 @@ NOT_RUN = {
     "dvc --cd benchmark repro test_tasks@nearest-glyphs-0": CELL,
     **{f"dvc --cd benchmark repro test_initial@{data}-0": CELL for data in ("glyphs", "omniglot", "cifar_fs", "fc100")},
     "source .venv/bin/activate": SHELL,
+    "cd ../my-photos": SHELL,
     "mela review": SERVES,
     "mela download cifar100": NETWORK,
     "uv pip compile --universal --extra dev --python-version 3.11 pyproject.toml -o requirements.txt --no-header "

@@ -111,7 +111,7 @@ warning: 1 image is in several splits, such as 'c0/1.png' (train) and 'c5/2.png'
 about what is new
 warning: tasks.ways: the split val has only 1 of the 2 classes that a task needs at least; no val tasks are drawn
 
-mine/params.yaml is made for this data; `dvc repro` runs it in a clone of the project
+mine/params.yaml is made for this data; `dvc repro` runs it in a project, which `mela init` makes
 """
 
 
@@ -328,7 +328,9 @@ def test_a_preset_is_named_outside_of_a_clone() -> None:
     people()
     done = check("mine", "--write", "params.yaml", preset="glyphs")
     assert (done.status, done.err) == (0, "")
-    assert done.out.endswith("params.yaml is made for this data; `dvc repro` runs it in a clone of the project\n")
+    assert done.out.endswith(
+        "params.yaml is made for this data; `dvc repro` runs it in a project, which `mela init` makes\n"
+    )
     assert Path("params.yaml").read_text().startswith("# Made by `mela data check mine` from the preset glyphs.\n")
 
 
