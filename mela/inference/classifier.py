@@ -24,7 +24,8 @@ from mela.learners.logistic import Heads, fit_heads
 from mela.params import UseParams
 
 AUTO, LOGISTIC = "auto", "logistic"
-OF_HEADS = ("coef_", "intercept_", "n_iter_", "temperature_", "calibrated_", "support_", "targets_")
+SHOWN = 10
+OF_HEADS = ("coef_", "intercept_", "n_iter_", "temperature_", "calibrated_")
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -79,9 +80,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Whether the temperature was fitted for this model and this `C`, with support images that are not augmented;
         of the logistic head alone. This requires a file ``temperatures.json`` beside the model that knows the model.
     support_ : float32 (n, ...)
-        What the method's rule needs of each support image, where it classifies.
+        What the head is fitted on, of each support image so far: features (r, m) of its copies, or what the method's
+        rule needs of it.
     targets_ : int64 (n,)
-        Rows of `classes_` of the support images, where the method's rule classifies.
+        Rows of `classes_` of the support images.
     embedding_ : Embedding
         Embedding with which the head was fitted.
 
@@ -167,42 +169,44 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             Images or labels are invalid, a parameter is out of its range, the solver does not converge.
         """
-        self._check_parameters()
-        pictures = list_pictures(X, "support images")
-        require_one_type(y, "labels")
-        y = column_or_1d(y)
-        if len(y) != len(pictures):
-            raise MelaError(
-                f"there are {len(pictures)} support images, but {len(y)} labels; give one label for each image"
-            )
-        require_names(y, "labels")
-        check_classification_targets(y)
-        classes, targets = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise MelaError(
-                f"labels: expected two different ones or more, got only {classes[0]!s}; add images of another class"
-            )
-        embedding, targets = self._read(), targets.astype(np.int64)
-        if self._by_rule(embedding):
-            found: dict[str, Any] = {
-                "head_": embedding.method,
-                "support_": _joined(embedding.seen(pictures, "support images")),
-                "targets_": targets,
-            }
-        else:
-            heads = self._logistic(embedding, pictures, targets, len(classes))
-            temperature = self._temperature(embedding, len(pictures) / len(classes))
-            found = {
-                "head_": LOGISTIC,
-                "coef_": heads.weights[0],
-                "intercept_": heads.intercepts[0, :, 0],
-                "n_iter_": heads.iterations,
-                "temperature_": 1.0 if temperature is None else temperature,
-                "calibrated_": temperature is not None,
-            }
-        for name in OF_HEADS:
-            self.__dict__.pop(name, None)
-        self.__dict__.update(found, embedding_=embedding, classes_=classes)
+        self._learn(X, y, None, at_least=2)
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn more images, of known classes or of new ones; the head is then that of all images so far.
+
+        Parameters
+        ----------
+        X : images
+            As in `fit`; features of earlier images are kept, and not computed again.
+        y : array-like (n,)
+            Labels, of the type of the earlier ones. The first call may know a single class, to which everything belongs
+            until there is another.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`.
+        """
+        self._learn(X, y, self.embedding_ if hasattr(self, "embedding_") else None, at_least=1)
+        return self
+
+    def forget(self, label: Any) -> Self:
+        """Forget a class and its images; the head is then that of the others.
+
+        Raises
+        ------
+        ValueError
+            The class is unknown, or the only one.
+        """
+        check_is_fitted(self, "head_")
+        known = self.classes_ == label
+        if not np.any(known) or len(self.classes_) < 2:
+            others = "the only class; fit anew" if np.any(known) else f"unknown; expected one of {self._named()}"
+            raise MelaError(f"forget: {label!r} is {others}")
+        stay = ~known[self.targets_]
+        targets = np.cumsum(~known)[self.targets_[stay]] - 1
+        self._fit_head(self.embedding_, self.support_[stay], targets, self.classes_[~known])
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -221,8 +225,76 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         embedding = self.embedding_ if hasattr(self, "embedding_") else self._read()
         return _joined(embedding.blocks(list_pictures(X, "images"), "images"))
 
+    def _learn(self, X: Any, y: Any, before: Embedding | None, *, at_least: int) -> None:
+        """Fit the head to images, and to those that were learned before by an embedding."""
+        self._check_parameters()
+        pictures = list_pictures(X, "support images")
+        require_one_type(y, "labels")
+        y = column_or_1d(y)
+        if len(y) != len(pictures):
+            raise MelaError(
+                f"there are {len(pictures)} support images, but {len(y)} labels; give one label for each image"
+            )
+        require_names(y, "labels")
+        if before is not None:
+            try:
+                require_one_type([*self.classes_.tolist(), *y.tolist()], "labels")
+            except MelaError:
+                known, new = self.classes_.tolist()[0], y.tolist()[0]
+                raise MelaError(
+                    f"labels: expected the type of the earlier ones, such as {known!r}, got {new!r}; convert them"
+                ) from None
+            y = np.concatenate([self.classes_[self.targets_], y])
+        check_classification_targets(y)
+        classes, targets = np.unique(y, return_inverse=True)
+        if len(classes) < at_least:
+            raise MelaError(
+                f"labels: expected two different ones or more, got only {classes[0]!s}; add images of another class"
+            )
+        embedding = before or self._read()
+        support = self._seen(embedding, pictures, 0 if before is None else len(self.targets_))
+        if before is not None:
+            if (self.head_ != LOGISTIC) != self._by_rule(before) or support.shape[1:] != self.support_.shape[1:]:
+                raise MelaError(
+                    "partial_fit: expected the head and the support_copies of the earlier images, got others; fit anew"
+                )
+            support = np.concatenate([self.support_, support])
+        self._fit_head(embedding, support, targets.astype(np.int64), classes)
+
+    def _seen(self, embedding: Embedding, pictures: Pictures, drawn: int) -> Features:
+        """Return what the head is fitted on, of each image, after some images for which copies were drawn."""
+        if self._by_rule(embedding):
+            return _joined(embedding.seen(pictures, "support images"))
+        return np.stack([_joined(blocks) for blocks in self._copies(embedding, pictures, drawn)], axis=1)
+
+    def _fit_head(self, embedding: Embedding, support: Features, targets: Ints, classes: npt.NDArray[Any]) -> None:
+        found: dict[str, Any] = {"head_": embedding.method if self._by_rule(embedding) else LOGISTIC}
+        if found["head_"] == LOGISTIC:
+            temperature = self._temperature(embedding, len(targets) / len(classes)) if len(classes) > 1 else None
+            found |= {
+                "temperature_": 1.0 if temperature is None else temperature,
+                "calibrated_": temperature is not None,
+            }
+        if found["head_"] == LOGISTIC and len(classes) > 1:
+            heads = self._logistic(support, targets, len(classes))
+            found |= {
+                "coef_": heads.weights[0],
+                "intercept_": heads.intercepts[0, :, 0],
+                "n_iter_": heads.iterations,
+            }
+        for name in OF_HEADS:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(found, embedding_=embedding, support_=support, targets_=targets, classes_=classes)
+
+    def _named(self) -> str:
+        """Return some of the classes, as errors name them."""
+        shown = ", ".join(repr(label) for label in self.classes_[:SHOWN].tolist())
+        return shown + (f" and {len(self.classes_) - SHOWN:,} more" if len(self.classes_) > SHOWN else "")
+
     def _logits(self, X: Any) -> Floats:
         check_is_fitted(self, "head_")
+        if len(self.classes_) < 2:
+            return np.zeros((len(list_pictures(X, "query images")), 1))
         return np.concatenate(list(self._logits_of_blocks(list_pictures(X, "query images"))))
 
     def _logits_of_blocks(self, pictures: Pictures) -> Iterator[Floats]:
@@ -252,8 +324,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return True
 
-    def _logistic(self, embedding: Embedding, pictures: Pictures, targets: Ints, n_classes: int) -> Heads:
-        support = np.stack([_joined(blocks) for blocks in self._copies(embedding, pictures)], axis=1)
+    def _logistic(self, support: Features, targets: Ints, n_classes: int) -> Heads:
         n, r, m = support.shape
         heads = fit_heads(
             l2_normalize(support.reshape(n * r, m))[None],
@@ -275,7 +346,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return None
         return known.of(shots, self.C)
 
-    def _copies(self, embedding: Embedding, pictures: Pictures) -> Iterator[Iterator[Features]]:
+    def _copies(self, embedding: Embedding, pictures: Pictures, drawn: int) -> Iterator[Iterator[Features]]:
         """Yield features of the images as they are, or of one augmented copy of each after the other."""
         if self.augmentation is None or self.support_copies == 1:
             yield embedding.blocks(pictures, "support images")
@@ -283,7 +354,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         augmentation, seed = self.augmentation, self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(2**31)
-        generator = torch.Generator().manual_seed(int(seed))
+        generator = torch.Generator().manual_seed(int(seed) + drawn)
         for _ in range(self.support_copies):
             yield embedding.blocks(pictures, "support images", lambda batch: augmentation(batch, generator))
 

@@ -10,8 +10,10 @@ from PIL import Image
 
 from mela import FewShotClassifier
 from mela.data.episodes import Episode
+from mela.methods import find_method
 from mela.models.backbones import build_backbone
 from mela.models.files import save_model
+from mela.training.learner_files import save_learner
 from tests.helpers.embedding import configuration
 
 
@@ -23,6 +25,20 @@ def write_model(path: Path, *, channels: int = 3, size: int = 16, seed: int = 0)
         backbone.train()(torch.rand(64, channels, size, size, generator=torch.Generator().manual_seed(seed)))
     save_model(path, backbone, made_by)
     return path
+
+
+def write_rule(path: Path, name: str, made_by: dict[str, Any] | None = None, batch: torch.Tensor | None = None) -> Any:
+    """An untrained method, which is returned too, with statistics of some images."""
+    method, made_by = find_method(name), made_by or configuration(channels=3, size=16, width=8, std=[0.3] * 3)
+    batch = torch.rand(64, 3, 16, 16, generator=torch.Generator().manual_seed(0)) if batch is None else batch
+    torch.manual_seed(0)
+    learner = method.build(build_backbone(**made_by, seed=0), *([] if method.sees == "tasks" else [7]))
+    with torch.no_grad():
+        learner.backbone.train()(batch)
+        if name == "r2d2":
+            learner.log_lambda.zero_()  # features of so narrow a network are small beside what it starts from
+    save_learner(path, learner, name, made_by)
+    return learner.eval()
 
 
 def some_images(*shape: int, seed: int = 0) -> npt.NDArray[np.uint8]:
