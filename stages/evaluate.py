@@ -7,7 +7,7 @@ import pandas as pd
 from mela.data.augmentation import Augmentation
 from mela.data.episodes import Episodes
 from mela.evaluation.accuracy import evaluate_model, require_unseen, summarize
-from mela.evaluation.calibration import QueryLogits, calibrations
+from mela.evaluation.calibration import QueryOutputs, calibrations
 from mela.evaluation.temperature_files import write_temperatures
 from mela.io import atomic, store
 from mela.io.checked_tables import read_manifest
@@ -44,7 +44,7 @@ def main(
     models = {name: load_model(path, device, packed) for name, path in files.items()}
     augmentation, rows = Augmentation(**AugmentParams.read(params).model_dump()), []
     training = Episodes(read_manifest(train))
-    logits = {(name, split): QueryLogits() for name in models for split in ("test", "val")}
+    outputs = {(name, split): QueryOutputs() for name in models for split in ("test", "val")}
     manifests = {path: read_manifest(path) for path in (test, val)}
     for split, path in {"test": test, "val": val}.items():
         tasks = Episodes(manifests[path])
@@ -60,15 +60,15 @@ def main(
                     copies=settings.support_copies,
                     augmentation=augmentation,
                     watch=watch,
-                    keep=logits[name, split].keep,
+                    keep=outputs[name, split].keep,
                 )
             rows.append(accuracies.assign(split=split, model=name))
     table = pd.concat(rows, ignore_index=True)
     summary = summarize(table[table["split"] == "test"], manifests[test])
     for setting in {f"{shots}_shot" for shots in settings.shots} - set(summary["tasks"]):
         log.info(f"evaluate: {setting}: not measured, since fewer than two test tasks have that many support images")
-    # validation tasks choose nothing but the temperatures, which test tasks judge
-    fitted = {name: calibrations(logits[name, "val"], logits[name, "test"], settings.shots) for name in models}
+    # validation tasks choose nothing but temperatures and thresholds, which test tasks judge
+    fitted = {name: calibrations(outputs[name, "val"], outputs[name, "test"], settings.shots) for name in models}
     summary |= {"validation": summarize(table[table["split"] == "val"]), "calibration": fitted}
     with atomic.together():
         store.write_table(per_task, table, ACCURACIES, stage="evaluate", params=settings.model_dump(mode="json"))

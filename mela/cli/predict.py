@@ -33,13 +33,18 @@ def predict(
     head: Annotated[
         str, typer.Option(help="auto: a method's own rule where the model has one, else logistic; or logistic.")
     ] = "auto",
+    unknown: Annotated[
+        bool, typer.Option("--unknown", help="Give no label to images that are near none of the classes.")
+    ] = False,
     out: Annotated[Path, typer.Option(readable=False, help="The csv to write.")] = Path("predictions.csv"),
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first image that cannot be read.")] = False,
 ) -> None:
     """Classify images by a few examples of each class; print the labels, and write them with all probabilities.
 
-    Files that are no images or cannot be read are left out and named; the exit status is 0 all the same.
+    Files that are no images or cannot be read are left out and named; the exit status is 0 all the same. `--unknown`
+    needs the thresholds that the stage `evaluate` leaves beside the model, and adds a column `similarity`: the cosine
+    with the nearest class.
 
     Example: `mela predict --support examples --query new --out predictions.csv`
     """
@@ -64,20 +69,27 @@ def predict(
     examples, labels = labelled_images(support, leave_out, left_out)
     images = query_images(query, leave_out, left_out)
     classifier = FewShotClassifier.load(model, device, head=head).fit(examples, labels)
-    embedding = classifier.embedding_
+    if unknown:
+        # what keeps it from telling is told before all images are read
+        classifier.predict(examples[:1], unknown=True)
+    embedding, similarities = classifier.embedding_, np.full(len(images), np.nan)
     probabilities = np.full((len(images), len(classifier.classes_)), np.nan)
     for rows, block in readable_blocks(images, size=embedding.size, channels=embedding.channels, leave_out=leave_out):
         probabilities[rows] = classifier.predict_proba(block)
+        if unknown:
+            similarities[rows] = classifier.similarity(block)
     read = np.isfinite(probabilities).all(axis=1)
     if not read.any():
         raise MelaError(f"--query: expected an image that can be read, got none; {left_out[-1]}")
     best = np.where(read, probabilities.argmax(axis=1), 0)
+    named = read & ~(similarities < classifier.threshold_) if unknown else read
     table = pd.DataFrame(
         {
             "path": [image.as_posix() for image in images],
-            "label": np.where(read, classifier.classes_[best], ""),
+            "label": np.where(named, classifier.classes_[best], ""),
             "probability": probabilities.max(axis=1),
         }
+        | ({"similarity": similarities} if unknown else {})
         | {f"p_{label}": column for label, column in zip(classifier.classes_, probabilities.T, strict=True)}
     )
     write_text_csv(out, table)
@@ -193,7 +205,8 @@ def _print(table: "pd.DataFrame", left_out: list[str], out: Path, classifier: "F
     for path, label, probability in zip(*(table[name].head(SHOWN) for name in table.columns[:3]), strict=True):
         # as Text: brackets in a name are no markup; an image that could not be read has no probability
         told = "not read" if probability != probability else f"{probability:.3f}"
-        shown.add_row(Text(path, overflow="fold"), Text(label, overflow="fold"), told)
+        none = not label and probability == probability
+        shown.add_row(Text(path, overflow="fold"), Text("none of these" if none else label, overflow="fold"), told)
     console = Console()
     console.print(shown)
     if left_out:

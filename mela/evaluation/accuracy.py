@@ -16,6 +16,7 @@ from mela.data.episodes import Episodes, FlatTasks, TaskGroup
 from mela.errors import MelaError
 from mela.evaluation.heads import fit_head, l2_normalize
 from mela.evaluation.intervals import Interval
+from mela.evaluation.unknown import class_cosines
 from mela.learners.logistic import fit_heads
 from mela.models.backbones import Backbone
 from mela.models.features import extract_features
@@ -24,8 +25,8 @@ from mela.runtime.threads import on_all_threads
 
 Lookup = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float32]]
 Rule = Callable[[TaskGroup, str], Ints]
-Keep = Callable[[str, TaskGroup, Floats], object]
-KeepTasks = Callable[[TaskGroup, Floats], object]
+Keep = Callable[[str, TaskGroup, Floats, Floats], object]
+KeepTasks = Callable[[TaskGroup, Floats, Floats], object]
 Solver = Literal["batched", "sklearn"]
 
 BLOCK_BYTES = 2**23
@@ -88,8 +89,8 @@ def evaluate_tasks(
         To float32 (..., r, m) features of r augmented copies of the support images. With it each setting is evaluated a
         second time as ``k_shot_rx``, where the copies take the place of the images, as in RFS.
     keep : callable, optional
-        Told a setting, some tasks and the logits (t, K, q) of their queries, where copies take no part; threads may
-        call it at once.
+        Told a setting, some tasks, and of their queries the logits (t, K, q) and the cosines (t, K, q) with class
+        means, where copies take no part; threads may call it at once.
 
     Returns
     -------
@@ -179,10 +180,10 @@ def predictions(
     C, max_iter, solver
         See `evaluate_tasks`.
     keep : callable, optional
-        Told some of the tasks and the logits (t, K, q) of their queries.
+        Told some of the tasks, and of their queries the logits (t, K, q) and the cosines (t, K, q) with class means.
     """
     predict = _predict_batched if solver == "batched" else _predict_each
-    return predict(group, support, query, C, max_iter, keep or (lambda part, logits: None))
+    return predict(group, support, query, C, max_iter, keep)
 
 
 def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32], Ints]:
@@ -193,14 +194,17 @@ def support_of(group: TaskGroup, lookup: Lookup) -> tuple[npt.NDArray[np.float32
 
 
 def _predict_batched(
-    group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks
+    group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks | None
 ) -> Ints:
     def predict(part: TaskGroup) -> Ints:
-        heads = fit_heads(*support_of(part, support), part.ways, C=C, max_iter=max_iter)
+        features, labels = support_of(part, support)
+        heads = fit_heads(features, labels, part.ways, C=C, max_iter=max_iter)
         if not heads.converged.all():
             raise _NotConvergedError(int(part.positions[heads.converged.argmin()]))
-        logits = heads.logits(query(part.query)[:, :, 0])
-        keep(part, logits)
+        asked = query(part.query)[:, :, 0]
+        logits = heads.logits(asked)
+        if keep is not None:
+            keep(part, logits, class_cosines(features, labels, asked, part.ways))
         return logits.argmax(axis=1)
 
     _, n, m = support_of(group[:1], support)[0].shape
@@ -209,7 +213,9 @@ def _predict_batched(
     return np.concatenate(on_all_threads(predict, blocks))
 
 
-def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks) -> Ints:
+def _predict_each(
+    group: TaskGroup, support: Lookup, query: Lookup, C: float, max_iter: int, keep: KeepTasks | None
+) -> Ints:
     from sklearn.exceptions import ConvergenceWarning
 
     predicted = np.empty(group.query.shape, dtype=np.int64)
@@ -221,12 +227,14 @@ def _predict_each(group: TaskGroup, support: Lookup, query: Lookup, C: float, ma
                 head = fit_head(features, labels, C=C, max_iter=max_iter)
             except ConvergenceWarning:
                 raise _NotConvergedError(int(one.positions[0])) from None
-            features = query(one.query)[0, :, 0]
-            predicted[i] = head.predict(features)
-            logits = head.decision_function(features)
-            # of two classes it gives the difference alone
-            columns = np.stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits.T
-            keep(one, columns[None].astype(np.float64))
+            asked = query(one.query)[0, :, 0]
+            predicted[i] = head.predict(asked)
+            if keep is not None:
+                logits = head.decision_function(asked)
+                # of two classes it gives the difference alone
+                columns = np.stack([np.zeros_like(logits), logits]) if logits.ndim == 1 else logits.T
+                cosines = class_cosines(features[None], labels[None], asked[None], one.ways)
+                keep(one, columns[None].astype(np.float64), cosines)
     return predicted
 
 

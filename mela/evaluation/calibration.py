@@ -19,28 +19,32 @@ from scipy.special import log_softmax
 
 from mela.data.array_types import Floats, Ints
 from mela.data.episodes import TaskGroup
-
-# logits (t, K, q) of tasks of one shape, and the labels (t, q) of their queries
-Part = tuple[Floats, Ints]
+from mela.evaluation.unknown import Part, thresholded
 
 BINS = 15
 BOUNDS = (1e-3, 1e3)
 
 
-class QueryLogits:
-    """Hold the logits of all queries of some tasks, by setting such as ``5_shot``."""
+class QueryOutputs:
+    """Hold logits, and cosines with class means, of all queries of some tasks, by setting such as ``5_shot``."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, list[tuple[int, Floats, Ints]]] = defaultdict(list)
+        self._parts: dict[str, list[tuple[int, Floats, Floats, Ints]]] = defaultdict(list)
 
-    def keep(self, setting: str, group: TaskGroup, logits: Floats) -> None:
-        """Keep the logits (t, K, q) of some tasks; several threads may call this at once."""
-        self._parts[setting].append((int(group.positions[0]), logits, group.query_labels))
+    def keep(self, setting: str, group: TaskGroup, logits: Floats, cosines: Floats) -> None:
+        """Keep what is known of the queries of some tasks, (t, K, q) each; several threads may call this at once."""
+        self._parts[setting].append((int(group.positions[0]), logits, cosines, group.query_labels))
 
-    def of(self, setting: str) -> list[Part]:
+    def logits(self, setting: str) -> list[Part]:
         """Return the logits of a setting, in the order of the tasks."""
-        parts = sorted(self._parts.get(setting, []), key=lambda part: part[0])
-        return [(logits, labels) for _, logits, labels in parts]
+        return [(logits, labels) for _, logits, _, labels in self._of(setting)]
+
+    def cosines(self, setting: str) -> list[Part]:
+        """Return the cosines of a setting, in the order of the tasks."""
+        return [(cosines, labels) for _, _, cosines, labels in self._of(setting)]
+
+    def _of(self, setting: str) -> list[tuple[int, Floats, Floats, Ints]]:
+        return sorted(self._parts.get(setting, []), key=lambda part: part[0])
 
 
 def negative_log_likelihood(parts: list[Part], temperature: float) -> float:
@@ -89,21 +93,22 @@ def calibration_error(parts: list[Part], temperature: float = 1.0, *, bins: int 
     return 100 * float(np.abs(sums).sum()) / len(confidence)
 
 
-def calibrations(validation: QueryLogits, test: QueryLogits, shots: Sequence[int]) -> dict[str, dict[str, Any]]:
-    """Fit a temperature for each number of shots on validation tasks, and judge it on test tasks.
+def calibrations(validation: QueryOutputs, test: QueryOutputs, shots: Sequence[int]) -> dict[str, dict[str, Any]]:
+    """Fit a temperature and a threshold for each number of shots on validation tasks, and judge them on test tasks.
 
     Returns
     -------
     dict
-        By setting: ``temperature``, ``ece_before`` and ``ece`` in percent, each None where there are no tasks for it.
-        Without a temperature, probabilities stay as they are, and `ece` is `ece_before`.
+        By setting: ``temperature``, ``ece_before`` and ``ece`` in percent, each None where there are no tasks for it,
+        and what `mela.evaluation.unknown.thresholded` finds. Without a temperature, probabilities stay as they are, and
+        `ece` is `ece_before`.
     """
     found = {}
     for setting in (f"{number}_shot" for number in shots):
-        temperature, parts = fit_temperature(validation.of(setting)), test.of(setting)
+        temperature, parts = fit_temperature(validation.logits(setting)), test.logits(setting)
         found[setting] = {
             "temperature": temperature,
             "ece_before": calibration_error(parts),
             "ece": calibration_error(parts, temperature or 1.0),
-        }
+        } | thresholded(validation.cosines(setting), test.cosines(setting))
     return found

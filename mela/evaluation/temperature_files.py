@@ -1,4 +1,4 @@
-"""Store the temperatures of models in a file beside them that knows each model by its SHA-256."""
+"""Store the temperatures and thresholds of models in a file beside them that knows each model by its SHA-256."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,11 +15,22 @@ NAME = "temperatures.json"
 
 
 class Temperatures(BaseModel):
-    """Hold one model's temperatures by the number of shots, for a logistic head of inverse regularisation `C`."""
+    """Hold what validation tasks have told of one model, by the number of shots.
+
+    Attributes
+    ----------
+    C : float
+        Inverse regularisation of the logistic head that the temperatures are for.
+    temperatures : dict
+        See `mela.evaluation.calibration`.
+    thresholds : dict
+        See `mela.evaluation.unknown`; they depend on no head.
+    """
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
     C: float = Field(gt=0)
     temperatures: dict[int, float]
+    thresholds: dict[int, float] = {}
 
     def knows(self, C: float) -> bool:
         """Return whether there are temperatures for a head of that C."""
@@ -29,8 +40,16 @@ class Temperatures(BaseModel):
         """Return the temperature for the nearest number of shots, by ratio, and 1 for a head of another C."""
         if not self.knows(C):
             return 1.0
-        nearest = min(self.temperatures, key=lambda known: (abs(np.log(known / shots)), known))
-        return self.temperatures[nearest]
+        return _nearest(self.temperatures, shots)
+
+    def threshold(self, shots: float) -> float | None:
+        """Return the cosine below which an image is unknown, for the nearest number of shots; None if there is none."""
+        return _nearest(self.thresholds, shots) if self.thresholds else None
+
+
+def _nearest(values: Mapping[int, float], shots: float) -> float:
+    """Return the value for the nearest number of shots, by ratio."""
+    return values[min(values, key=lambda known: (abs(np.log(known / shots)), known))]
 
 
 def sha256(model: Path) -> str:
@@ -52,9 +71,13 @@ def write_temperatures(path: Path, models: Mapping[Path, Mapping[str, Mapping[st
     """
     content = {}
     for model, found in models.items():
-        fitted = {int(name.removesuffix("_shot")): values["temperature"] for name, values in found.items()}
-        known = {shots: temperature for shots, temperature in fitted.items() if temperature is not None}
-        content[sha256(model)] = {"file": model.name} | Temperatures(C=C, temperatures=known).model_dump()
+        known: dict[str, dict[int, float]] = {"temperature": {}, "threshold": {}}
+        for setting, values in found.items():
+            for name, by_shots in known.items():
+                if values.get(name) is not None:
+                    by_shots[int(setting.removesuffix("_shot"))] = values[name]
+        entry = Temperatures(C=C, temperatures=known["temperature"], thresholds=known["threshold"])
+        content[sha256(model)] = {"file": model.name} | entry.model_dump()
     write_json(path, content)
 
 

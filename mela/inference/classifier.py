@@ -17,6 +17,7 @@ from mela.data.array_types import Features, Floats, Ints
 from mela.data.augmentation import Augmentation
 from mela.errors import MelaError
 from mela.evaluation.heads import l2_normalize
+from mela.evaluation.unknown import class_cosines
 from mela.inference.embedding import Embedding
 from mela.inference.input_images import Pictures, list_pictures
 from mela.labeling.name_checks import require_names, require_one_type
@@ -25,7 +26,7 @@ from mela.params import UseParams
 
 AUTO, LOGISTIC = "auto", "logistic"
 SHOWN = 10
-OF_HEADS = ("coef_", "intercept_", "n_iter_", "temperature_", "calibrated_")
+OF_HEADS = ("coef_", "intercept_", "n_iter_", "temperature_", "calibrated_", "threshold_")
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -79,6 +80,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     calibrated_ : bool
         Whether the temperature was fitted for this model and this `C`, with support images that are not augmented;
         of the logistic head alone. This requires a file ``temperatures.json`` beside the model that knows the model.
+    threshold_ : float or None
+        Cosine with the nearest class mean below which `predict` takes an image for unknown; of the logistic head alone.
+        The stage ``evaluate`` has fitted it on validation tasks, of which 5% of the images of known classes are below
+        it. It is None where the temperature is not fitted either, and may be set to any other number.
     support_ : float32 (n, ...)
         What the head is fitted on, of each support image so far: features (r, m) of its copies, or what the method's
         rule needs of it.
@@ -107,6 +112,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_iter_: int
     temperature_: float
     calibrated_: bool
+    threshold_: float | None
     support_: Features
     targets_: Ints
     embedding_: Embedding
@@ -209,10 +215,34 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._fit_head(self.embedding_, self.support_[stay], targets, self.classes_[~known])
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class (n,) of each image."""
-        best = self._logits(X).argmax(axis=1)
-        return self.classes_[best]
+    def predict(self, X: Any, *, unknown: bool = False) -> npt.NDArray[Any]:
+        """Return the most probable class (n,) of each image.
+
+        Parameters
+        ----------
+        X : images
+            See the notes of the class.
+        unknown : bool
+            Return None, in an array of objects, for an image whose cosine with each class mean is below `threshold_`.
+
+        Raises
+        ------
+        ValueError
+            Images are invalid, or nothing tells which are unknown.
+        """
+        if not unknown:
+            return self.classes_[self._logits(X).argmax(axis=1)]
+        units = list(self._units(X))
+        best = self.classes_[np.concatenate([self._linear(part) for part in units]).argmax(axis=1)].astype(object)
+        best[np.concatenate([self._nearness(part) for part in units]) < self._threshold()] = None
+        return best
+
+    def similarity(self, X: Any) -> Floats:
+        """Return the cosine (n,) of each image's feature with the nearest class mean, for the logistic head.
+
+        It tells images of no class from others better than probabilities do; see `mela.evaluation.unknown`.
+        """
+        return np.concatenate([self._nearness(units) for units in self._units(X)])
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities (n, K) of `classes_`, calibrated if the model is; rows sum to 1."""
@@ -270,10 +300,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_head(self, embedding: Embedding, support: Features, targets: Ints, classes: npt.NDArray[Any]) -> None:
         found: dict[str, Any] = {"head_": embedding.method if self._by_rule(embedding) else LOGISTIC}
         if found["head_"] == LOGISTIC:
-            temperature = self._temperature(embedding, len(targets) / len(classes)) if len(classes) > 1 else None
+            shots, validated = len(targets) / len(classes), embedding.temperatures
+            temperature = self._temperature(embedding, shots) if len(classes) > 1 else None
             found |= {
                 "temperature_": 1.0 if temperature is None else temperature,
                 "calibrated_": temperature is not None,
+                "threshold_": validated.threshold(shots) if validated and self.support_copies == 1 else None,
             }
         if found["head_"] == LOGISTIC and len(classes) > 1:
             heads = self._logistic(support, targets, len(classes))
@@ -293,25 +325,54 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _logits(self, X: Any) -> Floats:
         check_is_fitted(self, "head_")
-        if len(self.classes_) < 2:
-            return np.zeros((len(list_pictures(X, "query images")), 1))
         return np.concatenate(list(self._logits_of_blocks(list_pictures(X, "query images"))))
 
     def _logits_of_blocks(self, pictures: Pictures) -> Iterator[Floats]:
         """Yield the logits (b, K) of images, a block of them at a time."""
         embedding = self.embedding_
         if self.head_ != LOGISTIC:
+            ways = len(self.classes_)
             for seen in embedding.seen(pictures, "query images"):
-                yield embedding.by_rule(self.support_, self.targets_, seen, len(self.classes_))
+                alone = np.zeros((len(seen), 1))
+                yield alone if ways < 2 else embedding.by_rule(self.support_, self.targets_, seen, ways)
             return
+        for features in embedding.blocks(pictures, "query images"):
+            yield self._linear(l2_normalize(features))
+
+    def _units(self, X: Any) -> Iterator[Features]:
+        """Yield the features of images, scaled to length 1, for the logistic head, a block of them at a time."""
+        check_is_fitted(self, "head_")
+        if self.head_ != LOGISTIC:
+            raise MelaError(
+                f"unknown: expected the logistic head, got the rule of {self.head_}; set head to {LOGISTIC!r}"
+            )
+        return map(l2_normalize, self.embedding_.blocks(list_pictures(X, "query images"), "query images"))
+
+    def _linear(self, units: Features) -> Floats:
+        """Return the logits (b, K) of the logistic head."""
+        if len(self.classes_) < 2:
+            return np.zeros((len(units), 1))
         head = Heads(
             weights=self.coef_[None],
             intercepts=self.intercept_[None, :, None],
             iterations=self.n_iter_,
             converged=np.array([True]),
         )
-        for features in embedding.blocks(pictures, "query images"):
-            yield head.logits(l2_normalize(features)[None])[0].T
+        return head.logits(units[None])[0].T
+
+    def _nearness(self, units: Features) -> Floats:
+        n, r, m = self.support_.shape
+        known, targets = l2_normalize(self.support_.reshape(n * r, m))[None], self.targets_.repeat(r)[None]
+        cosines = class_cosines(known, targets, units[None], len(self.classes_))[0]
+        return cosines.max(axis=0).astype(np.float64)
+
+    def _threshold(self) -> float:
+        if self.threshold_ is None:
+            raise MelaError(
+                "unknown: expected a model with thresholds, which the stage evaluate fits on validation tasks and for "
+                "images that are not augmented, got one without; keep temperatures.json beside it, or set threshold_"
+            )
+        return self.threshold_
 
     def _by_rule(self, embedding: Embedding) -> bool:
         """Tell whether the method's own rule classifies."""

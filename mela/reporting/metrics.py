@@ -98,11 +98,15 @@ class IntervalMetrics(Metrics):
 
 
 class Calibration(Metrics):
-    """Hold the temperature, and the expected calibration error in percent before and with it."""
+    """Hold what validation tasks have fitted, and what test tasks say of it; see `mela.evaluation.calibration`."""
 
     temperature: float | None
     ece_before: float | None
     ece: float | None
+    threshold: float | None = None
+    refused: float | None = None
+    found: float | None = None
+    auroc: float | None = None
 
 
 class Evaluation(Metrics):

@@ -104,6 +104,35 @@ def test_what_is_not_calibrated_is_said() -> None:
     assert said().startswith("left out: ")
 
 
+def test_images_of_none_of_the_classes_get_no_label() -> None:
+    """An example is like its class, and noise of another seed like none; the table says how alike."""
+    save("query/other.png", some_images(1, 20, 18, 3, seed=9)[0])
+    model = Path("models/merged.safetensors")
+    refused = mela("predict", *USUAL, "--unknown")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("error: unknown: expected a model with thresholds, ")
+    assert not Path("predictions.csv").exists()
+    predict(*USUAL, "--out", "plain.csv")
+    plain = pd.read_csv("plain.csv")
+    classifier = FewShotClassifier.load(model, "cpu")
+    support = [f"support/{label}/{number}.png" for label in LABELS for number in range(2)]
+    similar = classifier.fit(support, np.repeat(LABELS, 2)).similarity(plain["path"].tolist())
+    other = plain["path"].tolist().index("query/other.png")
+    assert similar[other] < np.delete(similar, other).min()
+    threshold = float((similar[other] + np.delete(similar, other).min()) / 2)
+    write_temperatures(Path("models/temperatures.json"), {model: {"1_shot": {"threshold": threshold}}}, C=1.0)
+    Path("query/b.png").write_text("text")
+    printed = predict(*USUAL, "--unknown")
+    table = pd.read_csv("predictions.csv").set_index("path").drop("query/b.png")
+    np.testing.assert_allclose(table["similarity"], similar, rtol=1e-5)
+    assert table["label"].isna().tolist() == (np.arange(4) == other).tolist()
+    pd.testing.assert_frame_equal(
+        table.drop(columns="similarity").drop("query/other.png"), plain.set_index("path").drop("query/other.png")
+    )
+    assert ["none of these" in line for line in printed.splitlines() if "other.png" in line] == [True]
+    assert printed.count("none of these") == printed.count("not read") == 1
+
+
 def test_long_lists_are_short_in_print_and_whole_in_the_file() -> None:
     for number, image in enumerate(some_images(30, 16, 16, 3)):
         save(f"many/{number:02}.png", image)

@@ -10,7 +10,7 @@ from mela.data.episodes import TaskGroup
 from mela.errors import MelaError
 from mela.evaluation.calibration import (
     Part,
-    QueryLogits,
+    QueryOutputs,
     calibration_error,
     calibrations,
     fit_temperature,
@@ -80,38 +80,46 @@ def group(positions: list[int], labels: list[list[int]]) -> TaskGroup:
 
 
 def test_the_order_in_which_threads_come_changes_nothing() -> None:
-    one, other = QueryLogits(), QueryLogits()
+    one, other = QueryOutputs(), QueryOutputs()
     kept = [(group([number], [[number % 2, 0]]), np.full((1, 2, 2), float(number))) for number in range(4)]
     for own, logits in kept:
-        one.keep("1_shot", own, logits)
+        one.keep("1_shot", own, logits, -logits)
     for own, logits in reversed(kept):
-        other.keep("1_shot", own, logits)
-    for (a, b), (c, d) in zip(one.of("1_shot"), other.of("1_shot"), strict=True):
+        other.keep("1_shot", own, logits, -logits)
+    for (a, b), (c, d) in zip(one.logits("1_shot"), other.logits("1_shot"), strict=True):
         np.testing.assert_array_equal(a, c)
         np.testing.assert_array_equal(b, d)
-    assert one.of("5_shot") == []
+    np.testing.assert_array_equal(
+        [part[0] for part in one.cosines("1_shot")], [-part[0] for part in one.logits("1_shot")]
+    )
+    assert one.logits("5_shot") == one.cosines("5_shot") == []
 
 
 def test_without_validation_tasks_nothing_is_calibrated() -> None:
-    test = QueryLogits()
-    test.keep("1_shot", group([0], [[0, 1]]), np.array([[[1.0, 0.0], [0.0, 1.0]]]))
-    found = calibrations(QueryLogits(), test, [1, 5])
+    test = QueryOutputs()
+    test.keep(
+        "1_shot", group([0], [[0, 1]]), np.array([[[1.0, 0.0], [0.0, 1.0]]]), np.array([[[0.9, 0.1], [0.2, 0.8]]])
+    )
+    found = calibrations(QueryOutputs(), test, [1, 5])
     before = 100 * (1 - 1 / (1 + np.exp(-1)))
     assert found["1_shot"]["temperature"] is None
     assert found["1_shot"]["ece"] == found["1_shot"]["ece_before"] == pytest.approx(before)
-    assert found["5_shot"] == {"temperature": None, "ece_before": None, "ece": None}
+    assert found["1_shot"]["threshold"] is found["1_shot"]["refused"] is found["1_shot"]["found"] is None
+    assert found["1_shot"]["auroc"] == 1
+    assert set(found["5_shot"].values()) == {None}
+    assert set(found["5_shot"]) == set(found["1_shot"])
 
 
 def test_test_tasks_are_judged_with_the_temperature() -> None:
-    validation, test = QueryLogits(), QueryLogits()
+    validation, test = QueryOutputs(), QueryOutputs()
     for kept, seed in ((validation, 0), (test, 1)):
         logits, labels = drawn(seed, 0.1)
         for position in range(len(logits)):
             own = group([position], labels[[position]].tolist())
-            kept.keep("1_shot", own, logits[[position]])
+            kept.keep("1_shot", own, logits[[position]], logits[[position]])
     found = calibrations(validation, test, [1])["1_shot"]
     assert found["temperature"] == pytest.approx(0.1, rel=0.1)
-    assert found["ece"] == calibration_error(test.of("1_shot"), found["temperature"])
+    assert found["ece"] == calibration_error(test.logits("1_shot"), found["temperature"])
     assert found["ece"] < 2 < 10 < found["ece_before"]
 
 
@@ -120,6 +128,9 @@ def test_the_nearest_number_of_shots_counts() -> None:
     assert [known.of(shots, 1.0) for shots in (1, 2, 2.5, 5, 9, 11, 100)] == [0.1, 0.1, 0.2, 0.2, 0.2, 0.4, 0.4]
     assert known.of(1, 2.0) == 1
     assert Temperatures(C=1.0, temperatures={}).of(1, 1.0) == 1
+    assert Temperatures(C=1.0, temperatures={}).threshold(1) is None
+    strict = Temperatures(C=1.0, temperatures={}, thresholds={1: 0.5, 5: 0.6})
+    assert [strict.threshold(shots) for shots in (1, 2, 3, 50)] == [0.5, 0.5, 0.6, 0.6]
 
 
 def test_temperatures_belong_to_one_file(tmp_path: Path) -> None:
@@ -127,9 +138,9 @@ def test_temperatures_belong_to_one_file(tmp_path: Path) -> None:
     model.write_bytes(b"weights")
     other.write_bytes(b"other weights")
     assert read_temperatures(model) is None
-    found = {"1_shot": {"temperature": 0.25}, "5_shot": {"temperature": None}}
+    found = {"1_shot": {"temperature": 0.25}, "5_shot": {"temperature": None, "threshold": 0.5}}
     write_temperatures(tmp_path / NAME, {model: found}, C=2.0)
-    assert read_temperatures(model) == Temperatures(C=2.0, temperatures={1: 0.25})
+    assert read_temperatures(model) == Temperatures(C=2.0, temperatures={1: 0.25}, thresholds={5: 0.5})
     assert read_temperatures(other) is None
     model.write_bytes(b"trained again")
     assert read_temperatures(model) is None

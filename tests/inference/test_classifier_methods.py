@@ -130,7 +130,14 @@ def test_what_is_fitted_again_forgets_the_other_head(path: Path) -> None:
     logistic = classifier.set_params(head="logistic").fit(IMAGES[SUPPORT], LABELS).predict_proba(IMAGES[QUERIES])
     assert not np.allclose(logistic, expected)
     of_both = {"classes_", "embedding_", "head_", "support_", "targets_"}
-    assert attributes(classifier) == of_both | {"coef_", "intercept_", "n_iter_", "temperature_", "calibrated_"}
+    assert attributes(classifier) == of_both | {
+        "coef_",
+        "intercept_",
+        "n_iter_",
+        "temperature_",
+        "calibrated_",
+        "threshold_",
+    }
     np.testing.assert_array_equal(logistic, fitted(path, head="logistic").predict_proba(IMAGES[QUERIES]))
     again = classifier.set_params(head="auto").fit(IMAGES[SUPPORT], LABELS).predict_proba(IMAGES[QUERIES])
     np.testing.assert_array_equal(again, expected)

@@ -228,7 +228,8 @@ def test_both_formats_with_a_card_each(copied: Path, run: Callable[..., str]) ->
             assert f"| {shots}-shot | {values['mean']:.2f} | ± {values['ci95']:.2f} | 12 |\n" in card
         assert "The code of MeLa is under the MIT licence." in card
         assert "is for you to state" in card
-        for package in ("mela", "torch", *packages):
+        assert f"mela {version('mela-learn')}, torch" in card
+        for package in ("torch", *packages):
             assert f"{package} {version(package)}" in card
         assert str(copied) not in card
         assert alone(code_of(card), folder=Path("out")) == "(8, 8)\n"
@@ -247,6 +248,8 @@ def test_the_card_says_how_probabilities_are_calibrated(copied: Path, card_of: C
     found = store.read_json(Path("results/evaluate/metrics.json"))["calibration"]["merged"]
     for setting, values in found.items():
         row = f"{values['temperature']:.3g} | {values['ece_before']:.1f} | {values['ece']:.1f}"
+        assert f"| {setting.replace('_', '-')} | {row} |\n" in card
+        row = f"{values['threshold']:.3g} | {values['refused']:.1f} | {values['found']:.1f}"
         assert f"| {setting.replace('_', '-')} | {row} |\n" in card
     assert "not calibrated" not in card
 

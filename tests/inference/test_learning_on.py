@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import cosine_similarity
 
 from mela import FewShotClassifier
 from mela.data.augmentation import Augmentation
 from mela.errors import MelaError
+from mela.evaluation.heads import l2_normalize
+from mela.evaluation.temperature_files import write_temperatures
 from mela.inference.embedding import Embedding
 from tests.helpers.classifier import some_images, write_model, write_rule
 
@@ -143,3 +146,48 @@ def test_what_is_refused_leaves_it_as_it_was(logistic: FewShotClassifier) -> Non
     ):
         logistic.partial_fit(IMAGES[12:], LABELS[12:])
     np.testing.assert_array_equal(logistic.predict_proba(QUERIES), expected)
+
+
+def thresholds(path: Path, **by_shots: float) -> None:
+    found = {setting: {"temperature": 0.5, "threshold": value} for setting, value in by_shots.items()}
+    write_temperatures(path.with_name("temperatures.json"), {path: found}, C=1.0)
+
+
+def test_images_of_none_of_the_classes(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "psi.safetensors")
+    classifier = of(path).fit(IMAGES[:8], LABELS[:8])
+    similar = classifier.similarity(IMAGES)
+    features = l2_normalize(classifier.transform(IMAGES))
+    means = [features[:4].mean(axis=0), features[4:8].mean(axis=0)]
+    np.testing.assert_allclose(similar, cosine_similarity(features, means).max(axis=1), atol=1e-6)
+    assert similar[:8].min() > similar[8:].max(), "the other eight are of other classes"
+    between = (similar[:8].min() + similar[8:].max()) / 2
+    thresholds(path, **{"1_shot": 2.0, "5_shot": float(between)})
+    classifier = of(path).fit(IMAGES[:8], LABELS[:8])
+    assert classifier.threshold_ == between, "that of the nearest number of shots"
+    assert classifier.predict(IMAGES, unknown=True).tolist() == [*LABELS[:8], *[None] * 8]
+    assert classifier.predict(IMAGES).dtype == LABELS.dtype
+    # a class that is learned is unknown no longer, and a single one is enough
+    assert (
+        classifier.partial_fit(IMAGES[8:12], LABELS[8:12]).predict(IMAGES[8:], unknown=True)[:4].tolist() == ["elm"] * 4
+    )
+    alone = of(path).partial_fit(IMAGES[:4], LABELS[:4])
+    assert alone.predict(IMAGES, unknown=True).tolist() == ["oak"] * 4 + [None] * 12
+    classifier.threshold_ = -1.0
+    assert None not in classifier.predict(IMAGES, unknown=True)
+
+
+def test_what_is_unknown_needs_a_threshold(logistic: FewShotClassifier, tmp_path: Path) -> None:
+    path = tmp_path / "psi.safetensors"
+    message = r"^unknown: expected a model with thresholds, .* got one without; keep temperatures.json beside it, or "
+    with pytest.raises(MelaError, match=message):
+        logistic.fit(IMAGES, LABELS).predict(QUERIES, unknown=True)
+    thresholds(path, **{"5_shot": 0.5})
+    copies = of(path).set_params(support_copies=2, augmentation=SOME).fit(IMAGES, LABELS)
+    with pytest.raises(MelaError, match=message):
+        copies.predict(QUERIES, unknown=True)
+    write_rule(path, "protonet")
+    with pytest.raises(
+        MelaError, match=r"^unknown: expected the logistic head, got the rule of protonet; set head to 'logi"
+    ):
+        of(path).fit(IMAGES, LABELS).predict(QUERIES, unknown=True)
