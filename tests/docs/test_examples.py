@@ -36,12 +36,13 @@ def test_using_the_model_does_what_it_says(copied: Path) -> None:
         else:
             assert block.language == "bash"
             run(block.content)
-    score, probabilities, left, difference = printed
+    score, probabilities, left, told, difference = printed
     measured = store.read_table(copied / "results/evaluate/per_task.parquet", schemas.ACCURACIES)
     task = measured.query("split == 'test' and model == 'merged' and setting == '5_shot' and task_id == 0")
     assert 100 * score == pytest.approx(task["accuracy"].item())
     assert probabilities.shape == (3, 5)
     assert left.tolist() == [0, 1, 2, 3]
+    assert {*told} <= {0, 1, 2, 3, None}
     assert difference < 1e-4
     written = pd.read_csv("data/raw/few/predictions.csv")
     right = written["label"] == written["path"].map(
