@@ -18,6 +18,7 @@ PAGES = {"CHANGELOG.md": "project/changelog.md", "CONTRIBUTING.md": "project/con
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 SECTION = re.compile(r"^<!-- README: (.+) -->$", flags=re.MULTILINE)
 FILE = re.compile(r"^<!-- file: (.+) -->$", flags=re.MULTILINE)
+MARKDOWN = re.compile(r'href="([^":]+)\.md(#[^"]*)?"')
 INTERVAL = re.compile(r"(?<=\d) ± (?=\d)")
 MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
@@ -44,6 +45,11 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     markdown = FILE.sub(lambda found: file_block(found[1]), markdown)
     markdown = INTERVAL.sub("\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}", markdown)
     return MERMAID.sub(lambda found: draw(found[1]), markdown)
+
+
+def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let links in notebooks, which are no Markdown of the site, lead to pages."""
+    return MARKDOWN.sub(r'href="\1.html\2"', html) if page.file.src_uri.endswith(".ipynb") else html
 
 
 def section(title: str) -> str:

@@ -11,7 +11,9 @@ import urllib.request
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import numpy as np
 import pytest
 from PIL import Image
@@ -19,10 +21,17 @@ from PIL import Image
 import mela
 from mela.cli.shipped_files import OF_A_PROJECT, find_preset, preset_files, project_files
 from stages.code_hashes.reached_code import Code
-from tests.helpers.project import ROOT, TINY, change, edit
+from tests.helpers.project import ROOT, edit
 
 PRESETS = sorted(path.stem for path in (ROOT / "presets").glob("*.yaml"))
 
+NOTEBOOK = ROOT / "docs/guides/tour.ipynb"
+FIGURES = re.compile(
+    r"\d+ answers: adjusted Rand index (?P<before>[\d.]+) -> (?P<after>[\d.]+)"
+    r"|five of each: (?P<five>\d+)%"
+    r"|her letters: (?P<known>\d+)%"
+    r"|W and Z: (?P<unknown>\d+)%"
+)
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 VERSION = "1.2.3"
 COMMITTER = {f"GIT_{who}_{what}": "a@b.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -131,40 +140,67 @@ def test_the_wheel_checks_data(python: Path, tmp_path: Path) -> None:
     assert f"root: {(tmp_path / 'mine').resolve()}" in (tmp_path / "params.yaml").read_text("utf-8")
 
 
+@pytest.fixture(scope="module")
+def toured(python: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """The project that the tour makes where only the wheel is, and the notebook with what its cells print."""
+    folder = tmp_path_factory.mktemp("toured")
+    command = [python, ROOT / "docs/_tools/tour.py", "--out", folder / "ran.ipynb", "--folder", folder]
+    ended = run(*command, folder=folder, OMP_NUM_THREADS="1")
+    assert ended.returncode == 0, ended.stderr
+    return folder / "tour", nbformat.read(folder / "ran.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+
+
 @pytest.mark.slow
 @pytest.mark.versions
-def test_a_project_runs_without_a_clone(python: Path, tmp_path: Path) -> None:
-    """From an empty environment with the wheel: `mela init`, `dvc repro`, and what uses the results."""
-    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
-    told = done(python, "-m", "mela", "init", "letters", folder=tmp_path)
-    assert told == "letters: is a project now, with the preset glyphs; `cd letters && dvc repro` runs it\n"
-    letters = tmp_path / "letters"
-    change(letters / "params.yaml", TINY)
-    first = run(python, "-m", "dvc", "repro", folder=letters, PATH=path, OMP_NUM_THREADS="1")
-    assert first.returncode == 0, first.stderr
-    assert "MeLa on glyphs" in done(python, "-m", "mela", "summary", folder=letters)
-    code = json.loads((letters / "data/code/report.json").read_text(encoding="utf-8"))
+def test_the_tour_runs_without_a_clone(toured: tuple[Path, Any]) -> None:
+    """`mela init`, `dvc repro`, answers, another `dvc repro` and predictions; figures are those of the processor."""
+    committed, ran = nbformat.read(NOTEBOOK, as_version=4), toured[1]  # type: ignore[no-untyped-call]
+    assert [cell.source for cell in ran.cells] == [cell.source for cell in committed.cells]
+    for book in (committed, ran):
+        cells = [cell for cell in book.cells if cell.cell_type == "code"]
+        assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+        outputs = [output for cell in cells for output in cell.outputs]
+        assert sum("image/png" in output.get("data", {}) for output in outputs) == 3
+        printed = "".join(output.get("text", "") for output in outputs)
+        found = {
+            name: float(value) for one in FIGURES.finditer(printed) for name, value in one.groupdict().items() if value
+        }
+        assert set(found) == set(FIGURES.groupindex)
+        # what the text says of them
+        assert found["after"] >= found["before"] > 0.5
+        assert found["five"] > 50
+        assert found["unknown"] > found["known"]
+    assert str(Path.home()) not in NOTEBOOK.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.versions
+def test_a_project_has_all_that_a_clone_has(python: Path, toured: tuple[Path, Any]) -> None:
+    project, variables = toured[0], {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    assert "MeLa on tasks in data/raw/letters" in done(python, "-m", "mela", "summary", folder=project)
+    code = json.loads((project / "data/code/report.json").read_text(encoding="utf-8"))
     assert code == Code(ROOT).reached("stages.report"), "so that a cache can be shared with clones"
     # nothing has changed: the code is looked at, and no stage runs again
-    second = run(python, "-m", "dvc", "repro", folder=letters, PATH=path, OMP_NUM_THREADS="1")
-    assert re.findall(r"^Running stage '(\S+)'", second.stdout, re.MULTILINE) == ["code"], second
-    # a stage of the user's own is code as those of MeLa are
-    edit(letters / "stages/map.py", "if __name__", "print('mine')\n\nif __name__")
-    third = run(python, "-m", "dvc", "repro", "map", folder=letters, PATH=path, OMP_NUM_THREADS="1")
-    assert re.findall(r"^Running stage '(\S+)'", third.stdout, re.MULTILINE) == ["code", "map"], third
-    assert "1 of" in done(python, "-m", "mela", "init", "--update", folder=letters)
-    rng = np.random.default_rng(0)
-    for name, grey in (("dark", 40), ("bright", 200)):
-        for number in range(4):
-            image = Image.fromarray(rng.integers(grey, grey + 40, (20, 20), dtype=np.uint8))
-            (letters / f"few/{name}").mkdir(parents=True, exist_ok=True)
-            image.save(letters / f"few/{name}/{number}.png")
-    shutil.copytree(letters / "few/dark", letters / "new")
-    done(python, "-m", "mela", "predict", "--support", "few", "--query", "new", "--strict", folder=letters)
-    assert len((letters / "predictions.csv").read_text(encoding="utf-8").splitlines()) == 1 + 4
+    again = run(python, "-m", "dvc", "repro", folder=project, **variables)
+    assert re.findall(r"^Running stage '(\S+)'", again.stdout, re.MULTILINE) == ["code"], again
+    # a stage that the user has changed is code as those of MeLa are
+    edit(project / "stages/map.py", "if __name__", "print('mine')\n\nif __name__")
+    changed = run(python, "-m", "dvc", "repro", "map", folder=project, **variables)
+    assert re.findall(r"^Running stage '(\S+)'", changed.stdout, re.MULTILINE) == ["code", "map"], changed
+    assert done(python, "-m", "mela", "init", "--update", folder=project).startswith(".: 1 of ")
+
+
+@pytest.mark.slow
+@pytest.mark.versions
+def test_a_project_is_reviewed_and_its_model_used(python: Path, toured: tuple[Path, Any]) -> None:
+    person = next((toured[0] / "data/raw/letters").iterdir())
+    out = toured[0] / "predictions.csv"
+    predict = ["predict", "--support", person, "--query", person, "--strict", "--unknown", "--out", out]
+    done(python, "-m", "mela", *predict, folder=toured[0])
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 1 + 4 * 6
     command = [python, "-u", "-m", "mela", "review", "--no-browser"]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    with subprocess.Popen(command, cwd=letters, env=environment, stdout=subprocess.PIPE, text=True) as review:
+    with subprocess.Popen(command, cwd=toured[0], env=environment, stdout=subprocess.PIPE, text=True) as review:
         assert review.stdout is not None
         try:
             address = next(found[0] for line in review.stdout if (found := re.search(r"http://\S+", line)))
@@ -174,7 +210,7 @@ def test_a_project_runs_without_a_clone(python: Path, tmp_path: Path) -> None:
         finally:
             review.send_signal(signal.SIGINT)
             rest = review.communicate(timeout=60)[0]
-    assert (review.returncode, rest) == (0, "review: 0 answers are in corrections.csv; `dvc repro` keeps to them\n")
+    assert (review.returncode, rest) == (0, "review: 30 answers are in corrections.csv; `dvc repro` keeps to them\n")
 
 
 @pytest.mark.slow
