@@ -39,13 +39,17 @@ def init(
 
     Example: `mela init letters && cd letters && dvc repro`
     """
-    from mela.cli.shipped_files import find_preset, project_files
+    from mela.cli.shipped_files import find_preset, project_files, shipped
     from mela.io.atomic import together
     from mela.io.store import write_text
     from mela.params import check_document
 
     if folder.exists() and not folder.is_dir():
         raise MelaError(f"{folder}: expected a folder, got a file; choose another name")
+    if folder.resolve() == shipped().resolve():
+        raise MelaError(
+            f"{folder}: this is the clone that MeLa itself is in; choose another folder, or run `dvc repro`"
+        )
     if preset not in preset_files():
         raise MelaError(f"--preset: expected one of {', '.join(preset_files())}, got {preset!r}; correct it")
     texts = {name: path.read_text(encoding="utf-8") for name, path in project_files().items()}

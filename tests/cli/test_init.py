@@ -142,6 +142,7 @@ def test_refusals(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for arguments, error in (
         ([tmp_path / "file"], f"{tmp_path}/file: expected a folder, got a file; choose another name"),
+        ([ROOT, "--update"], f"{ROOT}: this is the clone that MeLa itself is in; choose another folder"),
         (["--preset", "nope", tmp_path / "new"], "--preset: expected one of cifar_fs, "),
         (
             ["--update", tmp_path / "new"],
