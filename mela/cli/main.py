@@ -6,6 +6,7 @@ import typer
 
 import mela
 from mela.cli import data, label
+from mela.cli.add import add
 from mela.cli.download import download
 from mela.cli.export import export
 from mela.cli.init import init
@@ -64,6 +65,7 @@ def _group(
 for command in (init, preset, run, summary, download):
     app.command(rich_help_panel=RUN)(command)
 app.command(rich_help_panel=DATA)(label.label)
+app.command(rich_help_panel=DATA)(add)
 app.command(rich_help_panel=DATA)(review)
 app.add_typer(data.app, name="data", rich_help_panel=DATA)
 app.command(rich_help_panel=MODEL)(predict)

@@ -1,0 +1,73 @@
+"""`mela add`: new people get the classes that the stages would give them, without a stage."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mela.io.name_tables import LISTING
+from mela.io.text_tables import as_written, read_text_csv
+from tests.helpers.commands import mela
+from tests.helpers.people import SMALL, draw
+from tests.helpers.project import change
+
+pytestmark = pytest.mark.slow
+
+
+def added(*arguments: object) -> pd.DataFrame:
+    """What the command writes, which ends well."""
+    done = mela("add", *arguments, "--device", "cpu")
+    assert (done.returncode, done.stderr) == (0, "")
+    table = pd.read_csv("added.csv", keep_default_na=False)
+    return table.assign(**{name: table[name].map(as_written) for name in ("task", "label", "known_as")})
+
+
+def test_held_out_people_get_the_classes_of_the_run(people_copied: Path) -> None:
+    """The stage `assign` places the labels of their tasks in the same way."""
+    listing = read_text_csv(Path("results/labels.csv"), LISTING)
+    expected = listing[listing["assigned"] & listing["split"].isin(["val", "test"])]
+    for task in expected["task"].unique():
+        shutil.copytree(Path("mine", task), Path("new", task))
+    found = added("new").merge(expected, on=["task", "label"], suffixes=("", "_expected"))
+    assert len(found) == len(expected) > 10
+    clusters = pd.to_numeric(found["cluster"])
+    np.testing.assert_array_equal(clusters, found["cluster_expected"])
+    np.testing.assert_allclose(found["certainty"], found["certainty_expected"], atol=0.11)
+    called = listing[listing["clustered"] & ~listing["assigned"]].groupby("cluster")["label"].agg(set)
+    for row in found[clusters.notna()].itertuples():
+        names = str(row.known_as)
+        assert all(name in names or len(called[float(row.cluster)]) > 3 for name in called[float(row.cluster)])
+
+
+def test_a_table_of_new_people(people_copied: Path) -> None:
+    rng = np.random.default_rng(3)
+    rows = []
+    for label in ("this", "that"):
+        for number in range(4):
+            draw(0 if label == "this" else 3, Path(f"others/{label}{number}.png"), rng, **SMALL)
+            rows.append({"task_id": "zoe", "local_label": label, "path": f"{label}{number}.png"})
+    pd.DataFrame(rows).to_csv("others/tasks.csv", index=False)
+    of_table = added("others/tasks.csv")
+    assert of_table["task"].tolist() == ["zoe", "zoe"]
+    assert sorted(of_table["label"]) == ["that", "this"]
+    pd.testing.assert_frame_equal(added("others"), of_table)
+
+
+def test_what_it_refuses(people_copied: Path) -> None:
+    for arguments, error in (
+        (["nowhere"], "nowhere: expected a folder of images, or a table of them, got nothing; correct the path"),
+        (["mine", "--out", "mine/added.csv"], "--out: "),
+    ):
+        done = mela("add", *arguments)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"error: {error}")
+        assert done.stderr.count("\n") == 1
+    change(Path("params.yaml"), {"extract.features": "mine.npy"})
+    refused = mela("add", "mine")
+    assert refused.stderr.startswith("error: add: expected features of MeLa's own network, ")
+    change(Path("params.yaml"), {"extract.features": "none"})
+    shutil.rmtree("models/labelers")
+    assert mela("add", "mine").stderr.startswith("error: models/labelers/merged")
+    assert not Path("added.csv").exists()
