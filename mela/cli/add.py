@@ -87,12 +87,12 @@ def _print(table: "pd.DataFrame") -> None:
     from rich.text import Text
 
     shown = Table("task", "label", "class", "certainty, %", "known as")
-    for row in table.head(SHOWN).itertuples():
+    for row in table.head(SHOWN).to_dict("records"):
         # a missing number is not itself
-        cluster = NONE if row.cluster != row.cluster else f"{row.cluster:.0f}"
-        cells = (str(row.task), str(row.label), cluster, f"{row.certainty:.1f}", str(row.known_as))
+        cluster = NONE if row["cluster"] != row["cluster"] else f"{row['cluster']:.0f}"
+        cells = (row["task"], row["label"], cluster, f"{row['certainty']:.1f}", row["known_as"])
         # as Text: brackets in a name are no markup
-        shown.add_row(*(Text(cell, overflow="fold") for cell in cells))
+        shown.add_row(*(Text(str(cell), overflow="fold") for cell in cells))
     console = Console()
     console.print(shown)
     if len(table) > SHOWN:
