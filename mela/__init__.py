@@ -13,8 +13,7 @@ _attached, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 def __getattr__(name: str) -> Any:
     """Return the version of the installed package, or import what the stub beside this file names."""
     if name == "__version__":
-        from importlib.metadata import version
+        from mela.runtime.release import own_version
 
-        # the name `mela` belongs to another project on the index
-        return version("mela-learn")
+        return own_version()
     return _attached(name)

@@ -12,7 +12,8 @@ from mela.runtime.console import log
 if TYPE_CHECKING:
     import pandas as pd
 
-LISTING, PARAMS, SHOWN, NAMED = Path("results/labels.csv"), Path("params.yaml"), 20, 3
+LISTING, NAMES, PARAMS = Path("results/labels.csv"), Path("data/names/labels.parquet"), Path("params.yaml")
+SHOWN, NAMED = 20, 3
 NONE = "none of the classes"
 
 
@@ -25,9 +26,9 @@ def add(
 ) -> None:
     """Label the images of new people by the classes of the last run in this folder; nothing is trained.
 
-    Labels of one task get different classes, or none. The table has the columns of `results/labels.csv` that say which,
-    and what others call each class. The next `dvc repro` learns from the new people once their images lie in
-    `data.root`.
+    Labels of one task get different classes, or none. The table has the columns task, label, cluster, certainty and
+    known_as, which is what most people call the class; an empty cluster is none of the known ones. The next `dvc repro`
+    learns from the new people if their images lie in `data.root`.
 
     Example: `mela add photographs/zoe-and-tom`
     """
@@ -55,10 +56,11 @@ def add(
     rows = read_tasks(layout.root, None if layout.table is None else layout.root / layout.table)
     features = classifier.transform([layout.root / path for path in rows["path"]])
     placed = place_labels(labeler, features, rows["local_label"], rows["task_id"])
+    called = _names_of_clusters()
     table = placed.assign(
         cluster=placed["cluster"].where(placed["cluster"] >= 0).astype(float),
         certainty=(100 * placed["certainty"]).round(1),
-        known_as=placed["cluster"].map(_names_of_clusters()).fillna(""),
+        known_as=[called.get(cluster, "") for cluster in placed["cluster"]],
     )
     write_text_csv(out, table)
     _print(table)
@@ -67,11 +69,13 @@ def add(
 
 
 def _names_of_clusters() -> dict[int, str]:
-    """Return what most people call the images of each cluster, as far as they have names."""
+    """Return what most people call the images of each cluster; nothing where nobody gave names, as for drawn tasks."""
     from mela.io.name_tables import LISTING as SCHEMA
+    from mela.io.name_tables import TASK_NAMES
+    from mela.io.store import read_table
     from mela.io.text_tables import read_text_csv
 
-    if not LISTING.is_file():
+    if not LISTING.is_file() or not NAMES.is_file() or not len(read_table(NAMES, TASK_NAMES)):
         return {}
     listing = read_text_csv(LISTING, SCHEMA)
     named = listing[listing["clustered"] & ~listing["assigned"]]

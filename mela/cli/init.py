@@ -13,11 +13,16 @@ from mela.cli.shipped_files import preset_files
 from mela.errors import MelaError
 from mela.runtime.console import log
 
-PIPELINE, PARAMS, CONFIG = "dvc.yaml", "params.yaml", ".dvc/config"
+PIPELINE, PARAMS, CONFIG, CODE = "dvc.yaml", "params.yaml", ".dvc/config", "python -m stages.code"
 # what --update replaces: the rest is the user's from the first day
 OF_MELA = (PIPELINE, "stages/", ".dvc/plots/")
 # in a clone the stage `code` depends on the package beside it; an installed one can change without a file changing here
 IN_A_CLONE, IN_A_PROJECT = "    deps:\n      - mela\n      - stages\n", "    always_changed: true\n"
+# what a clone has in these two files is its user's: answers, and where data are pushed to
+OWN = {
+    ".dvc/config": "[core]\n    analytics = false\n    check_update = false\n",
+    "corrections.csv": '"task","label","other_task","other_label","answer"\n',
+}
 NO_GIT = "    no_scm = true\n"
 MESSAGE = "Make a project of MeLa"
 
@@ -34,8 +39,8 @@ def init(
 ) -> None:
     """Make a project: a folder in which `dvc repro` runs the pipeline, with stages, parameters and settings of DVC.
 
-    Nothing that is there is overwritten. If the folder is in no Git repository, it becomes one, with a first commit;
-    without Git, DVC is told to do without it.
+    Nothing that is there is overwritten: `params.yaml` and `.gitignore`, for example, stay as they are. If the folder
+    is in no Git repository, it becomes one, with a first commit; without Git, DVC is told to do without it.
 
     Example: `mela init letters && cd letters && dvc repro`
     """
@@ -52,7 +57,7 @@ def init(
         )
     if preset not in preset_files():
         raise MelaError(f"--preset: expected one of {', '.join(preset_files())}, got {preset!r}; correct it")
-    texts = {name: path.read_text(encoding="utf-8") for name, path in project_files().items()}
+    texts = OWN | {name: path.read_text(encoding="utf-8") for name, path in project_files().items()}
     if texts[PIPELINE].count(IN_A_CLONE) != 1:
         raise MelaError(f"{PIPELINE}: the stage `code` has other dependencies than those of this version; install anew")
     texts[PIPELINE] = texts[PIPELINE].replace(IN_A_CLONE, IN_A_PROJECT)
@@ -60,30 +65,36 @@ def init(
     if git is None:
         texts[CONFIG] += NO_GIT
     if update:
-        _require_project(folder)
+        _require_project(folder, git)
         texts = {name: text for name, text in texts.items() if name.startswith(OF_MELA)}
     else:
         source = find_preset(preset)
         check_document(source)
         texts[PARAMS] = source.read_text(encoding="utf-8")
     different = [name for name, text in texts.items() if _differs(folder / name, text)]
-    taken = [] if update else [name for name in different if (folder / name).exists()]
-    if taken:
+    there = [] if update else [name for name in different if (folder / name).exists()]
+    if taken := [name for name in there if name.startswith(OF_MELA)]:
         more = f" and {len(taken) - 3:,} more" if len(taken) > 3 else ""
         raise MelaError(
             f"{folder}: {', '.join(taken[:3])}{more}: there already, with other content; choose another folder, or add "
             f"--update to have {', '.join(OF_MELA)} replaced"
         )
+    different = [name for name in different if name not in there]
     with together():
         for name in different:
             write_text(folder / name, texts[name])
     if update:
         log.info(f"{folder}: {len(different):,} of {len(texts):,} files of the pipeline are new or have changed")
         return
-    if git is not None and _git(git, folder, "rev-parse").returncode:
+    if there:
+        log.info(f"{folder}: kept as they are: {', '.join(there)}")
+    if git is not None and _git(git, folder, "rev-parse").returncode == 0:
+        log.info(f"{folder}: part of a Git repository; `dvc exp run` needs the new files committed there")
+    elif git is not None:
         _make_repository(git, folder, different)
     enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
-    log.info(f"{folder}: is a project now, with the preset {preset}; `{enter}dvc repro` runs it")
+    params = f"its own {PARAMS}" if PARAMS in there else f"the preset {preset}"
+    log.info(f"{folder}: is a project now, with {params}; `{enter}dvc repro` runs it")
 
 
 def _make_repository(git: str, folder: Path, names: Sequence[str]) -> None:
@@ -96,9 +107,17 @@ def _make_repository(git: str, folder: Path, names: Sequence[str]) -> None:
             return
 
 
-def _require_project(folder: Path) -> None:
-    if not (folder / PIPELINE).is_file():
-        raise MelaError(f"{folder}: --update: expected a project, got a folder without {PIPELINE}; leave out --update")
+def _require_project(folder: Path, git: str | None) -> None:
+    """Raise MelaError unless a folder is a project of MeLa, of which nothing would be lost."""
+    pipeline = folder / PIPELINE
+    if not pipeline.is_file() or CODE not in pipeline.read_text(encoding="utf-8", errors="replace"):
+        raise MelaError(f"{folder}: --update: expected a project of MeLa, got none; leave out --update")
+    changed = "" if git is None else _git(git, folder, "status", "--porcelain", "--", *OF_MELA).stdout.strip()
+    if changed:
+        first = changed.splitlines()[0].split()[-1]
+        raise MelaError(
+            f"{folder}: --update would replace {first}, whose changes are in no commit; commit or undo them"
+        )
 
 
 def _differs(path: Path, text: str) -> bool:

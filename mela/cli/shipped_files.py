@@ -6,11 +6,9 @@ HERE = Path("presets")
 # what a folder needs to run the pipeline; pyproject.toml has the same for the wheel
 OF_A_PROJECT = (
     "dvc.yaml",
-    "corrections.csv",
     ".dvcignore",
     ".gitignore",
     ".dvc/.gitignore",
-    ".dvc/config",
     ".dvc/plots/*.json",
     "data/raw/features/README.md",
     "data/raw/glyphs/README.md",
@@ -27,7 +25,7 @@ def shipped() -> Path:
 
 
 def project_files() -> dict[str, Path]:
-    """Return the files of a project by their paths in it, sorted; its parameters are a preset."""
+    """Return the files that are the same in all projects, by their paths there, sorted."""
     root = shipped()
     found = [path for pattern in OF_A_PROJECT for path in root.glob(pattern)]
     return {path.relative_to(root).as_posix(): path for path in sorted(found)}

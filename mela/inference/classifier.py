@@ -61,6 +61,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Changes of the copies; required if `support_copies` is above 1.
     random_state : int, RandomState or None, default=0
         Seed of the augmentation.
+    threshold : float, optional
+        Cosine below which `predict` takes an image for unknown, in place of the one that was fitted.
 
     Attributes
     ----------
@@ -82,8 +84,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         of the logistic head alone. This requires a file ``temperatures.json`` beside the model that knows the model.
     threshold_ : float or None
         Cosine with the nearest class mean below which `predict` takes an image for unknown; of the logistic head alone.
-        The stage ``evaluate`` has fitted it on validation tasks, of which 5% of the images of known classes are below
-        it. It is None where the temperature is not fitted either, and may be set to any other number.
+        The stage ``evaluate`` has fitted it on validation tasks of about as many shots, of which 5% of the images of
+        known classes are below it. It is None if neither `threshold` nor a file beside the model has one, and if
+        support images are augmented.
     support_ : float32 (n, ...)
         What the head is fitted on, of each support image so far: features (r, m) of its copies, or what the method's
         rule needs of it.
@@ -128,6 +131,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         support_copies: int = 1,
         augmentation: Augmentation | None = None,
         random_state: Any = 0,
+        threshold: float | None = None,
     ) -> None:
         self.model = model
         self.head = head
@@ -137,6 +141,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.support_copies = support_copies
         self.augmentation = augmentation
         self.random_state = random_state
+        self.threshold = threshold
 
     @classmethod
     def load(cls, path: str | Path | None = None, device: str = "auto", **parameters: Any) -> Self:
@@ -206,6 +211,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The class is unknown, or the only one.
         """
         check_is_fitted(self, "head_")
+        if np.ndim(label):
+            raise MelaError(f"forget: expected one label, got {label!r}; call it for each")
         known = self.classes_ == label
         if not np.any(known) or len(self.classes_) < 2:
             others = "the only class; fit anew" if np.any(known) else f"unknown; expected one of {self._named()}"
@@ -230,6 +237,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             Images are invalid, or nothing tells which are unknown.
         """
+        check_is_fitted(self, "head_")
         if not unknown:
             return self.classes_[self._logits(X).argmax(axis=1)]
         units = list(self._units(X))
@@ -267,6 +275,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         require_names(y, "labels")
         if before is not None:
+            if self.model != self._learned_with:
+                raise MelaError(
+                    f"partial_fit: expected the model of the earlier images ({self._learned_with}), got {self.model}; "
+                    "fit anew"
+                )
             try:
                 require_one_type([*self.classes_.tolist(), *y.tolist()], "labels")
             except MelaError:
@@ -302,10 +315,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if found["head_"] == LOGISTIC:
             shots, validated = len(targets) / len(classes), embedding.temperatures
             temperature = self._temperature(embedding, shots) if len(classes) > 1 else None
+            fitted = validated.threshold(shots) if validated and self.support_copies == 1 else None
             found |= {
                 "temperature_": 1.0 if temperature is None else temperature,
                 "calibrated_": temperature is not None,
-                "threshold_": validated.threshold(shots) if validated and self.support_copies == 1 else None,
+                "threshold_": fitted if self.threshold is None else self.threshold,
             }
         if found["head_"] == LOGISTIC and len(classes) > 1:
             heads = self._logistic(support, targets, len(classes))
@@ -317,6 +331,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name in OF_HEADS:
             self.__dict__.pop(name, None)
         self.__dict__.update(found, embedding_=embedding, support_=support, targets_=targets, classes_=classes)
+        self._learned_with = self.model
 
     def _named(self) -> str:
         """Return some of the classes, as errors name them."""
@@ -370,7 +385,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.threshold_ is None:
             raise MelaError(
                 "unknown: expected a model with thresholds, which the stage evaluate fits on validation tasks and for "
-                "images that are not augmented, got one without; keep temperatures.json beside it, or set threshold_"
+                "images that are not augmented, got one without; rerun evaluate, keep temperatures.json beside the "
+                "model, or give threshold"
             )
         return self.threshold_
 

@@ -18,6 +18,7 @@ from mela.inference.provenance import Provenance
 from mela.models.timm_backbones import PREFIX
 from mela.reporting.page.class_names import Names, names_of_classes
 from mela.reporting.summary import NAMES, share, tested_on
+from mela.runtime.release import own_version
 
 # classes whose labels the card lists
 SHOWN = 10
@@ -77,6 +78,7 @@ def model_card(export: Export, source: Source, origin: Provenance | None) -> str
         timm=PREFIX,
         label_names=NAMES,
         python=platform.python_version(),
+        own_version=own_version(),
         version=version,
         share=share,
         tested_on=tested_on,

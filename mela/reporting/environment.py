@@ -10,13 +10,15 @@ from pathlib import Path
 
 import psutil
 
+from mela.runtime.release import own_version
+
 PACKAGES = ("torch", "torchvision", "scikit-learn", "scipy", "numpy", "pandas", "pyarrow", "pillow", "dvc")
 CODE = ("mela", "stages", "dvc.yaml", "requirements.txt")
 
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages on which figures depend, as far as they are installed."""
-    found = {"Python": platform.python_version(), "mela": version("mela-learn")}
+    found = {"Python": platform.python_version(), "mela": own_version()}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
             found[name] = version(name)

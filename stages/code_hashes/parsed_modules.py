@@ -194,10 +194,10 @@ class Tree:
                 yield found
 
     def digest_of_files(self, package: str) -> str:
-        """Return a hash of all files of a package that are no code, by their names in it."""
+        """Return a hash of all files of a package that are neither code nor hidden, by their names in it."""
         folder = self._path(package)
         digest = hashlib.sha256()
-        for path in sorted(folder.rglob("*.*")):
+        for path in sorted(folder.rglob("[!.]*")):
             if path.is_file() and path.suffix not in CODE_SUFFIXES:
                 content = path.read_bytes()
                 digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
@@ -207,7 +207,7 @@ class Tree:
     def _path(self, name: str) -> Path:
         """Return the path that a module would have, without suffix."""
         first = name.split(".")[0]
-        here = (self.root / first).is_dir() or first != mela.__name__
+        here = (self.root / first / "__init__.py").is_file() or first != mela.__name__
         return (self.root if here else Path(mela.__file__).parents[1]).joinpath(*name.split("."))
 
     def _read(self, name: str) -> Module | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from mela.errors import MelaError
 from stages.code_hashes.name_lookup import Found, Names
 from stages.code_hashes.parsed_modules import Import, Imported, Module, Unit, is_text
 
@@ -166,7 +167,12 @@ class _Writer:
         found, _ = self._along(call.func)
         if found and found.label == "importlib.resources.files":
             named = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-            self.reads.update(dict.fromkeys(map(str, named)))
+            if len(named) != 1 or not isinstance(named[0], str):
+                raise MelaError(
+                    f"{self.module.name}, line {call.lineno}: expected resources.files with a package as text, got "
+                    f"{ast.unparse(call)}; write its name there, since stages depend on its files"
+                )
+            self.reads[named[0]] = None
 
     def _annotation(self, node: ast.AST) -> None:
         """Find the names in the texts of an annotation."""

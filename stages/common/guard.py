@@ -69,7 +69,11 @@ def _end(number: int, frame: FrameType | None) -> None:
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Say in one line that imports need more memory or another version of MeLa; report other errors as Python does."""
     line = line_of(error) if isinstance(error, Exception) and out_of_memory(error) else None
-    if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "mela" and not Path("mela").is_dir():
+    if (
+        isinstance(error, ImportError)
+        and (error.name or "").split(".")[0] == "mela"
+        and not Path("mela/__init__.py").is_file()
+    ):
         line = f"error: stages: not those of the installed version of MeLa ({error}); run `mela init --update` here"
     if line is None:
         sys.__excepthook__(kind, error, trace)

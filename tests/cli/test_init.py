@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from mela.cli import init
 from mela.cli.shipped_files import project_files
 from tests.helpers.commands import mela
 from tests.helpers.project import ROOT
@@ -44,6 +45,10 @@ def test_what_it_writes(tmp_path: Path) -> None:
         done.stdout == f"{folder}: is a project now, with the preset omniglot; `cd '{folder}' && dvc repro` runs it\n"
     )
     expected = {name: path.read_bytes() for name, path in project_files().items()}
+    # a clone may have its user's answers, and where data are pushed to
+    own = {name: text.encode() for name, text in init.OWN.items()}
+    assert {name: (ROOT / name).read_bytes() for name in own} == own, "as the repository has them"
+    expected |= own
     written = files(folder)
     assert written.pop("params.yaml") == (ROOT / "presets/omniglot.yaml").read_bytes()
     assert written.pop("dvc.yaml") != expected.pop("dvc.yaml")
@@ -75,16 +80,24 @@ def test_a_folder_with_files_of_its_own(tmp_path: Path, monkeypatch: pytest.Monk
     assert git(tmp_path, "status", "--short") == "?? photo.png"
     # what is there and the same is in nobody's way
     again = mela("init")
-    assert (again.returncode, again.stdout) == (0, first.stdout)
-    (tmp_path / "stages/map.py").unlink()
+    assert again.returncode == 0
+    assert again.stdout.endswith(first.stdout)
+    # what is the user's stays as it is
     (tmp_path / "params.yaml").write_text("mine", encoding="utf-8")
+    (tmp_path / ".gitignore").write_text("mine", encoding="utf-8")
+    (tmp_path / "stages/map.py").unlink()
+    kept = mela("init")
+    assert kept.stdout.splitlines()[0] == ".: kept as they are: .gitignore, params.yaml"
+    assert kept.stdout.endswith(".: is a project now, with its own params.yaml; `dvc repro` runs it\n")
+    assert files(tmp_path) == before | dict.fromkeys(["params.yaml", ".gitignore"], b"mine")
+    (tmp_path / "stages/map.py").unlink()
     (tmp_path / "dvc.yaml").write_text("mine", encoding="utf-8")
     before = files(tmp_path)
     refused = mela("init")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == (
-        "error: .: dvc.yaml, params.yaml: there already, with other content; choose another folder, or add --update to "
-        "have dvc.yaml, stages/, .dvc/plots/ replaced\n"
+        "error: .: dvc.yaml: there already, with other content; choose another folder, or add --update to have "
+        "dvc.yaml, stages/, .dvc/plots/ replaced\n"
     )
     assert files(tmp_path) == before, "also what was missing is not written"
 
@@ -93,13 +106,26 @@ def test_another_version(tmp_path: Path) -> None:
     mela("init", tmp_path)
     whole = files(tmp_path)
     own = ["params.yaml", "corrections.csv", ".gitignore", ".dvc/config", "stages/mine.py"]
-    for name in [*own, "dvc.yaml", "stages/common/run.py", ".dvc/plots/sweep.json"]:
+    for name in [*own, "stages/common/run.py", ".dvc/plots/sweep.json"]:
         (tmp_path / name).write_text("changed", encoding="utf-8")
     (tmp_path / "stages/map.py").unlink()
+    refused = mela("init", tmp_path, "--update")
+    assert refused.returncode == 1
+    assert "--update would replace " in refused.stderr
+    assert refused.stderr.endswith(", whose changes are in no commit; commit or undo them\n")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "-m", "my stages")
     done = mela("init", tmp_path, "--update")
     count = sum(name.startswith(("dvc.yaml", "stages/", ".dvc/plots/")) for name in whole)
-    assert done.stdout == f"{tmp_path}: 4 of {count} files of the pipeline are new or have changed\n"
+    assert done.stdout == f"{tmp_path}: 3 of {count} files of the pipeline are new or have changed\n"
     assert files(tmp_path) == whole | dict.fromkeys(own, b"changed")
+
+
+def test_the_pipeline_of_another_project_is_safe(tmp_path: Path) -> None:
+    (tmp_path / "dvc.yaml").write_text("stages: {}", encoding="utf-8")
+    for arguments in ([], ["--update"]):
+        assert mela("init", tmp_path, *arguments).returncode == 1
+    assert files(tmp_path) == {"dvc.yaml": b"stages: {}"}
 
 
 def test_git_that_does_not_know_who_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,8 +142,9 @@ def test_git_that_does_not_know_who_commits(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_folder_inside_a_repository_stays_a_part_of_it(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    mela("init", tmp_path / "inside")
+    done = mela("init", tmp_path / "inside")
     assert in_git(tmp_path / "inside") == str(tmp_path.resolve())
+    assert "inside: part of a Git repository; `dvc exp run` needs the new files committed there\n" in done.stdout
 
 
 @pytest.mark.slow
@@ -146,7 +173,7 @@ def test_refusals(tmp_path: Path) -> None:
         (["--preset", "nope", tmp_path / "new"], "--preset: expected one of cifar_fs, "),
         (
             ["--update", tmp_path / "new"],
-            f"{tmp_path}/new: --update: expected a project, got a folder without dvc.yaml",
+            f"{tmp_path}/new: --update: expected a project of MeLa, got none; leave out",
         ),
     ):
         done = mela("init", *arguments)

@@ -187,6 +187,8 @@ def test_a_project_has_all_that_a_clone_has(python: Path, toured: tuple[Path, An
     edit(project / "stages/map.py", "if __name__", "print('mine')\n\nif __name__")
     changed = run(python, "-m", "dvc", "repro", "map", folder=project, **variables)
     assert re.findall(r"^Running stage '(\S+)'", changed.stdout, re.MULTILINE) == ["code", "map"], changed
+    for words in (["add", "--all"], ["commit", "--quiet", "--message", "mine"]):
+        assert run("git", *words, folder=project).returncode == 0
     assert done(python, "-m", "mela", "init", "--update", folder=project).startswith(".: 1 of ")
 
 
@@ -223,6 +225,7 @@ def test_stages_of_another_version_tell_what_to_do(python: Path, tmp_path: Path)
     assert ended.stderr.startswith("error: stages: not those of the installed version of MeLa (")
     assert ended.stderr.endswith("; run `mela init --update` here\n")
     assert ended.stderr.count("\n") == 1
+    assert run("git", "commit", "--quiet", "--all", "--message", "mine", folder=tmp_path).returncode == 0
     assert done(python, "-m", "mela", "init", "--update", folder=tmp_path).startswith(".: 1 of ")
 
 

@@ -87,7 +87,7 @@ def test_the_commands_are_those_that_are_meant() -> None:
         ["make", "source"],
         ["gh"],
         ["make", "python", "source", "source"],
-        [".ci/run", "make"],
+        [".ci/run", "make", "version=${GITHUB_REF_NAME#v}"],
         ["pipx"],
     ]
     assert JOBS["figures"]["if"] == "github.event_name == 'pull_request'"

@@ -313,7 +313,7 @@ def test_copies_take_the_place_of_support_images(model: Path) -> None:
 def test_scikit_learn_can_handle_it(model: Path) -> None:
     given = {"device": "cpu", "C": 2.0, "support_copies": 2, "augmentation": SOME, "random_state": 3}
     classifier = FewShotClassifier(model, **given)
-    assert classifier.get_params() == given | {"model": model, "head": "auto", "max_iter": 1000}
+    assert classifier.get_params() == given | {"model": model, "head": "auto", "max_iter": 1000, "threshold": None}
     assert clone(classifier.fit(IMAGES, LABELS)).get_params() == classifier.get_params()
     assert not hasattr(clone(classifier), "classes_")
     assert classifier.__sklearn_tags__().estimator_type == "classifier"

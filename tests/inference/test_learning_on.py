@@ -140,6 +140,14 @@ def test_what_is_refused_leaves_it_as_it_was(logistic: FewShotClassifier) -> Non
         np.testing.assert_array_equal(logistic.predict_proba(QUERIES), expected)
     with pytest.raises(MelaError, match=r"^forget: 'fir' is unknown; expected one of 'ash', 'elm', 'oak'$"):
         logistic.forget("fir")
+    with pytest.raises(MelaError, match=r"^forget: expected one label, got \['ash', 'elm'\]; call it for each$"):
+        logistic.forget(["ash", "elm"])
+    own = logistic.model
+    with pytest.raises(
+        MelaError, match=r"^partial_fit: expected the model of the earlier images \(.*\), got other; fit"
+    ):
+        logistic.set_params(model="other").partial_fit(IMAGES[12:], LABELS[12:])
+    logistic.set_params(model=own)
     logistic.set_params(support_copies=2, augmentation=SOME)
     with pytest.raises(
         MelaError, match=r"^partial_fit: expected the head and the support_copies of the earlier images"
@@ -173,13 +181,13 @@ def test_images_of_none_of_the_classes(tmp_path: Path) -> None:
     )
     alone = of(path).partial_fit(IMAGES[:4], LABELS[:4])
     assert alone.predict(IMAGES, unknown=True).tolist() == ["oak"] * 4 + [None] * 12
-    classifier.threshold_ = -1.0
-    assert None not in classifier.predict(IMAGES, unknown=True)
+    easy = of(path).set_params(threshold=-1.0).fit(IMAGES[:8], LABELS[:8])
+    assert None not in easy.partial_fit(IMAGES[8:12], LABELS[8:12]).predict(IMAGES, unknown=True)
 
 
 def test_what_is_unknown_needs_a_threshold(logistic: FewShotClassifier, tmp_path: Path) -> None:
     path = tmp_path / "psi.safetensors"
-    message = r"^unknown: expected a model with thresholds, .* got one without; keep temperatures.json beside it, or "
+    message = r"^unknown: expected a model with thresholds, .* got one without; rerun evaluate, keep "
     with pytest.raises(MelaError, match=message):
         logistic.fit(IMAGES, LABELS).predict(QUERIES, unknown=True)
     thresholds(path, **{"5_shot": 0.5})

@@ -415,6 +415,7 @@ def test_files_of_a_package_belong_to_the_code_that_opens_them(root: Path) -> No
     before = hashes(root)
     assert "lib.page:files" in before["opens"]
     write(root / "lib/page/__pycache__/page.cpython-311.pyc", "compiled\n")
+    write(root / "lib/page/.page.html.swp", "being edited\n")
     assert hashes(root) == before
     for change in (
         lambda: edit(root / "lib/page/tables/a.csv", "tables", "words"),
@@ -433,7 +434,18 @@ def test_files_of_a_package_belong_to_the_code_that_opens_them(root: Path) -> No
 def test_mela_is_read_from_where_it_is_installed_if_a_project_has_only_stages(tmp_path: Path) -> None:
     """Its hashes are those of a clone, so that both can share a cache."""
     shutil.copytree(ROOT / "stages", tmp_path / "stages", ignore=shutil.ignore_patterns("__pycache__"))
+    # a folder of images, perhaps
+    (tmp_path / "mela").mkdir()
     assert Code(tmp_path).reached("stages.images") == Code(ROOT).reached("stages.images")
+
+
+def test_files_of_a_package_without_a_name_cannot_be_followed(root: Path) -> None:
+    write(root / "lib/opener.py", "from importlib import resources\n\ndef opened(x):\n    return resources.files(x)\n")
+    write(root / "jobs/opens.py", JOB.format(imports="from lib.opener import opened", work="print(opened('lib'))"))
+    with pytest.raises(
+        MelaError, match=r"^lib.opener, line 4: expected resources.files with a package as text, got res"
+    ):
+        hashes(root)
 
 
 def test_a_name_that_a_module_is_asked_for(root: Path) -> None:
