@@ -1,6 +1,7 @@
 """Run the notebook of the tour, and keep what it prints and draws: ``python -m docs._tools.tour``."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,8 +23,10 @@ def main(
     book = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     with TemporaryDirectory() as temporary:
         place = {"metadata": {"path": str(folder or temporary)}}
-        # `mela` and `dvc` are those of this environment
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        path = os.environ.get("PATH", "")
+        if shutil.which("mela") is None or shutil.which("dvc") is None:
+            # an environment that is not activated has them beside its Python
+            path = f"{Path(sys.executable).parent}{os.pathsep}{path}"
         NotebookClient(book, timeout=SECONDS, resources=place, coalesce_streams=True).execute(
             env=os.environ | {"PATH": path}
         )

@@ -1,8 +1,4 @@
-"""Say how the process of a stage ends before its work is done.
-
-Click, on which Typer rests, ends in one line at Ctrl-C, but it knows no SIGTERM, and imports and destructors may
-swallow its exception.
-"""
+"""Say how a stage ends before its work is done: Click knows no SIGTERM, and imports may swallow its exception."""
 
 import os
 import signal
@@ -47,10 +43,7 @@ def require_no_signal() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Say in one line that the signal ends the program, and tidy up; at a second signal, end at once.
-
-    Python comes to it when the call that it is in, of linear algebra perhaps, returns.
-    """
+    """Say in one line that the signal ends the program, and tidy up; at a second signal, end at once."""
     for other in (signal.SIGINT, signal.SIGTERM):
         signal.signal(other, signal.SIG_DFL)
     print_error(interrupted(signal.Signals(number).name))

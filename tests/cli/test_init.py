@@ -1,6 +1,5 @@
 """`mela init`: what it writes, what it leaves alone, and what it refuses."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from ruamel.yaml import YAML
 from mela.cli import init
 from mela.cli.shipped_files import project_files
 from tests.helpers.commands import mela
+from tests.helpers.dvc import Project
 from tests.helpers.project import ROOT
 
 
@@ -158,10 +158,7 @@ def test_dvc_takes_it_with_and_without_git(tmp_path: Path, monkeypatch: pytest.M
     mela("init", folder)
     assert ("no_scm" in (folder / ".dvc/config").read_text(encoding="utf-8")) == (not git)
     assert (in_git(folder) != "") == git
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = ["dvc", "repro", "manifest"]
-    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
+    Project(folder).dvc("repro", "manifest")
     assert (folder / "data/manifest/train.parquet").is_file()
 
 

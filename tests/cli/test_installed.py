@@ -21,6 +21,7 @@ from PIL import Image
 import mela
 from mela.cli.shipped_files import OF_A_PROJECT, find_preset, preset_files, project_files
 from stages.code_hashes.reached_code import Code
+from tests.helpers.forked import with_forks
 from tests.helpers.project import ROOT, edit
 
 PRESETS = sorted(path.stem for path in (ROOT / "presets").glob("*.yaml"))
@@ -145,8 +146,13 @@ def toured(python: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     """The project that the tour makes where only the wheel is, and the notebook with what its cells print."""
     folder = tmp_path_factory.mktemp("toured")
     command = [python, ROOT / "docs/_tools/tour.py", "--out", folder / "ran.ipynb", "--folder", folder]
-    ended = run(*command, folder=folder, OMP_NUM_THREADS="1")
+    (packages,) = python.parents[1].glob("lib/python*/site-packages")
+    # stages start as forks, without the seconds that importing torch takes in each; PYTHONPATH gives them the wheel
+    forks = with_forks(os.environ | COMMITTER | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(packages)})
+    words = [str(word) for word in command]
+    ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, env=forks, timeout=600)
     assert ended.returncode == 0, ended.stderr
+    assert f"Made by MeLa {VERSION}:" in (folder / "tour/results/report.html").read_text(encoding="utf-8")
     return folder / "tour", nbformat.read(folder / "ran.ipynb", as_version=4)  # type: ignore[no-untyped-call]
 
 

@@ -76,7 +76,7 @@ def test_the_shell_completes(typed: str, offered: list[str]) -> None:
 def test_version() -> None:
     done = mela("--version")
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(r"mela \d+\.\d+\.\d+\n", done.stdout)
+    assert re.fullmatch(r"mela \d+\.\d+\.\d+\S*\n", done.stdout)
 
 
 @pytest.mark.slow

@@ -115,8 +115,8 @@ def test_files_of_the_package_count_where_they_are_read() -> None:
 def test_all_packages_are_installed() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     folders = [path.parent.relative_to(ROOT) for path in ROOT.glob("mela/**/__init__.py")]
-    # the presets are files of the project's root, which an installed package has inside
-    assert sorted(settings["packages"]) == sorted([*(".".join(folder.parts) for folder in folders), "mela.presets"])
+    # presets and the files of a project lie in the root, and an installed package has them inside
+    assert sorted(settings["packages"]) == sorted([*(".".join(folder.parts) for folder in folders), "mela.project"])
 
 
 @pytest.mark.parametrize("stage", STAGES)
