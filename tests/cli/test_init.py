@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from mela.cli import init
 from mela.cli.shipped_files import project_files
 from tests.helpers.commands import mela
-from tests.helpers.dvc import Project
+from tests.helpers.dvc import COMMITTER, Project
 from tests.helpers.project import ROOT
 
 
@@ -31,10 +31,9 @@ def in_git(folder: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Git knows who commits, wherever tests run."""
-    for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", "Ann")
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ann@example.org")
+    """Git knows who commits."""
+    for name, value in COMMITTER.items():
+        monkeypatch.setenv(name, value)
 
 
 def test_what_it_writes(tmp_path: Path) -> None:

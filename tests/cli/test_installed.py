@@ -21,6 +21,7 @@ from PIL import Image
 import mela
 from mela.cli.shipped_files import OF_A_PROJECT, find_preset, preset_files, project_files
 from stages.code_hashes.reached_code import Code
+from tests.helpers.dvc import COMMITTER
 from tests.helpers.forked import with_forks
 from tests.helpers.project import ROOT, edit
 
@@ -35,7 +36,6 @@ FIGURES = re.compile(
 )
 IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 VERSION = "1.2.3"
-COMMITTER = {f"GIT_{who}_{what}": "a@b.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
 def run(*command: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:

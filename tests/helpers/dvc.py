@@ -12,6 +12,12 @@ from tests.helpers.forked import with_forks
 
 # what another q runs again
 AFTER_LABEL = ["label", "score_labels", "pretrain@pruned", "evaluate", "report"]
+# with which Git knows who commits, wherever tests run
+COMMITTER = {
+    f"GIT_{role}_{what}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for what, value in {"NAME": "test", "EMAIL": "test@example.org"}.items()
+}
 
 
 class Project:
@@ -23,10 +29,7 @@ class Project:
     def environment(self) -> dict[str, str]:
         environment = for_clone(
             OMP_NUM_THREADS="1",
-            GIT_AUTHOR_NAME="test",
-            GIT_AUTHOR_EMAIL="test@example.org",
-            GIT_COMMITTER_NAME="test",
-            GIT_COMMITTER_EMAIL="test@example.org",
+            **COMMITTER,
             COLUMNS="200",
         )
         environment.pop("PYTHONPATH", None)
