@@ -51,7 +51,12 @@ def _telling_usage(main: Callable[..., Any]) -> Callable[..., Any]:
             # processes share the work, the first one tells
             if "params" in arguments and is_first():
                 check_document(arguments["params"])
-            main(**arguments)
+            try:
+                main(**arguments)
+            except Exception:
+                # Python makes the end of the program an error where a class is being made, in an import perhaps
+                require_no_signal()
+                raise
             require_no_signal()
         if "RANK" in os.environ:
             # one of several, and the one that started them tells

@@ -270,6 +270,30 @@ def test_an_end_that_python_ignores_is_told_once() -> None:
     assert "ValueError: of its own\n" in others
 
 
+TURNING = """
+import time
+from stages.common import guard, run
+guard.guard()
+def main() -> None:
+    try:
+        print("ready", flush=True)
+        while True:
+            time.sleep(0.05)
+    except BaseException as end:
+        raise RuntimeError("cannot make the class") from end
+run.run(main)
+"""
+
+
+def test_an_end_that_becomes_an_error_is_told_once() -> None:
+    """As Python 3.11 does where a class is being made that has cached properties."""
+    process = begin_guarded(TURNING)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 143, out + err
+    assert err == INTERRUPTED.format("SIGTERM")
+
+
 def test_what_the_dead_left_is_deleted(tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
