@@ -17,7 +17,8 @@ from mela.params import PARAMS, ExtractParams, RuntimeParams, UseParams
 from mela.runtime.console import log
 from mela.sources.source import REST
 from stages.common import paths
-from stages.common.processes import computing, run_shared
+from stages.common.computing import computing
+from stages.common.processes import run_shared
 
 
 def main(

@@ -17,8 +17,9 @@ from mela.training.loop import curve_table
 from mela.training.schedule import Schedule
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
+from stages.common.computing import computing
 from stages.common.learned_part import learned_part
-from stages.common.processes import computing, run_shared
+from stages.common.processes import run_shared
 from stages.common.training_setup import less_memory, training_of
 
 

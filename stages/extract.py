@@ -13,7 +13,8 @@ from mela.models.files import load_model
 from mela.params import PARAMS, ExtractParams, RuntimeParams
 from mela.runtime.console import log
 from stages.common import paths
-from stages.common.processes import computing, run_shared
+from stages.common.computing import computing
+from stages.common.processes import run_shared
 
 
 def main(

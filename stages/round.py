@@ -3,24 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from mela.errors import MelaError
-from mela.io import store
-from mela.io.checked_tables import read_manifest
-from mela.labeling.training_samples import read_samples
-from mela.models.files import configure
-from mela.params import PARAMS, ROUNDS, ExtractParams, MergingParams, RoundName, RoundsParams
+from mela.params import PARAMS, RoundName, RoundsParams
 from mela.runtime.console import log
-from mela.training.checkpoint import steady
-from mela.training.targets import Targets
 from stages.common import paths
-from stages.common.pretraining import pretrain_on
-from stages.common.pretraining_settings import Settings
 from stages.common.processes import run_shared
-from stages.common.round_files import BEFORE_ROUNDS, round_files
-from stages.common.round_outputs import pass_on, write_round
+from stages.common.round_files import before_round, pass_on
 
 
 def main(
@@ -36,36 +25,14 @@ def main(
     The first round tells all task classes apart. Each other one learns the classes that merging finds by the features
     of the round before.
     """
-    switches, merging = RoundsParams.read(params), MergingParams.read(params)
-    stage, place = f"round@{number}", ROUNDS.index(number)
-    before = round_files(ROUNDS[place - 1]) if place else BEFORE_ROUNDS
-    given, settings = ExtractParams.read(params).features, Settings.read(params)
-    if not getattr(switches, number):
-        pass_on(number, before)
-        log.info(f"{stage}: off, so that features stay as they are")
+    if not getattr(RoundsParams.read(params), number):
+        pass_on(number, before_round(number))
+        log.info(f"round@{number}: off, so that features stay as they are")
         return
-    if given != "none":
-        raise MelaError(
-            f"rounds.{number}: a round puts features of its own in place of {given} (extract.features); set "
-            f"rounds.{number} to false, or extract.features to none"
-        )
-    # takes a second, which a wrong parameter need not wait for
-    from mela.labeling.merge_labeler import MergeLabeler
-    from mela.labeling.round_labels import labels_so_far
+    # takes seconds, which a round that is off need not wait for
+    from stages.common.round_training import train_round
 
-    labeler = MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed) if place else None
-    with steady(images, train, sources, before.features, *filter(None, [before.looks])) as inputs:
-        packed = store.open_images(images)
-        samples, known = read_samples(read_manifest(train), before.features, before.looks, sources)
-        configuration = configure(settings.model, packed, np.unique(known[samples.index]))
-    flat, told = labels_so_far(samples, known, labeler)
-    log.info(f"{stage}: {told['clusters']} classes of {len(flat.image_ids)} images")
-    targets = Targets(image_ids=flat.image_ids, labels=flat.labels)
-    found = pretrain_on(targets, stage, settings, packed, configuration, inputs, images=images, weights=weights)
-    if found.compute.team.leads:
-        seed = settings.pretrain.seed
-        write_round(number, found, configuration, told, packed, samples, known, seed=seed)
-        found.remove()
+    train_round(number, params, images, train, weights, sources)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from mela.training.learner_files import AnyLearner, save_learner
 from mela.training.loop import Epoch, Training, curve_table
 from mela.training.schedule import Schedule
 from stages.common.checkpoints import checkpoint
-from stages.common.processes import computing
+from stages.common.computing import computing
 from stages.common.training_setup import training_of
 
 if TYPE_CHECKING:

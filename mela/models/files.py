@@ -13,11 +13,11 @@ from mela.data.images import channel_statistics, require_images
 from mela.errors import MelaError
 from mela.io.tensors import read_trained, write_trained
 from mela.models.backbones import Backbone, build_backbone
+from mela.models.nothing import NOTHING
 from mela.models.timm_backbones import PREFIX, manners
 from mela.params import ModelParams
 
 KIND = "mela.backbone/1"
-NOTHING = "mela.nothing/1"
 
 
 def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -69,11 +69,6 @@ def configure(model: ModelParams, images: npt.NDArray[np.uint8], image_ids: npt.
 def save_model(path: Path, backbone: Backbone, configuration: dict[str, Any]) -> None:
     """Write a backbone; `configuration` holds the arguments of `build_backbone` but for the seed."""
     write_trained(path, backbone, {"kind": KIND, "configuration": configuration})
-
-
-def save_nothing(path: Path) -> None:
-    """Write a file that says that no embedding was trained."""
-    write_trained(path, nn.Module(), {"kind": NOTHING})
 
 
 def is_trained(path: Path) -> bool:

@@ -10,13 +10,13 @@ import pandas as pd
 
 from mela.io import schemas, store
 from mela.io.atomic import replacing, together
+from mela.models.nothing import save_nothing
 from stages.common import paths
 from stages.common.run import is_first
 
 if TYPE_CHECKING:
     # which need torch; the report only asks where the files are
     from mela.models.backbones import Backbone
-    from mela.training.targets import Targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +46,6 @@ class Trained:
         """Write figures without content and copies of files, or a model without content if there are none."""
         if not is_first():
             return
-        from mela.models.files import save_nothing
-
         with together():
             for source, copy in files.items():
                 with replacing(copy) as path:
@@ -65,10 +63,3 @@ def trained(labels: str) -> Trained:
         metrics=paths.PRETRAIN / f"{labels}.json",
         curve=paths.PRETRAIN / f"{labels}.csv",
     )
-
-
-def not_trained(compared: bool, targets: "Targets") -> str | None:
-    """Return why nothing is trained on labels that are off or missing; None if they are there."""
-    if not compared:
-        return "not trained, since `compare` has it off"
-    return None if len(targets.image_ids) else "not trained, since there are no such labels"

@@ -15,9 +15,9 @@ from mela.training.embeddings import pretrain
 from mela.training.schedule import Schedule
 from mela.training.targets import Targets
 from stages.common.checkpoints import checkpoint
+from stages.common.computing import computing
 from stages.common.learned_part import learned_part
 from stages.common.pretraining_settings import Pretrained, Settings
-from stages.common.processes import computing
 from stages.common.training_setup import less_memory, training_of
 
 

@@ -1,4 +1,4 @@
-"""Write what a round of training makes, or pass on what the one before it made."""
+"""Write what a round of training makes."""
 
 from typing import Any
 
@@ -13,36 +13,8 @@ from mela.models.features import feature_batches
 from mela.models.looks import look_covariance
 from mela.training.loop import curve_table
 from stages.common import paths
-from stages.common.embedding_files import Trained
 from stages.common.pretraining_settings import Pretrained
-from stages.common.round_files import RoundFiles, round_files
-from stages.common.run import is_first
-
-
-def round_trained(number: str) -> Trained:
-    """Return the files of the embedding that a round trains."""
-    return Trained(
-        model=round_files(number).model,
-        metrics=paths.ROUNDS / f"{number}.json",
-        curve=paths.ROUNDS / f"{number}.csv",
-    )
-
-
-def pass_on(number: str, before: RoundFiles) -> None:
-    """Write copies of the files of the round before as those of this one, in the first of several processes.
-
-    Looks that are not there are empty.
-    """
-    if not is_first():
-        return
-    own, looks = round_files(number), looks_in(paths.ROUND_FEATURES / number)
-    copies = {before.features: own.features, before.model: own.model}
-    with together():
-        if before.looks is None:
-            write_looks(looks, None)
-        else:
-            copies[before.looks] = looks
-        round_trained(number).pass_on(copies)
+from stages.common.round_files import round_files, round_trained
 
 
 def write_round(

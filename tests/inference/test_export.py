@@ -25,7 +25,8 @@ from mela.inference.model_card import Source, model_card
 from mela.inference.provenance import EMBEDDINGS, Provenance, provenance
 from mela.io import store
 from mela.models.backbones import Backbone, build_backbone
-from mela.models.files import read_model, save_nothing
+from mela.models.files import read_model
+from mela.models.nothing import save_nothing
 from tests.helpers.classifier import write_model
 from tests.helpers.extras import ONNX
 from tests.helpers.processes import python

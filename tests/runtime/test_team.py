@@ -15,10 +15,11 @@ from mela.io import feature_tables, store
 from mela.models.files import is_trained
 from mela.params import RuntimeParams
 from mela.runtime.compute import Compute, SharedBatchNorm, share_statistics
-from mela.runtime.team import ALONE, Team, joined, launched
+from mela.runtime.launch import launched
+from mela.runtime.team import ALONE, Team, joined
 from mela.training.loop import _dropout_seed
 from stages.common import paths
-from stages.common.processes import computing
+from stages.common.computing import computing
 from tests.helpers import training
 from tests.helpers.processes import python
 from tests.helpers.project import change, run_stages, stage_words
@@ -199,7 +200,7 @@ def test_each_process_draws_dropout_of_its_own() -> None:
 def test_a_gpu_says_what_it_guarantees(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     runtime = RuntimeParams(device="auto", processes=1, compile=False, checkpoint_seconds=60)
     for kind, lines in {"cuda": 1, "cpu": 0}.items():
-        monkeypatch.setattr("stages.common.processes.choose_device", lambda name, kind=kind: torch.device(kind))
+        monkeypatch.setattr("stages.common.computing.choose_device", lambda name, kind=kind: torch.device(kind))
         with computing("embed", "steps", runtime) as (device, compute, _):
             assert device.type == kind
             assert compute.dtype == torch.float32

@@ -28,8 +28,7 @@ from mela.runtime.usage import kept
 from mela.training.checkpoint import Checkpoint
 from stages.common import paths
 from stages.common.checkpoints import checkpoint
-from stages.common.round_files import BEFORE_ROUNDS, round_files
-from stages.common.round_outputs import pass_on
+from stages.common.round_files import BEFORE_ROUNDS, pass_on, round_files
 from tests.helpers.processes import python
 from tests.helpers.project import change, run_stages
 
