@@ -9,6 +9,7 @@ from mela.io import schemas, store
 from mela.io.checked_tables import read_assignments, read_manifest
 from mela.io.name_tables import TASK_NAMES
 from mela.io.text_tables import write_text_csv
+from mela.labeling.given_names import read_given_names, with_class_names
 from mela.labeling.training_samples import features_in, read_samples
 from mela.labeling.user_tables import features_that_are_given
 from mela.models.features import feature_batches
@@ -34,14 +35,15 @@ def main(
     model: Path = paths.INITIAL,
     merged_model: Path = paths.MERGED_EMBEDDING,
     task_names: Path = paths.TASK_NAMES,
+    class_names: Path = paths.CLASS_NAMES,
     labels: Path = paths.LISTING,
 ) -> None:
-    """Read the labeler in use, tasks, and images of held-out tasks that have names; write the table of labels."""
+    """Read the labeler in use, tasks, names, and images of held-out tasks; write the table of labels."""
     file, used = ExtractParams.read(params).features, UseParams.read(params).labels
     # of which its labeler has learned the classes
     if used == "merged":
         features, model = features_in(last_round), merged_model
-    names = store.read_table(task_names, TASK_NAMES)
+    names, called = store.read_table(task_names, TASK_NAMES), read_given_names(class_names)
     # drawn tasks are no people's, and their test classes are others than those of training
     held_out = {}
     if len(names):
@@ -65,15 +67,12 @@ def main(
     manifest = read_manifest(train)
     samples, _ = read_samples(manifest, features)
     assigned = read_assignments(paths.LABELS / f"{used}_tasks.parquet", manifest)
-    table = listing(
-        load_labeler(paths.LABELERS / used), samples, assigned, held_out, names, known, np.concatenate(parts)
-    )
-    write_text_csv(labels, table)
+    labeler = load_labeler(paths.LABELERS / used)
+    table = listing(labeler, samples, assigned, held_out, names, known, np.concatenate(parts))
+    write_text_csv(labels, with_class_names(table, called))
     new = table[table["assigned"]]
-    log.info(
-        f"assign: {len(table)} labels, {len(new)} of them of held-out tasks, {(~new['clustered']).sum()} of these none "
-        "of the classes"
-    )
+    none = int((~new["clustered"]).sum())
+    log.info(f"assign: {len(table)} labels, {len(new)} of them of held-out tasks, {none} of these none of the classes")
 
 
 if __name__ == "__main__":

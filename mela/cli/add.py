@@ -26,9 +26,9 @@ def add(
 ) -> None:
     """Label the images of new people by the classes of the last run in this folder; nothing is trained.
 
-    Labels of one task get different classes, or none. The table has the columns task, label, cluster, certainty and
-    known_as, which is what most people call the class; an empty cluster is none of the known ones. The next `dvc repro`
-    learns from the new people if their images lie in `data.root`.
+    Labels of one task get different classes, or none, for which the cluster is empty. The table has the columns task,
+    label, cluster, certainty and known_as, which is the name given to the class, or else what most people call it. The
+    next `dvc repro` learns from the new people if their images lie in `data.root`.
 
     Example: `mela add photographs/zoe-and-tom`
     """
@@ -69,20 +69,24 @@ def add(
 
 
 def _names_of_clusters() -> dict[int, str]:
-    """Return what most people call the images of each cluster; nothing where nobody gave names, as for drawn tasks."""
+    """Return the name of each cluster, or what most people call its images; nothing where nobody wrote anything."""
     from mela.io.name_tables import LISTING as SCHEMA
-    from mela.io.name_tables import TASK_NAMES
+    from mela.io.name_tables import TASK_NAMES, names_by_cluster
     from mela.io.store import read_table
     from mela.io.text_tables import read_text_csv
 
-    if not LISTING.is_file() or not NAMES.is_file() or not len(read_table(NAMES, TASK_NAMES)):
+    if not LISTING.is_file():
         return {}
     listing = read_text_csv(LISTING, SCHEMA)
-    named = listing[listing["clustered"] & ~listing["assigned"]]
-    return {
+    given = names_by_cluster(listing)
+    if not NAMES.is_file() or not len(read_table(NAMES, TASK_NAMES)):
+        return given
+    fitted = listing[listing["clustered"] & ~listing["assigned"]]
+    written = {
         int(str(cluster).partition(".")[0]): ", ".join(labels.value_counts(sort=True).index[:NAMED])
-        for cluster, labels in named.groupby("cluster")["label"]
+        for cluster, labels in fitted.groupby("cluster")["label"]
     }
+    return written | given
 
 
 def _print(table: "pd.DataFrame") -> None:

@@ -13,16 +13,13 @@ from mela.cli.shipped_files import preset_files
 from mela.errors import MelaError
 from mela.runtime.console import log
 
-PIPELINE, PARAMS, CONFIG, CODE = "dvc.yaml", "params.yaml", ".dvc/config", "python -m stages.code"
+PIPELINE, PARAMS, CONFIG, NAMES = "dvc.yaml", "params.yaml", ".dvc/config", "class_names.csv"
+CODE = "python -m stages.code"
 # what --update replaces: the rest is the user's from the first day
 OF_MELA = (PIPELINE, "stages/", ".dvc/plots/")
 # in a clone the stage `code` depends on the package beside it; an installed one can change without a file changing here
 IN_A_CLONE, IN_A_PROJECT = "    deps:\n      - mela\n      - stages\n", "    always_changed: true\n"
-# what a clone has in these two files is its user's: answers, and where data are pushed to
-OWN = {
-    ".dvc/config": "[core]\n    analytics = false\n    check_update = false\n",
-    "corrections.csv": '"task","label","other_task","other_label","answer"\n',
-}
+SETTINGS = "[core]\n    analytics = false\n    check_update = false\n"
 NO_GIT = "    no_scm = true\n"
 MESSAGE = "Make a project of MeLa"
 
@@ -45,8 +42,10 @@ def init(
     Example: `mela init letters && cd letters && dvc repro`
     """
     from mela.cli.shipped_files import find_preset, project_files, shipped
+    from mela.io.appended_tables import header
     from mela.io.atomic import together
     from mela.io.store import write_text
+    from mela.labeling import correction_tables, given_names
     from mela.params import check_document
 
     if folder.exists() and not folder.is_dir():
@@ -57,7 +56,9 @@ def init(
         )
     if preset not in preset_files():
         raise MelaError(f"--preset: expected one of {', '.join(preset_files())}, got {preset!r}; correct it")
-    texts = OWN | {name: path.read_text(encoding="utf-8") for name, path in project_files().items()}
+    # what a clone has in these files is its user's: answers, names, and where data are pushed to
+    own = {CONFIG: SETTINGS, "corrections.csv": header(correction_tables.COLUMNS), NAMES: header(given_names.COLUMNS)}
+    texts = own | {name: path.read_text(encoding="utf-8") for name, path in project_files().items()}
     if texts[PIPELINE].count(IN_A_CLONE) != 1:
         raise MelaError(f"{PIPELINE}: the stage `code` has other dependencies than those of this version; install anew")
     texts[PIPELINE] = texts[PIPELINE].replace(IN_A_CLONE, IN_A_PROJECT)
@@ -66,7 +67,9 @@ def init(
         texts[CONFIG] += NO_GIT
     if update:
         _require_project(folder, git)
-        texts = {name: text for name, text in texts.items() if name.startswith(OF_MELA)}
+        # projects of earlier versions lack this file, on which a stage depends
+        new = [] if (folder / NAMES).exists() else [NAMES]
+        texts = {name: text for name, text in texts.items() if name.startswith(OF_MELA) or name in new}
     else:
         source = find_preset(preset)
         check_document(source)

@@ -12,7 +12,7 @@ import typer
 from mela.errors import MelaError
 from mela.runtime.console import log
 
-DEFAULT = Path("corrections.csv")
+DEFAULT, NAMES = Path("corrections.csv"), Path("class_names.csv")
 # what the answers in another table, or in this one, are for
 USE = ("; copy them into corrections.csv for `dvc repro`", "; `dvc repro` keeps to them")
 INSTALL = "run `pip install -e '.[review]'` in a clone of the project, or `pip install starlette uvicorn` elsewhere"
@@ -20,13 +20,15 @@ INSTALL = "run `pip install -e '.[review]'` in a clone of the project, or `pip i
 
 def review(
     corrections: Annotated[Path, typer.Option(help="The table that answers are added to.")] = DEFAULT,
+    names: Annotated[Path, typer.Option(help="The table that names of classes are added to.")] = NAMES,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of this machine; 0: any that is free.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Ask on a page of this machine whether labels are the same, the most doubtful first, and keep the answers.
 
     It asks about the labels of the last run in this folder. `dvc repro` then keeps to the answers exactly, and joins
-    and divides classes accordingly. The page can only be seen from this machine, by those who know its address.
+    and divides classes accordingly. Classes can be named there, too. The page can only be seen from this machine, by
+    those who know its address.
 
     Example: `mela review`, then answer by the keys S, D, K and U
     """
@@ -39,8 +41,8 @@ def review(
     from mela.review.session import Session
 
     log.info("review: finding the classes of the last run")
-    session = Session(project := read_project(), corrections)
-    # what is wrong in the table is told here, and not on the page
+    session = Session(project := read_project(), corrections, names)
+    # what is wrong in the tables is told here, and not on the page
     session.state()
     with TemporaryDirectory() as private, suppress(KeyboardInterrupt):
 

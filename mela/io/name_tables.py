@@ -12,7 +12,7 @@ IMAGE_NAMES = pa.schema({"image_id": INT, "path": TEXT})
 TASK_SOURCES = pa.schema({"task_id": INT, "source": TEXT})
 # results/labels.csv: all labels of all people, and the classes that they were found to be, a missing number for none
 LISTING = pa.schema(
-    {"task": TEXT, "label": TEXT, "split": TEXT, "cluster": FLOAT, "certainty": FLOAT}
+    {"task": TEXT, "label": TEXT, "split": TEXT, "cluster": FLOAT, "name": TEXT, "certainty": FLOAT}
     | {"clustered": FLAG, "assigned": FLAG, "images": INT, "note": TEXT}
 )
 KEYS = ["task_id", "local_label"]
@@ -81,3 +81,9 @@ def with_names(labels: pd.DataFrame, names: pd.DataFrame) -> pd.DataFrame:
         row = named[named["task"].isna()].iloc[0]
         raise MelaError(f"names: label {row['local_label']} of task {row['task_id']} has no name; rerun names")
     return named
+
+
+def names_by_cluster(listing: pd.DataFrame) -> dict[int, str]:
+    """Return the names of the classes of a listing that have one."""
+    named = listing[listing["clustered"] & (listing["name"] != "")].drop_duplicates("cluster")
+    return {int(cluster): str(name) for cluster, name in zip(named["cluster"], named["name"], strict=True)}

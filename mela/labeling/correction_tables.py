@@ -1,9 +1,5 @@
 """Read and write what people say of task classes: a table of pairs of labels that are the same, or different."""
 
-import csv
-import io
-import os
-import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -12,16 +8,14 @@ import pandas as pd
 
 from mela.data.array_types import Ints
 from mela.errors import MelaError
-from mela.io.atomic import replacing
+from mela.io.appended_tables import append_row
 from mela.io.name_tables import KEYS, with_names
 from mela.io.schemas import LINKS
-from mela.io.text_tables import as_written, find_separator, folded, harmless, parse_csv, read_header, read_text
+from mela.io.text_tables import as_written, folded, parse_csv, read_text
 from mela.labeling.links import Links, Name, Said
 from mela.labeling.task_classes import TaskSamples
 
 COLUMNS = ("task", "label", "other_task", "other_label", "answer")
-# of the order of bytes, which a spreadsheet may write first
-MARK = "\ufeff"
 ANSWERS = {"same": True, "different": False}
 
 
@@ -60,39 +54,8 @@ def read_corrections(path: Path) -> list[Said]:
 
 
 def add_correction(path: Path, one: Name, other: Name, *, same: bool) -> None:
-    """Write one more row at the end of a table of corrections, to the disk before this returns.
-
-    A table that somebody has begun keeps its separator and its columns.
-    """
-    text = read_text(path, str(path)) if path.exists() else ""
-    separator = find_separator(text, COLUMNS)
-    header = read_header(text, separator) if text.strip() else []
-    cells = dict(zip(COLUMNS, (*one, *other, "same" if same else "different"), strict=True))
-    content = io.StringIO()
-    writer = csv.writer(content, quoting=csv.QUOTE_ALL, lineterminator="\n", delimiter=separator)
-    if not header:
-        writer.writerow(COLUMNS)
-    elif text[-1] not in "\r\n":
-        content.write("\n")
-    writer.writerow([harmless(str(cells.get(name, ""))) for name in header or COLUMNS])
-    # blanks alone would be taken for a header
-    with path.open("wb" if text and not header else "ab") as file:
-        file.write(content.getvalue().encode())
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def remove_last_correction(path: Path) -> None:
-    """Take the last row out of a table of corrections, which has one; all else stays as it is."""
-    # behind a link the table itself is what changes
-    path = path.resolve()
-    text = path.read_bytes().decode("utf-8")
-    table = parse_csv(text.removeprefix(MARK), where=str(path), required=COLUMNS)
-    # only these end a line for the module csv, while str.splitlines knows more
-    kept = list(io.StringIO(text, newline=""))[: table.lines[-1] - 1]
-    with replacing(path) as temporary:
-        temporary.write_bytes("".join(kept).encode())
-        shutil.copymode(path, temporary)
+    """Write one more row at the end of a table of corrections; see `mela.io.appended_tables.append_row`."""
+    append_row(path, COLUMNS, (*one, *other, "same" if same else "different"))
 
 
 def links_by_name(said: Sequence[Said], names: Sequence[Name], starts: Ints) -> Links | None:
@@ -107,11 +70,11 @@ def links_by_name(said: Sequence[Said], names: Sequence[Name], starts: Ints) -> 
     """
     texts = [(str(task), str(label)) for task, label in names]
     known = set(texts)
-    meant = [one._replace(one=_meant(one.one, known), other=_meant(one.other, known)) for one in said]
+    meant = [one._replace(one=meant_name(one.one, known), other=meant_name(one.other, known)) for one in said]
     return Links.of(meant, texts, starts) if said else None
 
 
-def _meant(name: Name, known: Collection[Name]) -> Name:
+def meant_name(name: Name, known: Collection[Name]) -> Name:
     """Return the known name that a pair of cells means, or the cells where there is none."""
     task, label = map(str, name)
     shown = as_written(task), as_written(label)

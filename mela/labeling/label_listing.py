@@ -48,8 +48,8 @@ def listing(
     Returns
     -------
     DataFrame
-        Columns as `mela.io.name_tables.LISTING`. Certainty is in percent, and missing where a label was merged with no
-        other one. For a label of no cluster, it is the certainty of that.
+        Columns as `mela.io.name_tables.LISTING`; no class has a name yet. Certainty is in percent, and missing where a
+        label was merged with no other one. For a label of no cluster, it is the certainty of that.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def listing(
             samples = manifest_samples(manifest[known], image_ids, features)
             taken = _of_the_same_people(pd.concat(rows, ignore_index=True), samples, names)
             rows.append(_assigned(labeler, samples, taken).assign(split=split))
-    table = with_names(pd.concat(rows, ignore_index=True), names)
+    table = with_names(pd.concat(rows, ignore_index=True), names).assign(name="")
     order = {split: number for number, split in enumerate(["train", *held_out])}
     table = table.sort_values(
         ["split", *KEYS], key=lambda column: column.map(order) if column.name == "split" else column

@@ -1,6 +1,6 @@
 """Keep what people say of task classes: two of them are one class, or two are not."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -65,7 +65,7 @@ class Links:
             A task class is named that is not there, or somebody contradicts what was said.
         """
         known = {name: row for row, name in enumerate(names)}
-        rows = np.array([[_row(name, one.place, known) for name in one[:2]] for one in said], dtype=np.int64)
+        rows = np.array([[find_name(name, one.place, known) for name in one[:2]] for one in said], dtype=np.int64)
         rows, same = rows.reshape(-1, 2), np.array([one.same for one in said], dtype=np.bool_)
         links = cls(same=rows[same], different=rows[~same], starts=starts)
         places = [one.place for one in said]
@@ -140,7 +140,8 @@ class Links:
         return found
 
 
-def _row(name: Name, place: str, known: dict[Name, int]) -> int:
+def find_name(name: Name, place: str, known: Mapping[Name, int]) -> int:
+    """Return the row of a label among known ones; raise MelaError that names a place if it is none of them."""
     if name in known:
         return known[name]
     task, label = name

@@ -35,7 +35,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-# bytes of a request, which has two numbers and a word
+# bytes of a request, which has two numbers and a word, or a number and a name
 LONG = 1000
 ANSWERS: tuple[Answer, ...] = get_args(Answer)
 
@@ -65,6 +65,13 @@ def application(project: Project, session: Session, token: str) -> Starlette:
             return _refused(400, "expected the numbers one and other, and an answer")
         return await _told(partial(session.answer, one, other, given))
 
+    async def name(request: Request) -> Response:
+        content = await _json(request)
+        row, given = content.get("row"), content.get("name")
+        if type(row) is not int or not isinstance(given, str):
+            return _refused(400, "expected the number row, and a name")
+        return await _told(partial(session.name, row, given))
+
     async def undo(request: Request) -> Response:
         return await _told(session.undo)
 
@@ -83,6 +90,7 @@ def application(project: Project, session: Session, token: str) -> Starlette:
             Route("/{token}/image/{number}", guarded(image)),
             Route("/{token}/state", guarded(state)),
             Route("/{token}/answer", guarded(answer), methods=["POST"]),
+            Route("/{token}/name", guarded(name), methods=["POST"]),
             Route("/{token}/undo", guarded(undo), methods=["POST"]),
         ],
         # a page of another name that leads here is none of ours

@@ -10,7 +10,10 @@ import numpy as np
 
 from mela.data.array_types import Ints
 from mela.errors import MelaError
-from mela.labeling.correction_tables import add_correction, links_by_name, read_corrections, remove_last_correction
+from mela.io.appended_tables import remove_last_row
+from mela.labeling.correction_tables import COLUMNS, add_correction, links_by_name, read_corrections
+from mela.labeling.given_names import COLUMNS as NAME_COLUMNS
+from mela.labeling.given_names import add_given_name, names_of_clusters, problem_of, read_given_names
 from mela.labeling.links import Links, Said
 from mela.labeling.questions import Question, questions
 from mela.review.project import Project
@@ -23,7 +26,7 @@ IMAGES, MEMBERS, COUNTED = 6, 4, 500
 
 
 class AnsweredError(MelaError):
-    """Tell that a question was answered meanwhile, or that its answer would contradict another."""
+    """Tell that a question was answered meanwhile, that an answer contradicts another, or what is wrong with a name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,34 +36,41 @@ class _State:
     clusters: Ints
     # those that are worth most
     asked: list[Question]
+    # of clusters
+    named: dict[int, str]
 
 
 class Session:
-    """Ask about the clusters of a project, and append answers to a table of corrections.
+    """Ask about the clusters of a project, and append answers to a table of corrections, and names to another.
 
-    Answers live in the table alone, so that several pages, and people who edit it by hand, see the same.
+    Both live in the tables alone, so that several pages, and people who edit these by hand, see the same.
 
     Parameters
     ----------
     project : Project
     table : Path
         CSV of corrections; it need not be there yet, but its folder.
+    names : Path
+        CSV of names of classes; as `table`.
 
     Raises
     ------
     MelaError
-        There is no such folder.
+        There is no such folder, or both are one file.
     """
 
-    def __init__(self, project: Project, table: Path) -> None:
-        if not table.parent.is_dir():
-            raise MelaError(f"{table}: expected a file in a folder that exists, found no {table.parent}; make it")
-        self.table = table
+    def __init__(self, project: Project, table: Path, names: Path) -> None:
+        for path in (table, names):
+            if not path.parent.is_dir():
+                raise MelaError(f"{path}: expected a file in a folder that exists, found no {path.parent}; make it")
+        if table.resolve() == names.resolve():
+            raise MelaError(f"{names}: expected another file for names than for corrections; give another")
+        self.table, self.names = table, names
         self._project = project
-        # pairs that were passed over, and None for each answer, in their order
-        self._done: list[tuple[int, int] | None] = []
+        # pairs that were passed over, the table of each answer and name, in their order
+        self._done: list[tuple[int, int] | Path] = []
         self._lock = Lock()
-        self._read: tuple[bytes, _State] | None = None
+        self._read: tuple[list[bytes], _State] | None = None
 
     def state(self) -> dict[str, Any]:
         """Return the next question, and what the answers have changed so far.
@@ -68,7 +78,7 @@ class Session:
         Raises
         ------
         MelaError
-            Somebody has written into the table what is no correction, or a contradiction.
+            Somebody has written into the tables what is no correction or name, or a contradiction.
         """
         with self._lock:
             return self._told(self._now())
@@ -95,26 +105,55 @@ class Session:
                 raise AnsweredError("this was answered meanwhile, perhaps on another page; here is the next question")
             names = self._project.names
             add_correction(self.table, names[one], names[other], same=answer == "same")
-            self._done.append(None)
+            self._done.append(self.table)
             after = self._now()
             return self._told(after) | {"changed": _changed(before.clusters, after.clusters)}
+
+    def name(self, row: int, name: str) -> dict[str, Any]:
+        """Write to the disk what the class of a task class is called, or nothing for no name; return the state.
+
+        Raises
+        ------
+        AnsweredError
+            The name is too long, or has letters that cannot be seen.
+        MelaError
+            As `state`.
+        """
+        with self._lock:
+            before, name = self._now(), name.strip()
+            if not 0 <= row < len(before.clusters):
+                raise AnsweredError("there is no such label; reload the page")
+            if problem := problem_of(name):
+                raise AnsweredError(f"expected a name {problem}; give another")
+            if name == before.named.get(int(before.clusters[row]), ""):
+                return self._told(before)
+            add_given_name(self.names, self._project.names[row], name)
+            self._done.append(self.names)
+            called = f"The class is called {name} now." if name else "The class has no name now."
+            return self._told(self._now()) | {"changed": called}
 
     def undo(self) -> dict[str, Any]:
         """Take back what was done last, else the last correction of the table, and return the next state."""
         with self._lock:
             before = self._now()
-            if self._done and self._done.pop() is not None:
+            done = self._done.pop() if self._done else self.table
+            if done == self.names:
+                # unless somebody has emptied the table by hand
+                if read_given_names(self.names):
+                    remove_last_row(self.names, NAME_COLUMNS)
+                return self._told(self._now()) | {"changed": "The name is taken back."}
+            if isinstance(done, tuple):
                 return self._told(before) | {"changed": "The question that was passed over is back."}
             if not before.said:
                 return self._told(before)
             last = before.said[-1]
-            remove_last_correction(self.table)
+            remove_last_row(self.table, COLUMNS)
             answer = "the same" if last.same else "different"
             given = f"{last.one[1]} by {last.one[0]} and {last.other[1]} by {last.other[0]} were {answer}"
             return self._told(self._now()) | {"changed": f"Taken back that {given}."}
 
     def _now(self) -> _State:
-        content = self.table.read_bytes() if self.table.exists() else b""
+        content = [path.read_bytes() if path.exists() else b"" for path in (self.table, self.names)]
         if self._read is None or self._read[0] != content:
             corrections, said = self._project.corrections, read_corrections(self.table)
             links = links_by_name(said, self._project.names, corrections.starts) or Links.nothing(corrections.starts)
@@ -123,15 +162,16 @@ class Session:
             least = max(1.0, WORTH * float((sizes * (sizes - 1)).sum()) / 2)
             found = islice(questions(corrections, links, clusters), COUNTED)
             asked = list(takewhile(lambda question: question.worth >= least, found))
-            self._read = content, _State(said=said, links=links, clusters=clusters, asked=asked)
+            named = names_of_clusters(read_given_names(self.names), self._project.names, clusters, every=False)
+            self._read = content, _State(said=said, links=links, clusters=clusters, asked=asked, named=named)
         return self._read[1]
 
     def _told(self, state: _State) -> dict[str, Any]:
-        skipped = {pair for pair in self._done if pair}
+        skipped = {pair for pair in self._done if isinstance(pair, tuple)}
         left = [question for question in state.asked if (question.one, question.other) not in skipped]
         sizes = np.bincount(state.clusters[state.clusters >= 0])
         return {
-            "question": self._question(left[0]) if left else None,
+            "question": self._question(left[0], state) if left else None,
             "left": len(left),
             "more": len(state.asked) == COUNTED,
             "answers": len(state.said),
@@ -139,14 +179,17 @@ class Session:
             "classes": len(sizes),
             "alone": int((sizes == 1).sum()),
             "expected_ari": self._project.corrections.expected_ari(state.clusters),
+            "named": len(state.named),
+            "undo": bool(state.said or self._done),
             "changed": "",
             "table": str(self.table),
+            "names": str(self.names),
         }
 
-    def _question(self, question: Question) -> dict[str, Any]:
+    def _question(self, question: Question, state: _State) -> dict[str, Any]:
         sides = [
-            self._side(question.one, question.groups.one),
-            self._side(question.other, question.groups.other),
+            self._side(row, group) | {"row": row, "called": state.named.get(int(state.clusters[row]), "")}
+            for row, group in ((question.one, question.groups.one), (question.other, question.groups.other))
         ]
         return {
             "one": question.one,

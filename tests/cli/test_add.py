@@ -10,9 +10,10 @@ import pytest
 
 from mela.io.name_tables import LISTING
 from mela.io.text_tables import as_written, read_text_csv
+from mela.labeling.given_names import add_given_name
 from tests.helpers.commands import mela
 from tests.helpers.people import SMALL, draw
-from tests.helpers.project import change
+from tests.helpers.project import change, run_stages
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +41,16 @@ def test_held_out_people_get_the_classes_of_the_run(people_copied: Path) -> None
         called = Counter(listing[~listing["assigned"] & (listing["cluster"] == cluster)]["label"])
         counts = [called[name] for name in known_as.split(", ")] if known_as else []
         assert counts == sorted(called.values(), reverse=True)[:3], (cluster, known_as)
+    # a name that somebody gave to a class comes first
+    label = listing.query("cluster == 0").iloc[0]
+    add_given_name(Path("class_names.csv"), (label["task"], label["label"]), "fly agaric")
+    run_stages("assign")
+    called = added("new").set_index("cluster")["known_as"]
+    assert set(called[pd.to_numeric(called.index) == 0]) == {"fly agaric"}
+    assert "fly agaric" not in set(called[pd.to_numeric(called.index) != 0])
+    Path("results/labels.csv").write_text(
+        Path("results/labels.csv").read_text(encoding="utf-8").replace("fly agaric", ""), encoding="utf-8"
+    )
     # where nobody gave names, numbers would say nothing
     Path("data/names/labels.parquet").unlink()
     assert set(added("new")["known_as"]) == {""}

@@ -45,8 +45,10 @@ def test_what_it_writes(tmp_path: Path) -> None:
     )
     expected = {name: path.read_bytes() for name, path in project_files().items()}
     # a clone may have its user's answers, and where data are pushed to
-    own = {name: text.encode() for name, text in init.OWN.items()}
-    assert {name: (ROOT / name).read_bytes() for name in own} == own, "as the repository has them"
+    own = {".dvc/config": init.SETTINGS.encode()}
+    own |= {name: (ROOT / name).read_bytes() for name in ("corrections.csv", "class_names.csv")}
+    assert (ROOT / ".dvc/config").read_bytes() == own[".dvc/config"], "as the repository has it"
+    assert all(len(content.splitlines()) == 1 for name, content in own.items() if name.endswith(".csv"))
     expected |= own
     written = files(folder)
     assert written.pop("params.yaml") == (ROOT / "presets/omniglot.yaml").read_bytes()
@@ -104,7 +106,7 @@ def test_a_folder_with_files_of_its_own(tmp_path: Path, monkeypatch: pytest.Monk
 def test_another_version(tmp_path: Path) -> None:
     mela("init", tmp_path)
     whole = files(tmp_path)
-    own = ["params.yaml", "corrections.csv", ".gitignore", ".dvc/config", "stages/mine.py"]
+    own = ["params.yaml", "corrections.csv", "class_names.csv", ".gitignore", ".dvc/config", "stages/mine.py"]
     for name in [*own, "stages/common/run.py", ".dvc/plots/sweep.json"]:
         (tmp_path / name).write_text("changed", encoding="utf-8")
     (tmp_path / "stages/map.py").unlink()
@@ -118,6 +120,15 @@ def test_another_version(tmp_path: Path) -> None:
     count = sum(name.startswith(("dvc.yaml", "stages/", ".dvc/plots/")) for name in whole)
     assert done.stdout == f"{tmp_path}: 3 of {count} files of the pipeline are new or have changed\n"
     assert files(tmp_path) == whole | dict.fromkeys(own, b"changed")
+
+
+def test_a_project_without_names_of_classes_gets_their_table(tmp_path: Path) -> None:
+    """Projects of earlier versions have none, and a stage depends on it."""
+    mela("init", tmp_path)
+    whole = files(tmp_path)
+    (tmp_path / "class_names.csv").unlink()
+    mela("init", tmp_path, "--update")
+    assert files(tmp_path) == whole
 
 
 def test_the_pipeline_of_another_project_is_safe(tmp_path: Path) -> None:

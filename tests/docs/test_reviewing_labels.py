@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from mela import MergeLabeler
+from mela.labeling.given_names import names_of_clusters, read_given_names
 from tests.helpers.commands import mela
 from tests.helpers.docs import blocks
 from tests.helpers.labelers import tasks
@@ -31,8 +32,8 @@ def named() -> tuple[np.ndarray, list[str], list[str]]:
     )
 
 
-def content(language: str) -> str:
-    (block,) = [block for block in blocks(PAGE) if block.language == language]
+def content(language: str, begins: str = "") -> str:
+    (block,) = [block for block in blocks(PAGE) if block.language == language and block.content.startswith(begins)]
     return block.content
 
 
@@ -53,7 +54,7 @@ def test_its_table_is_kept_to(
     X, y, groups = named
     np.save("features.npy", X)
     pd.DataFrame({"task_id": groups, "image_id": np.arange(len(y)), "local_label": y}).to_csv("tasks.csv", index=False)
-    Path("corrections.csv").write_text(content("csv"), encoding="utf-8")
+    Path("corrections.csv").write_text(content("csv", "task,label,other"), encoding="utf-8")
     done = mela("label", "features.npy", "tasks.csv", "--corrections", "corrections.csv", "--out", "labels.csv")
     assert (done.returncode, done.stderr) == (0, "")
     of = pd.read_csv("labels_tasks.csv").set_index(["task_id", "local_label"])["cluster"]
@@ -61,3 +62,10 @@ def test_its_table_is_kept_to(
     assert of["anna", "ahorn"] != of["ben", "tree 1"]
     plain = MergeLabeler().fit(X, y, groups).labels_
     assert len(set(plain.tolist())) == 6, "else the table changes nothing"
+
+
+def test_its_name_is_that_of_the_class(tmp_path: Path) -> None:
+    path = tmp_path / "class_names.csv"
+    path.write_text(content("csv", "task,label,name"), encoding="utf-8")
+    found = names_of_clusters(read_given_names(path), [*NAMES.values()], np.array([0, 1, 0, 2]), every=True)
+    assert found == {0: "fly agaric"}

@@ -12,6 +12,7 @@ import pytest
 from mela.io.name_tables import LISTING
 from mela.io.text_tables import read_text_csv
 from mela.labeling.correction_tables import add_correction
+from mela.labeling.given_names import add_given_name
 from mela.params import ROUNDS
 from tests.helpers.copies import copy_parts
 from tests.helpers.docs import DVC, NOT_RUN, blocks, commands
@@ -33,7 +34,8 @@ MORE = {
 def project(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A clone in which a run is committed that DVC has only taken over, but for the report, which names the commit."""
     folder = tmp_path_factory.mktemp("project")
-    copy_parts(folder, "mela", "stages", "presets", "dvc.yaml", "corrections.csv", ".dvcignore", ".gitignore")
+    copy_parts(folder, "mela", "stages", "presets", "dvc.yaml", "corrections.csv", "class_names.csv")
+    copy_parts(folder, ".dvcignore", ".gitignore")
     copy_parts(folder, *(f"data/raw/{name}/README.md" for name in ("glyphs", "features", "weights")))
     project = Project(folder)
     project.run("git", "init", "--quiet")
@@ -138,6 +140,14 @@ def test_what_people_say_of_labels_runs_what_depends_on_it(project: Project) -> 
     assert "pretrain@merged" not in ran(project.dvc("repro"))
     project.undo()
     assert ran(project.dvc("repro")) == []
+
+
+def test_names_of_classes_are_a_matter_of_the_list_and_the_page(project: Project) -> None:
+    labels = read_text_csv(project.folder / "results/labels.csv", LISTING).query("clustered")
+    add_given_name(project.folder / "class_names.csv", (labels["task"].iloc[0], labels["label"].iloc[0]), "omega")
+    assert ran(project.dvc("repro")) == ["assign", "report"]
+    assert "<bdi>omega</bdi>" in (project.folder / "results/report.html").read_text(encoding="utf-8")
+    project.undo()
 
 
 def test_other_labels_in_use_train_nothing(project: Project) -> None:

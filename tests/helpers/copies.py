@@ -37,7 +37,7 @@ def module_at(path: Path, name: str) -> ModuleType:
 def copy_project(folder: Path) -> None:
     """What the benchmark needs of the project, under Git and without anything that was made."""
     copy_parts(folder, "mela", "stages", "benchmark", ".dvc", without=("results", "dvc.lock"))
-    copy_parts(folder, "dvc.yaml", "corrections.csv", ".dvcignore", ".gitignore")
+    copy_parts(folder, "dvc.yaml", "corrections.csv", "class_names.csv", ".dvcignore", ".gitignore")
     copy_parts(folder, "data/raw", without=("omniglot", "cifar100"))
     shutil.copy(ROOT / "presets/glyphs.yaml", folder / "params.yaml")
     ask("git", "init", "--quiet", where=folder)

@@ -24,13 +24,16 @@ from mela.inference.export import Export
 from mela.inference.model_card import Source, model_card
 from mela.inference.provenance import EMBEDDINGS, Provenance, provenance
 from mela.io import store
+from mela.io.name_tables import LISTING
+from mela.io.text_tables import read_text_csv
+from mela.labeling.given_names import add_given_name
 from mela.models.backbones import Backbone, build_backbone
 from mela.models.files import read_model
 from mela.models.nothing import save_nothing
 from tests.helpers.classifier import write_model
 from tests.helpers.extras import ONNX
 from tests.helpers.processes import python
-from tests.helpers.project import change
+from tests.helpers.project import change, run_stages
 from tests.helpers.starts import modules_after
 
 FORMATS = [pytest.param("onnx", marks=ONNX), "torch"]
@@ -412,6 +415,10 @@ def test_a_card_is_about_the_labels_that_were_learned(copied: Path, card_of: Cal
 def test_names_stand_only_on_the_card_of_the_labels_in_use(people_copied: Path, card_of: Callable[..., str]) -> None:
     """The list of names is about these."""
     assert "- what people called all classes, by number: " in card_of()
+    label = read_text_csv(Path("results/labels.csv"), LISTING).query("cluster == 0").iloc[0]
+    add_given_name(Path("class_names.csv"), (label["task"], label["label"]), "fly *agaric*")
+    run_stages("assign")
+    assert r" 0 (fly \*agaric\*): " in card_of()
     Path("models/temperatures.json").unlink()
     soft = write_model(Path("models/merged_soft.safetensors"), channels=1)
     assert "- what people called all classes, by number: " in card_of("--model", str(soft))

@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 
 from mela.errors import MelaError
+from mela.io.appended_tables import remove_last_row
 from mela.io.name_tables import TASK_NAMES, no_names
 from mela.labeling.correction_tables import (
+    COLUMNS,
     add_correction,
     links_by_name,
     numbered_links,
     read_corrections,
-    remove_last_correction,
 )
 from mela.labeling.links import Said
 
@@ -62,7 +63,7 @@ def test_only_the_last_row_is_taken_back(strange: str, tmp_path: Path) -> None:
     for number in range(3):
         add_correction(path, ("anna", f"a{strange}b"), ("ben", str(number)), same=True)
     before = read_corrections(path)
-    remove_last_correction(path)
+    remove_last_row(path, COLUMNS)
     assert read_corrections(path) == before[:2]
     assert path.is_symlink()
     assert table.read_bytes().startswith(b"\xef\xbb\xbf"), "spreadsheets know by it that this is UTF-8"

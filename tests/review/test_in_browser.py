@@ -12,9 +12,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from mela.labeling.correction_tables import read_corrections
+from mela.labeling.given_names import read_given_names
 from tests.helpers.browser import DESKTOP, NEEDED, PHONE, opened, sideways, violations
 
-TABLE = Path("corrections.csv")
+TABLE, NAMES = Path("corrections.csv"), Path("class_names.csv")
 
 pytestmark = NEEDED
 
@@ -164,3 +165,45 @@ def test_hostile_names_are_text(browser: Browser, program: Program) -> None:
         assert "<img" in seen, "else no hostile name was shown"
         assert page.evaluate("window.hacked") is None
         assert page.locator("main script, main img[onerror]").count() == 0
+
+
+def test_a_class_gets_a_name(browser: Browser, program: Program) -> None:
+    with page_of(browser, program.address) as page:
+        inputs = page.get_by_label("Its class is called")
+        # letters that answer elsewhere
+        inputs.first.press_sequentially("skids")
+        inputs.first.press("Enter")
+        expect(page.locator("#figures")).to_contain_text("classes with a name1")
+        expect(page.locator("#figures")).to_contain_text("answers0skipped0")
+        assert [given.name for given in read_given_names(NAMES)] == ["skids"]
+        # the first question is whether two labels are rightly in one class
+        expect(inputs.last).to_have_value("skids")
+        # a click elsewhere keeps a name as well, and is an answer at once
+        inputs.last.fill("dusk")
+        page.get_by_role("button", name="Skip").click()
+        expect(page.locator("#figures")).to_contain_text("skipped1")
+        assert [given.name for given in read_given_names(NAMES)] == ["skids", "dusk"]
+        page.keyboard.press("u")
+        expect(page.locator("#figures")).to_contain_text("skipped0")
+        expect(inputs.last).to_have_value("dusk")
+        page.keyboard.press("u")
+        expect(inputs.first).to_have_value("skids")
+        page.reload()
+        expect(inputs.first).to_have_value("skids")
+        inputs.first.fill("<img src=x onerror=alert(1)>")
+        inputs.first.press("Enter")
+        expect(page.locator("#status")).to_contain_text("<img src=x")
+        assert violations(page) == []
+
+
+def test_keys_can_be_switched_off(browser: Browser, program: Program) -> None:
+    with page_of(browser, program.address) as page:
+        box = page.get_by_label("Answer by keys")
+        box.uncheck()
+        page.keyboard.press("s")
+        page.reload()
+        expect(box).not_to_be_checked()
+        page.keyboard.press("s")
+        page.get_by_role("button", name="Different").click()
+        expect(page.locator("#figures")).to_contain_text("answers1")
+        assert [said.same for said in read_corrections(TABLE)] == [False]

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from mela.errors import MelaError
 from mela.labeling.correction_tables import read_corrections
+from mela.labeling.given_names import read_given_names
 from mela.review import project as files
 from mela.review.project import Project, read_project
 from mela.review.server import application
@@ -22,7 +23,7 @@ from tests.helpers.commands import mela
 from tests.helpers.people import HOSTILE
 from tests.helpers.project import run_stages
 
-TABLE = Path("mine.csv")
+TABLE, NAMES = Path("mine.csv"), Path("names.csv")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def project(of_people: Path) -> Project:
 @pytest.fixture
 def session(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.chdir(tmp_path)
-    return Session(project, TABLE)
+    return Session(project, TABLE, NAMES)
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_no_question_comes_twice(session: Session) -> None:
 
 
 def test_two_pages_and_people_who_edit_the_table_see_the_same(session: Session, project: Project) -> None:
-    other = Session(project, TABLE)
+    other = Session(project, TABLE, NAMES)
     pair = asked(session.state())
     session.answer(*pair, "same")
     assert other.state() == session.state()
@@ -104,7 +105,7 @@ def test_undo_takes_back_the_last_answer_even_after_a_new_start(session: Session
     first = session.state()
     for _ in range(2):
         session.answer(*asked(session.state()), "different")
-    again = Session(project, TABLE)
+    again = Session(project, TABLE, NAMES)
     again.undo()
     assert len(read_corrections(TABLE)) == 1
     assert {**again.undo(), "changed": ""} == first
@@ -124,7 +125,7 @@ def test_undo_takes_back_what_was_done_last(session: Session) -> None:
 
 def test_a_table_needs_a_folder(project: Project) -> None:
     with pytest.raises(MelaError, match="expected a file in a folder that exists, found no nowhere; make it"):
-        Session(project, Path("nowhere/mine.csv"))
+        Session(project, Path("nowhere/mine.csv"), NAMES)
 
 
 def test_what_the_disk_refuses_is_told_on_the_page(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,12 +153,14 @@ def test_what_is_no_correction_is_told(session: Session) -> None:
 
 
 def test_the_stages_keep_to_what_was_answered(people_copied: Path) -> None:
-    session = Session(read_project(), paths.CORRECTIONS)
+    session = Session(read_project(), paths.CORRECTIONS, paths.CLASS_NAMES)
     for number in range(6):
         state = session.answer(*asked(session.state()), "same" if number % 2 else "different")
     run_stages("corrections", "label_merged")
     found = read_project()
-    assert session.state() == Session(found, paths.CORRECTIONS).state(), "the clusters before are the same"
+    assert session.state() == Session(found, paths.CORRECTIONS, paths.CLASS_NAMES).state(), (
+        "the clusters before are the same"
+    )
     assert state["answers"] == 6
 
 
@@ -237,3 +240,59 @@ def test_who_lacks_the_packages_is_told_which(monkeypatch: pytest.MonkeyPatch) -
 def test_a_folder_without_a_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "params.yaml: no such file; go to the folder of a project" in mela("review").stderr
+
+
+def test_a_name_is_that_of_the_class_and_can_be_taken_back(session: Session, project: Project) -> None:
+    question = session.state()["question"]
+    one, other = (side["row"] for side in question["sides"])
+    told = session.name(one, "  fly agaric ")
+    (given,) = read_given_names(NAMES)
+    assert (given.label, given.name) == (project.names[one], "fly agaric")
+    assert (told["named"], told["undo"], told["answers"]) == (1, True, 0)
+    assert told["question"]["sides"][0]["called"] == "fly agaric"
+    assert asked(told) == (one, other), "the question stays"
+    assert session.name(one, "fly agaric")["changed"] == "", "nothing is written twice"
+    assert len(read_given_names(NAMES)) == 1
+    # both are one class then, and its last name is that of the class
+    session.name(other, "toadstool")
+    session.answer(one, other, "same")
+    assert session.state()["named"] == 1
+    for left, answers in [(2, 0), (1, 0), (0, 0)]:
+        told = session.undo()
+        assert (len(read_given_names(NAMES)), told["answers"]) == (left, answers)
+    assert told["named"] == 0
+    assert not told["undo"]
+
+
+def test_a_name_is_taken_away_by_an_empty_one(session: Session) -> None:
+    row = session.state()["question"]["one"]
+    session.name(row, "fly agaric")
+    assert session.name(row, " ")["named"] == 0
+    assert session.undo()["named"] == 1
+
+
+def test_names_that_somebody_takes_out_of_the_table_are_gone(session: Session) -> None:
+    row = session.state()["question"]["one"]
+    session.answer(*asked(session.state()), "different")
+    session.name(row, "fly agaric")
+    NAMES.unlink()
+    told = session.undo()
+    assert (told["named"], told["answers"]) == (0, 1), "no answer is taken back in its place"
+
+
+@pytest.mark.parametrize("name", ["x" * 61, "a\nb", "\u202e"])
+def test_a_name_that_cannot_be_shown_is_refused(name: str, client: TestClient) -> None:
+    row = client.get("/secret/state").json()["question"]["one"]
+    refused = client.post("/secret/name", json={"row": row, "name": name})
+    assert refused.status_code == 409
+    assert refused.json()["error"].startswith("expected a name ")
+    assert not NAMES.exists()
+    assert client.post("/secret/name", json={"row": 10**6, "name": "x"}).status_code == 409
+    for content in ({"row": str(row), "name": "x"}, {"row": row, "name": 1}, {"row": row}):
+        assert client.post("/secret/name", json=content).status_code == 400
+    assert client.post("/secret/name", json={"row": row, "name": "x" * 60}).json()["named"] == 1
+
+
+def test_names_and_corrections_are_two_tables(project: Project, tmp_path: Path) -> None:
+    with pytest.raises(MelaError, match="expected another file for names"):
+        Session(project, tmp_path / "one.csv", tmp_path / "../" / tmp_path.name / "one.csv")

@@ -122,7 +122,7 @@ def under_dvc(whole: tuple[Path, dict[str, float]], tmp_path_factory: pytest.Tem
     for name in ("glyphs", "weights"):
         (folder / "data/raw" / name).mkdir(parents=True)
         shutil.copy(ROOT / "data/raw" / name / "README.md", folder / "data/raw" / name)
-    for name in ("dvc.yaml", "corrections.csv", ".dvcignore"):
+    for name in ("dvc.yaml", "corrections.csv", "class_names.csv", ".dvcignore"):
         shutil.copy(ROOT / name, folder / name)
     finish(Forked(["-m", "stages.code"], folder, ENVIRONMENT))
     finish(Forked(["-m", "dvc", "init", "--quiet", "--no-scm"], folder, ENVIRONMENT))

@@ -19,6 +19,7 @@ from mela.io.name_tables import (
     with_names,
 )
 from mela.io.text_tables import read_text_csv
+from mela.labeling.given_names import add_given_name
 from mela.labeling.label_listing import ALONE, NONE, UNKNOWN
 from stages.common import paths
 from tests.helpers.people import HOSTILE, PEOPLE, REST_LABELS, WORDS, draw_alone
@@ -90,6 +91,26 @@ def test_held_out_labels_are_assigned_to_what_they_mean(of_people: Path) -> None
     assert none["cluster"].isna().all()
     assert (none["note"] == NONE).all()
     assert new["certainty"].between(0, 100).all()
+
+
+def test_a_class_has_the_name_that_was_given_to_one_of_its_labels(people_copied: Path) -> None:
+    before = listing(Path())
+    assert (before["name"] == "").all()
+    for label in before[before["clustered"]].drop_duplicates("cluster").head(2).itertuples():
+        add_given_name(paths.CLASS_NAMES, (label.task, label.label), f"=class {label.cluster}")
+    run_stages("assign", "report")
+    after = listing(Path())
+    pd.testing.assert_frame_equal(after.drop(columns="name"), before.drop(columns="name"))
+    named = after[after["name"] != ""]
+    assert (named["name"] == "=class " + named["cluster"].astype(str)).all()
+    assert named["cluster"].nunique() == 2
+    assert len(named) == before["cluster"].isin(named["cluster"]).sum(), "also labels that were assigned"
+    page = paths.PAGE.read_text(encoding="utf-8")
+    for cluster in named["cluster"].unique():
+        assert f"<h3>Class {cluster:.0f}: <bdi>=class {cluster}</bdi></h3>" in page
+    add_given_name(paths.CLASS_NAMES, ("nobody", "pilz"), "mushroom")
+    with pytest.raises(MelaError, match="line 4: expected a task with labels to be inferred, got 'nobody'"):
+        run_stages("assign")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from mela.io import schemas
-from mela.io.name_tables import LISTING
+from mela.io.name_tables import LISTING, names_by_cluster
 from mela.params import LABELS, ROUNDS, DataParams, ReportParams
 from mela.reporting import figures
 from mela.reporting.environment import commit, hardware, versions
@@ -127,7 +127,8 @@ def page_content(
     usage : mapping of str to Usage
         What stages took.
     """
-    on_map = sorted(set(run.points["label"]))
+    called = names_by_cluster(run.listing)
+    on_map = {label: readable(called.get(label, "")) for label in sorted(set(run.points["label"]))}
     svgs = {key: inline(figure, key, _description(key, run)) for key, figure in run_figures(run).items()}
     return {
         "data": data.described,
@@ -199,7 +200,8 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
     -------
     list of dict
         The columns of both tables, where there is no truth without those of the second, ``sheet``, a contact sheet, and
-        ``on_map``; where people wrote names, ``names`` of the class and the ``files`` of the sheet, else None.
+        ``on_map``; ``called``, the name that somebody gave to the class, or nothing; where people wrote names,
+        ``names`` of the class and the ``files`` of the sheet, else None.
     """
     shown = by_doubt(run.clusters).head(settings.sheets)
     if len(run.purities):
@@ -208,13 +210,14 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
     groups = {int(str(label)): group for label, group in own.fillna({"weight": 0.0}).groupby("label")}
     on_map = set(run.points["label"])
     files = dict(zip(run.files["image_id"], run.files["path"], strict=True))
-    names = names_of_classes(run.listing) if files else {}
+    names, called = names_of_classes(run.listing) if files else {}, names_by_cluster(run.listing)
     records = [{str(key): value for key, value in row.items()} for row in shown.to_dict("records")]
     for record in records:
         label = int(record["label"])
         generator = np.random.default_rng([settings.seed, label])
         chosen = choose_images(groups[label], settings.images, generator)
         record |= {"sheet": sheet(run.images[chosen]), "on_map": label in on_map, "names": names.get(label)}
+        record["called"] = readable(called.get(label, ""))
         record["files"] = [readable(files[image], letters=None) for image in chosen.tolist()] if files else None
     return records
 

@@ -35,10 +35,11 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """Hold the labels of a class, the most frequent first, and how many more there are."""
+    """Hold the labels of a class, the most frequent first, how many more there are, and what somebody called it."""
 
     labels: list[Written]
     more: int
+    called: str
 
 
 def names_of_classes(listing: pd.DataFrame) -> dict[int, Names]:
@@ -62,7 +63,8 @@ def names_of_classes(listing: pd.DataFrame) -> dict[int, Names]:
             )
             for group in groups[:LABELS]
         ]
-        found[int(float(str(cluster)))] = Names(labels=labels, more=max(0, len(groups) - LABELS))
+        called = readable(str(rows["name"].iloc[0]))
+        found[int(float(str(cluster)))] = Names(labels=labels, more=max(0, len(groups) - LABELS), called=called)
     return found
 
 

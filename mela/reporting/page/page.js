@@ -44,7 +44,7 @@
     const number = cards.some((card) => card.dataset.label === text);
     let shown = 0;
     for (const card of cards) {
-      const written = [...card.querySelectorAll(".written .label")].map((label) => label.textContent);
+      const written = [...card.querySelectorAll("h3 bdi, .written .label")].map((label) => label.textContent);
       const name = [card.dataset.name || "", ...written].join("\n").toLowerCase();
       const found = text === "" || (number ? card.dataset.label === text : name.includes(text));
       card.hidden = !found || (mixed && card.dataset.classes === "1");

@@ -123,9 +123,10 @@ def rows() -> Iterator[tuple[str, str, str, float | None]]:
 
 def test_the_most_frequent_labels_come_first() -> None:
     table = pd.DataFrame(rows(), columns=["task", "label", "split", "cluster"])
-    table = table.assign(assigned=table["split"] != "train", clustered=table["cluster"].notna())
+    table = table.assign(assigned=table["split"] != "train", clustered=table["cluster"].notna(), name="")
+    table.loc[table["cluster"] == 3, "name"] = "fly\nagaric"
     found = names_of_classes(table)
-    assert found.keys() == {2, 3}
+    assert {cluster: names.called for cluster, names in found.items()} == {2: "", 3: r"fly\nagaric"}
     assert found[2].labels == [
         Written(label="mushroom", people=["p6", "p7", "p8"], more=4, assigned=1),
         Written(label="pilz", people=["p0", "p1", "p2"], more=3, assigned=0),
