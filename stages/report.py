@@ -10,7 +10,7 @@ from mela.io.text_tables import read_text_csv
 from mela.params import PARAMS, ROUNDS, DataParams, LabelerParams, ReportParams, UseParams, parameters_text
 from mela.reporting.metrics import PretrainMetrics, RoundMetrics, read_metrics
 from mela.reporting.outcome import read_outcome, require_used
-from mela.reporting.summary import accuracy_table, markdown, overview, sweep_row, tables
+from mela.reporting.summary import accuracy_table, overview, sweep_row, tables
 from mela.runtime.console import log
 from mela.runtime.usage import kept
 from stages.common import paths
@@ -40,9 +40,10 @@ def main(
     """Read what the stages found, and images; write the page, tables, figures, and what DVC compares."""
     settings, used, data = ReportParams.read(params), UseParams.read(params).labels, DataParams.read(params)
     # takes a second, which a wrong parameter need not wait for
-    from mela.reporting.figures import save_figures
+    from mela.reporting.folder import write_folder
     from mela.reporting.page.assembly import STAGES, TABLES, Run, page_content, run_figures
     from mela.reporting.page.render import render
+    from mela.reporting.page.svg import drawing
 
     outcome = read_outcome({"merged": merged, "pruned": pruned}, scores, evaluate, data.described)
     require_used(outcome, used)
@@ -63,11 +64,11 @@ def main(
         **{name: read_text_csv(path, TABLES[name]) for name, path in files.items()},
     )
     usage = kept(STAGES) if settings.usage else {}
-    content = page_content(found, settings, data=data, parameters=parameters_text(params), usage=usage)
+    drawn = {name: drawing(figure, name) for name, figure in run_figures(found).items()}
+    content = page_content(found, settings, drawn=drawn, data=data, parameters=parameters_text(params), usage=usage)
     with together():
         store.write_text(page, render(content))
-        store.write_text(report / "summary.md", "\n".join(map(markdown, tables(outcome))))
-        save_figures(report, run_figures(found))
+        write_folder(report, tables(outcome), run_figures(found), drawn)
         store.write_json(metrics, overview(outcome))
         store.write_csv(accuracy, accuracy_table(outcome.evaluation))
         store.write_csv(sweep, sweep_row(LabelerParams.read(params), outcome))

@@ -13,8 +13,8 @@ from mela.data.images import channel_statistics, require_images
 from mela.errors import MelaError
 from mela.io.tensors import read_trained, write_trained
 from mela.models.backbones import Backbone, build_backbone
-from mela.models.nothing import NOTHING
 from mela.models.timm_backbones import PREFIX, manners
+from mela.models.untrained import NOTHING
 from mela.params import ModelParams
 
 KIND = "mela.backbone/1"

@@ -1,4 +1,3 @@
-from .figures import save_figures as save_figures
 from .metrics import read_metrics as read_metrics
 from .published import SYSTEMS as SYSTEMS
 from .summary import accuracies as accuracies

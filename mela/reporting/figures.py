@@ -1,7 +1,6 @@
 """Draw figures of a run: each function takes tables and returns a matplotlib figure."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mela.io.atomic import replacing
 from mela.reporting.summary import NAMES
 
 BLUE, LIGHT, ORANGE, GREEN, GREY, PALE = "#2a6fbb", "#9cc3ea", "#d9822b", "#3a8f5c", "#8a8f98", "#c9ccd1"
@@ -111,19 +109,6 @@ def curves_figure(embed: pd.DataFrame, pretrain: pd.DataFrame) -> Figure:
         axes.spines["top"].set_visible(False)
         right.spines["top"].set_visible(False)
     return figure
-
-
-def save_figures(folder: Path, figures: Mapping[str, Figure]) -> None:
-    """Save figures by their names as PNG; they must not be drawn yet, since they would keep that layout.
-
-    Others that are there, of a run in which accuracies were measured, go.
-    """
-    for name, figure in figures.items():
-        with replacing(folder / f"{name}.png") as temporary:
-            figure.savefig(temporary, format="png")
-    for left in folder.glob("*.png"):
-        if left.stem not in figures:
-            left.unlink()
 
 
 def _figure(height: float = 4) -> tuple[Figure, Axes]:

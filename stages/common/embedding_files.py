@@ -10,7 +10,7 @@ import pandas as pd
 
 from mela.io import schemas, store
 from mela.io.atomic import replacing, together
-from mela.models.nothing import save_nothing
+from mela.models.untrained import save_nothing
 from stages.common import paths
 from stages.common.run import is_first
 

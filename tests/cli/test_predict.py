@@ -13,7 +13,7 @@ import pytest
 
 from mela import FewShotClassifier
 from mela.evaluation.temperature_files import write_temperatures
-from mela.models.nothing import save_nothing
+from mela.models.untrained import save_nothing
 from tests.helpers.classifier import save, some_images, write_model
 from tests.helpers.commands import mela
 from tests.helpers.starts import SLOW, modules_after

@@ -84,9 +84,7 @@ def test_the_tutorial(project: Project) -> None:
     params.write_text(params.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
     said: dict[str, str] = {}
     for block in blocks("docs/guides/tutorial.md"):
-        if block.language == "python":
-            said[f"python {block.line}"] = project.run("python", "-c", block.content)
-        elif block.language == "sh":
+        if block.language == "sh":
             for command in commands(block):
                 others = sorted(DVC) if command == "git checkout ." else []
                 for each in [*others, command]:
@@ -102,8 +100,9 @@ def test_the_tutorial(project: Project) -> None:
     assert re.search(rf"labeler\.q\s+1\.0\s+{re.escape(value)}", said["dvc params diff"])
     assert re.search(r"results/metrics\.json\s+pruned\.clusters", said["dvc metrics diff"])
     assert name in said["dvc exp show --only-changed --drop '.*/.*'"]
-    (compared,) = (text for command, text in said.items() if command.startswith("python"))
-    assert re.search(r"^5_shot -?\d+\.\d\d ± \d+\.\d\d$", compared, flags=re.MULTILINE)
+    compared = said["mela summary --against HEAD"].partition("on the same test tasks as HEAD")[2]
+    assert re.search(r"5-shot .* MeLa, pruned .* [+-]\d+\.\d\d ± \d+\.\d\d", compared)
+    assert f"labeler.q: {value}, and 1.0 there" in compared
     plots = (project.folder / "dvc_plots/index.html").read_text(encoding="utf-8")
     assert "clusters per pass" in plots
     assert "odds of the merges" in plots
@@ -147,6 +146,17 @@ def test_names_of_classes_are_a_matter_of_the_list_and_the_page(project: Project
     add_given_name(project.folder / "class_names.csv", (labels["task"].iloc[0], labels["label"].iloc[0]), "omega")
     assert ran(project.dvc("repro")) == ["assign", "report"]
     assert "<bdi>omega</bdi>" in (project.folder / "results/report.html").read_text(encoding="utf-8")
+    project.undo()
+
+
+def test_a_run_is_compared_with_that_of_a_revision(project: Project) -> None:
+    change(project.folder / "params.yaml", {"evaluate.C": 0.1})
+    assert ran(project.dvc("repro")) == ["evaluate", "report"]
+    told = project.run("python", "-m", "mela", "summary", "--against", "HEAD")
+    assert "on the same test tasks as HEAD" in told
+    assert "evaluate.C: 0.1, and 1.0 there\n" in told
+    refused = project.run("python", "-m", "mela", "summary", "--against", "v99", succeeds=False)
+    assert refused.startswith("error: --against: expected a folder, or a revision whose results DVC has, got 'v99' (")
     project.undo()
 
 

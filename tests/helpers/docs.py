@@ -28,7 +28,7 @@ FOLLOWED = {
     "docs/guides/reviewing-labels.md": ("tests/docs/test_reviewing_labels.py", {"csv", "python"}),
     "docs/guides/own-embedding.md": ("tests/docs/test_own_embedding.py", {"sh", "python"}),
     "docs/guides/using-the-model.md": ("tests/docs/test_examples.py", {"bash", "python"}),
-    "docs/guides/tutorial.md": ("tests/dvc/test_pipeline.py", {"sh", "python"}),
+    "docs/guides/tutorial.md": ("tests/dvc/test_pipeline.py", {"sh"}),
     "docs/guides/adding-a-method.md": ("tests/docs/test_adding_a_method.py", {"python", "diff"}),
     "docs/guides/adding-labels-networks-data.md": (
         "tests/docs/test_adding_labels_networks_data.py",

@@ -27,7 +27,7 @@ from mela.evaluation.temperature_files import write_temperatures
 from mela.inference import input_images as pictures
 from mela.io import feature_tables, schemas, store
 from mela.models.features import extract_features
-from mela.models.nothing import save_nothing
+from mela.models.untrained import save_nothing
 from mela.sources.image_files import open_image
 from mela.sources.packing import to_array
 from tests.helpers.classifier import accuracy, some_images, write_model

@@ -29,7 +29,7 @@ from mela.io.text_tables import read_text_csv
 from mela.labeling.given_names import add_given_name
 from mela.models.backbones import Backbone, build_backbone
 from mela.models.files import read_model
-from mela.models.nothing import save_nothing
+from mela.models.untrained import save_nothing
 from tests.helpers.classifier import write_model
 from tests.helpers.extras import ONNX
 from tests.helpers.processes import python

@@ -16,7 +16,7 @@ from mela.errors import MelaError
 from mela.inference.embedding import Embedding
 from mela.models.backbones import Backbone, build_backbone
 from mela.models.files import KIND, configure, is_trained, load_model, read_model, save_model
-from mela.models.nothing import save_nothing
+from mela.models.untrained import save_nothing
 from mela.training.learner_files import load_learned
 from tests.helpers.embedding import model_parameters as parameters
 

@@ -111,6 +111,7 @@ def page_content(
     run: Run,
     settings: ReportParams,
     *,
+    drawn: Mapping[str, str],
     data: DataParams,
     parameters: str,
     usage: Mapping[str, Usage],
@@ -121,6 +122,8 @@ def page_content(
     ----------
     run : Run
     settings : ReportParams
+    drawn : mapping of str to str
+        Its figures as SVG files, by their names.
     data : DataParams
     parameters : str
         All of them, as YAML.
@@ -129,7 +132,7 @@ def page_content(
     """
     called = names_by_cluster(run.listing)
     on_map = {label: readable(called.get(label, "")) for label in sorted(set(run.points["label"]))}
-    svgs = {key: inline(figure, key, _description(key, run)) for key, figure in run_figures(run).items()}
+    svgs = {key: inline(own, _description(key, run)) for key, own in drawn.items()}
     return {
         "data": data.described,
         "headline": headline(run.outcome, run.used),

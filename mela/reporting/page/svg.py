@@ -22,16 +22,14 @@ COLOURS = {
 }
 
 
-def inline(figure: Figure, name: str, description: str) -> Markup:
-    """Return a figure as an ``svg`` element in the page's colours and font, whose text stays text.
+def drawing(figure: Figure, name: str) -> str:
+    """Return a figure as an SVG file, whose text stays text, and whose bytes depend on nothing else.
 
     Parameters
     ----------
     figure : Figure
     name : str
-        Prefix of its identifiers, unique on the page.
-    description : str
-        What there is to see, for those who do not see it.
+        Prefix of its identifiers, unique on a page.
     """
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "svg.id": name}):
@@ -41,8 +39,19 @@ def inline(figure: Figure, name: str, description: str) -> Markup:
             transparent=True,
             metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
+    return buffer.getvalue()
+
+
+def inline(drawn: str, description: str) -> Markup:
+    """Return what `drawing` drew as an ``svg`` element in the page's colours and font.
+
+    Parameters
+    ----------
+    drawn : str
+    description : str
+        What there is to see, for those who do not see it.
+    """
+    text = drawn[drawn.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     for colour, variable in COLOURS.items():
         text = text.replace(colour, variable)

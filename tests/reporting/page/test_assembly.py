@@ -17,7 +17,7 @@ from mela.io import schemas, store
 from mela.reporting import figures
 from mela.reporting.page.assembly import by_doubt, map_points, published_rows
 from mela.reporting.page.sheets import choose_images, sheet
-from mela.reporting.page.svg import COLOURS, inline
+from mela.reporting.page.svg import COLOURS, drawing, inline
 from stages.common import paths
 from tests.helpers.outcomes import evaluation, outcome
 from tests.helpers.project import change, run_stages
@@ -75,7 +75,9 @@ def test_a_quarter_of_the_images_shown_are_the_doubtful_ones() -> None:
 
 def test_figures_take_the_colours_of_the_page() -> None:
     curve = pd.DataFrame({"epoch": [1, 2], "loss": [1.0, 0.5], "accuracy": [50.0, 80.0]})
-    svgs = [inline(figures.curves_figure(curve, curve), name, 'with "quotes"') for name in ("one", "two", "one")]
+    svgs = [
+        inline(drawing(figures.curves_figure(curve, curve), name), 'with "quotes"') for name in ("one", "two", "one")
+    ]
     assert svgs[0] == svgs[2]
     ids = [set(re.findall(r'id="([^"]+)"', svg)) for svg in svgs]
     assert ids[0]
@@ -88,7 +90,7 @@ def test_figures_take_the_colours_of_the_page() -> None:
 
 
 def test_a_figure_without_anything_is_a_figure() -> None:
-    assert inline(Figure(), "nothing", "nothing").startswith("<svg")
+    assert inline(drawing(Figure(), "nothing"), "nothing").startswith("<svg")
 
 
 def test_points_lie_within_the_map() -> None:
@@ -225,7 +227,7 @@ def test_the_page_is_about_the_labels_in_use(copied: Path) -> None:
     shown = [int(label) for label in re.findall(r'<li data-label="(\d+)"', page)]
     assert shown == by_doubt(pd.read_csv(paths.PRUNED_CLUSTERS))["label"].tolist()
     points = pd.read_csv(paths.MAP)["label"].unique()
-    assert set(re.findall(r"<option>(\d+)</option>", page)) == set(points.astype(str))
+    assert set(re.findall(r'<option value="(\d+)">', page)) == set(points.astype(str))
     assert "Pre-training on pruned labels" in page
     assert "They are those of MeLa, pruned, by" in page
 
