@@ -1,7 +1,7 @@
 """Merge clusters by their odds of being one class: the most probable pair first, or all that belong together."""
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import Clusters, Merges, meeting_odds
@@ -191,8 +191,9 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
 
 def _log_normal(differences: Floats, covariances: Floats) -> Floats:
     factors = np.linalg.cholesky(covariances)
+    # LAPACK takes matrices column by column; what scipy.linalg.solve_triangular does beside this takes twice as long
     whitened = [
-        solve_triangular(factor, difference, lower=True, check_finite=False)
+        dtrtrs(factor.T, difference, lower=0, trans=1)[0]
         for factor, difference in zip(factors, differences, strict=True)
     ]
     volumes = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)

@@ -86,9 +86,12 @@ def _jaccard(weights: csr_array) -> Floats:
     shared = np.zeros(n * (n - 1) // 2)
     # rows rise within a column
     columns = weights.tocsc()
+    pairs: dict[int, tuple[Ints, ...]] = {}
     for start, end in zip(columns.indptr[:-1], columns.indptr[1:], strict=True):
         rows, values = columns.indices[start:end].astype(np.int64), columns.data[start:end]
-        first, second = np.triu_indices(len(rows), 1)
+        if len(rows) not in pairs:
+            pairs[len(rows)] = np.triu_indices(len(rows), 1)
+        first, second = pairs[len(rows)]
         shared[_place(rows[first], rows[second], n)] += np.minimum(values[first], values[second])
     # rows sum to 1, so that minima and maxima sum to 2
     return np.maximum(1 - shared / (2 - shared), 0)
