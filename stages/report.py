@@ -12,7 +12,6 @@ from mela.reporting.metrics import PretrainMetrics, RoundMetrics, read_metrics
 from mela.reporting.outcome import read_outcome, require_used
 from mela.reporting.summary import accuracy_table, overview, sweep_row, tables
 from mela.runtime.console import log
-from mela.runtime.usage import kept
 from stages.common import paths
 from stages.common.embedding_files import trained
 from stages.common.run import run
@@ -30,6 +29,8 @@ def main(
     listing: Path = paths.LISTING,
     image_names: Path = paths.IMAGE_NAMES,
     points: Path = paths.MAP,
+    confusions: Path = paths.CONFUSIONS,
+    mistaken: Path = paths.MISTAKEN,
     embed_curve: Path = paths.EMBED_CURVE,
     report: Path = paths.REPORT,
     page: Path = paths.PAGE,
@@ -41,7 +42,7 @@ def main(
     settings, used, data = ReportParams.read(params), UseParams.read(params).labels, DataParams.read(params)
     # takes a second, which a wrong parameter need not wait for
     from mela.reporting.folder import write_folder
-    from mela.reporting.page.assembly import STAGES, TABLES, Run, page_content, run_figures
+    from mela.reporting.page.assembly import TABLES, Run, page_content, run_figures
     from mela.reporting.page.render import render
     from mela.reporting.page.svg import drawing
 
@@ -49,7 +50,7 @@ def main(
     require_used(outcome, used)
     training, files = trained(used), {"passes": passes, "merges": merges, "points": points, "listing": listing}
     files |= {name: paths.LABELING / f"{used}_{name}.csv" for name in ("sizes", "clusters")}
-    files |= {"purities": paths.SCORES.with_name(f"{used}.csv")}
+    files |= {"purities": paths.SCORES.with_name(f"{used}.csv"), "confusions": confusions, "mistaken": mistaken}
     files |= {"embed_curve": embed_curve, "pretrain_curve": training.curve}
     rounds = {name: read_metrics(paths.ROUNDS / f"{name}.json", RoundMetrics, may_be_off=True) for name in ROUNDS}
     found = Run(
@@ -63,9 +64,8 @@ def main(
         images=store.open_images(images),
         **{name: read_text_csv(path, TABLES[name]) for name, path in files.items()},
     )
-    usage = kept(STAGES) if settings.usage else {}
     drawn = {name: drawing(figure, name) for name, figure in run_figures(found).items()}
-    content = page_content(found, settings, drawn=drawn, data=data, parameters=parameters_text(params), usage=usage)
+    content = page_content(found, settings, drawn=drawn, data=data, parameters=parameters_text(params))
     with together():
         store.write_text(page, render(content))
         write_folder(report, tables(outcome), run_figures(found), drawn)

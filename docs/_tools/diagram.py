@@ -23,6 +23,7 @@ PLACES = {
     "map": (7, 1),
     "label_kmeans": (5, 2),
     "score_labels": (7, 2),
+    "confusions": (8, 2),
     "label_oracle": (5, 3),
     "truth": (1, 3),
 }

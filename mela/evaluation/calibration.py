@@ -29,22 +29,26 @@ class QueryOutputs:
     """Hold logits, and cosines with class means, of all queries of some tasks, by setting such as ``5_shot``."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, list[tuple[int, Floats, Floats, Ints]]] = defaultdict(list)
+        self._parts: dict[str, list[tuple[TaskGroup, Floats, Floats]]] = defaultdict(list)
 
     def keep(self, setting: str, group: TaskGroup, logits: Floats, cosines: Floats) -> None:
         """Keep what is known of the queries of some tasks, (t, K, q) each; several threads may call this at once."""
-        self._parts[setting].append((int(group.positions[0]), logits, cosines, group.query_labels))
+        self._parts[setting].append((group, logits, cosines))
 
     def logits(self, setting: str) -> list[Part]:
         """Return the logits of a setting, in the order of the tasks."""
-        return [(logits, labels) for _, logits, _, labels in self._of(setting)]
+        return [(logits, group.query_labels) for group, logits, _ in self._of(setting)]
 
     def cosines(self, setting: str) -> list[Part]:
         """Return the cosines of a setting, in the order of the tasks."""
-        return [(cosines, labels) for _, _, cosines, labels in self._of(setting)]
+        return [(cosines, group.query_labels) for group, _, cosines in self._of(setting)]
 
-    def _of(self, setting: str) -> list[tuple[int, Floats, Floats, Ints]]:
-        return sorted(self._parts.get(setting, []), key=lambda part: part[0])
+    def predicted(self, setting: str) -> list[tuple[TaskGroup, Ints]]:
+        """Return the tasks of a setting, in their order, and the labels (t, q) that their queries were given."""
+        return [(group, logits.argmax(axis=1)) for group, logits, _ in self._of(setting)]
+
+    def _of(self, setting: str) -> list[tuple[TaskGroup, Floats, Floats]]:
+        return sorted(self._parts.get(setting, []), key=lambda part: int(part[0].positions[0]))
 
 
 def negative_log_likelihood(parts: list[Part], temperature: float) -> float:

@@ -27,6 +27,12 @@ ASSIGNMENTS = pa.schema({"task_id": INT, "local_label": INT, "cluster": INT, "cl
 # pairs of task classes that people say are one class, or are not
 LINKS = pa.schema({"task_id": INT, "local_label": INT, "other_task_id": INT, "other_local_label": INT, "same": FLAG})
 ACCURACIES = pa.schema({"split": TEXT, "task_id": INT, "model": TEXT, "setting": TEXT, "accuracy": FLOAT})
+# what a query was taken for, by its local label
+PREDICTIONS = pa.schema(
+    {"model": TEXT, "setting": TEXT, "task_id": INT, "image_id": INT, "local_label": INT, "predicted": INT}
+)
+CONFUSIONS = pa.schema({"setting": TEXT, "class": TEXT, "taken_for": TEXT, "errors": INT, "queries": INT})
+MISTAKEN = pa.schema({"class": TEXT, "taken_for": TEXT, "image_id": INT, "times": INT})
 RESULTS = pa.schema({"task_id": INT, "setting": TEXT, "accuracy": FLOAT})
 HEADS = pa.schema({"head": TEXT, "setting": TEXT, "tasks": INT, "mean": FLOAT, "ci95": FLOAT})
 CURVE = pa.schema({"epoch": INT, "loss": FLOAT, "accuracy": FLOAT, "learning_rate": FLOAT})

@@ -24,10 +24,10 @@ from studies.speed.measure import Timing, alternate, record, write_rows
 
 ROOT = Path(__file__).parents[2]
 LABELING = ("label", "label_merged", "label_kmeans", "label_oracle", "score_labels")
-WITHOUT_TORCH = ("images", "names", "manifest", "corrections", *LABELING, "report")
+WITHOUT_TORCH = ("images", "names", "manifest", "corrections", *LABELING, "confusions", "report")
 EXPERIMENTS: dict[tuple[str, ...], set[str]] = {
     # what is of other labels stays as it is
-    ("labeler.q=5.5",): {"label", "score_labels", "pretrain@pruned", "evaluate", "report"},
+    ("labeler.q=5.5",): {"label", "score_labels", "pretrain@pruned", "evaluate", "confusions", "report"},
 }
 SHORT = ("pretrain.epochs=2", "pretrain.milestones=[1]")
 LIMIT, START_LIMIT = 5.0, 1.0

@@ -148,7 +148,7 @@ async def connect_with_care(home: Path) -> None:
 
 def test_experiments_and_what_has_been_run(team: Team) -> None:
     said, _ = team.follow(EXPERIMENT, team.ann)
-    assert ran(said) == ["label_kmeans", "score_labels", "pretrain@kmeans", "evaluate", "report"]
+    assert ran(said) == ["label_kmeans", "score_labels", "pretrain@kmeans", "evaluate", "confusions", "report"]
     eve = team.clone("eve", TEAMS)
     listed_there, *_, said = team.follow(ITS_PULL, eve)
     assert "kmeans-20" in listed_there
@@ -170,7 +170,7 @@ def test_experiments_and_what_has_been_run(team: Team) -> None:
     assert ran(team.run("dvc repro --single-item --no-commit label_kmeans", fay)) == ["label_kmeans"], "without --pull"
     team.run("git checkout --quiet dvc.lock && rm data/labels/kmeans.parquet", fay)
     said = team.run(repro, fay)
-    assert cached(said) == ["label_kmeans", "score_labels", "evaluate"]
+    assert cached(said) == ["label_kmeans", "score_labels", "evaluate", "confusions"]
     assert ran(said) == ["pretrain@kmeans", "report"]
     assert_same(team.ann, fay)
     team.run("git checkout --quiet . && rm --recursive .dvc/cache", team.ann)

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.slow
 
 # the labels that the preset does not compare, and what runs where they are turned on
 MORE = {
-    "kmeans": ["evaluate", "pretrain@kmeans", "report"],
-    "merged_soft": ["evaluate", "label_merged", "pretrain@merged_soft", "report"],
+    "kmeans": ["confusions", "evaluate", "pretrain@kmeans", "report"],
+    "merged_soft": ["confusions", "evaluate", "label_merged", "pretrain@merged_soft", "report"],
 }
 
 
@@ -48,7 +48,7 @@ def project(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Project
     # two trainings are enough here; with a small q pruning goes on, which no larger one does in so few tasks
     change(folder / "params.yaml", {"compare.oracle": False, "labeler.q": 1.0})
     with chdir(folder):
-        run_stages("label", "score_labels", "pretrain@pruned", "pretrain@oracle", "evaluate")
+        run_stages("label", "score_labels", "pretrain@pruned", "pretrain@oracle", "evaluate", "confusions")
     assert ran(project.dvc("repro", "code")) == ["code"]
     project.dvc("commit", "--force", *(stage for stage in STAGE_NAMES if stage != "report"))
     assert ran(project.dvc("repro")) == ["report"]
@@ -151,7 +151,7 @@ def test_names_of_classes_are_a_matter_of_the_list_and_the_page(project: Project
 
 def test_a_run_is_compared_with_that_of_a_revision(project: Project) -> None:
     change(project.folder / "params.yaml", {"evaluate.C": 0.1})
-    assert ran(project.dvc("repro")) == ["evaluate", "report"]
+    assert ran(project.dvc("repro")) == ["evaluate", "confusions", "report"]
     told = project.run("python", "-m", "mela", "summary", "--against", "HEAD")
     assert "on the same test tasks as HEAD" in told
     assert "evaluate.C: 0.1, and 1.0 there\n" in told
@@ -162,7 +162,7 @@ def test_a_run_is_compared_with_that_of_a_revision(project: Project) -> None:
 
 def test_other_labels_in_use_train_nothing(project: Project) -> None:
     change(project.folder / "params.yaml", {"use": "pruned"})
-    assert sorted(ran(project.dvc("repro"))) == ["assign", "map", "report"]
+    assert sorted(ran(project.dvc("repro"))) == ["assign", "confusions", "map", "report"]
     project.undo()
 
 

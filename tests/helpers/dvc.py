@@ -11,7 +11,7 @@ from studies.clones import for_clone
 from tests.helpers.forked import with_forks
 
 # what another q runs again
-AFTER_LABEL = ["label", "score_labels", "pretrain@pruned", "evaluate", "report"]
+AFTER_LABEL = ["label", "score_labels", "pretrain@pruned", "evaluate", "confusions", "report"]
 # with which Git knows who commits, wherever tests run
 COMMITTER = {
     f"GIT_{role}_{what}": value

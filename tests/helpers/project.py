@@ -61,6 +61,7 @@ STAGE_NAMES = [
     "score_labels",
     "pretrain",
     "evaluate",
+    "confusions",
     "map",
     "report",
 ]

@@ -20,7 +20,9 @@ from tests.helpers.folders import contents
 from tests.helpers.pipeline import STAGES, listed
 from tests.helpers.project import change, run_stages
 
-TELLING = ("assign", "map", "report")
+# those that have files of their own for each kind of labels, and all that tell of those in use
+OF_FILES = ("assign", "map", "report")
+TELLING = ("confusions", *OF_FILES)
 
 
 def model(labels: str) -> Path:
@@ -158,7 +160,7 @@ def named_by_use(stage: str, use: str) -> set[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", TELLING)
+@pytest.mark.parametrize("stage", OF_FILES)
 @pytest.mark.parametrize("use", ["merged", "pruned"])
 def test_results_are_of_the_labels_in_use(copied: Path, stage: str, use: str) -> None:
     """A stage reads what dvc.yaml lists for them and nothing of the others, and needs all of it."""
@@ -197,7 +199,7 @@ def test_what_is_told_of_pruned_labels(copied: Path) -> None:
 def test_every_stage_that_tells_of_labels_in_use_is_tested_here() -> None:
     assert {stage for stage in STAGES if "use" in listed(stage, "params")} == {*TELLING}
     assert {stage for stage in STAGES if any("${use}" in path for path in listed(stage, "deps", use="${use}"))} == {
-        *TELLING
+        *OF_FILES
     }
 
 

@@ -154,7 +154,7 @@ def test_names_are_seen_only_by_those_who_show_them() -> None:
         assert ("data/names/labels.parquet" in files) == (stage in {"assign", "corrections"})
         assert ("data/names/images.parquet" in files) == (stage == "report")
         assert ("results/labels.csv" in files) == (stage == "report")
-        assert ("data/manifest/test.parquet" in files) == (stage in {"assign", "evaluate"})
+        assert ("data/manifest/test.parquet" in files) == (stage in {"assign", "confusions", "evaluate"})
 
 
 def test_images_whose_features_are_not_given(people_copied: Path) -> None:

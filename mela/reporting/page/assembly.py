@@ -23,13 +23,13 @@ from mela.reporting.page.svg import inline
 from mela.reporting.published import ON_PAGE, PUBLISHED_SHOTS, SYSTEMS, benchmark_of
 from mela.reporting.summary import NAMES, accuracies, accuracies_by_dataset, headline, labels, remarks, rounds_table
 from mela.runtime.console import duration
-from mela.runtime.usage import Usage
+from mela.runtime.usage import kept
 
 PASSES = ("pass", "clusters", "threshold", "kept", "tasks_clustered", "precision")
 # those before the report, of which it says what they took
 BEFORE = ("images", "names", "manifest", "embed", "extract", *(f"round@{number}" for number in ROUNDS))
 LABELING = ("label_merged", "label", "assign", "label_kmeans", "label_oracle", "score_labels")
-STAGES = (*BEFORE, *LABELING, *(f"pretrain@{name}" for name in LABELS), "evaluate", "map")
+STAGES = (*BEFORE, *LABELING, *(f"pretrain@{name}" for name in LABELS), "evaluate", "confusions", "map")
 # what is read of the tables of a run
 TABLES = {
     "passes": schemas.PASSES,
@@ -38,6 +38,8 @@ TABLES = {
     "clusters": schemas.CLUSTERS,
     "purities": schemas.PURITIES,
     "points": schemas.POINTS,
+    "confusions": schemas.CONFUSIONS,
+    "mistaken": schemas.MISTAKEN,
     "embed_curve": schemas.CURVE,
     "pretrain_curve": schemas.CURVE,
     "listing": LISTING,
@@ -58,7 +60,7 @@ class Run:
         Metrics of that training.
     rounds : mapping of str to mapping
         Metrics of the rounds of training that are on, by their name.
-    passes, merges, sizes, clusters, purities, points, embed_curve, pretrain_curve : DataFrame
+    passes, merges, sizes, clusters, purities, points, confusions, mistaken, embed_curve, pretrain_curve : DataFrame
         Plot points that the stages wrote; purities has no rows where there is no truth.
     listing : DataFrame
         All labels of all people (`mela.io.name_tables.LISTING`).
@@ -80,6 +82,8 @@ class Run:
     clusters: pd.DataFrame
     purities: pd.DataFrame
     points: pd.DataFrame
+    confusions: pd.DataFrame
+    mistaken: pd.DataFrame
     embed_curve: pd.DataFrame
     pretrain_curve: pd.DataFrame
     listing: pd.DataFrame
@@ -114,7 +118,6 @@ def page_content(
     drawn: Mapping[str, str],
     data: DataParams,
     parameters: str,
-    usage: Mapping[str, Usage],
 ) -> dict[str, Any]:
     """Return all that the page names.
 
@@ -127,9 +130,8 @@ def page_content(
     data : DataParams
     parameters : str
         All of them, as YAML.
-    usage : mapping of str to Usage
-        What stages took.
     """
+    usage = kept(STAGES) if settings.usage else {}
     called = names_by_cluster(run.listing)
     on_map = {label: readable(called.get(label, "")) for label in sorted(set(run.points["label"]))}
     svgs = {key: inline(own, _description(key, run)) for key, own in drawn.items()}
@@ -141,6 +143,7 @@ def page_content(
         "by_dataset": accuracies_by_dataset(run.outcome),
         "published": published_rows(run.outcome, benchmark_of(data)),
         "labels": labels(run.outcome),
+        "confusions": confused_classes(run),
         "remarks": remarks(run.outcome),
         "used": NAMES[run.used],
         "doubts": run.outcome.labels[run.used].get("remark"),
@@ -223,6 +226,25 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
         record["called"] = readable(called.get(label, ""))
         record["files"] = [readable(files[image], letters=None) for image in chosen.tolist()] if files else None
     return records
+
+
+def confused_classes(run: Run) -> list[dict[str, Any]]:
+    """Describe the pairs of classes that are confused most often, each with a sheet of images that were mistaken."""
+    images = {
+        (str(one), str(other)): group["image_id"].to_numpy()
+        for (one, other), group in run.mistaken.groupby(["class", "taken_for"])
+    }
+    found = []
+    for row in run.confusions.to_dict("records"):
+        pair = row["class"], row["taken_for"]
+        if pair in images:
+            one, other = map(readable, pair)
+            shots = row["setting"].partition("_")[0]
+            rate = f"{100 * row['errors'] / row['queries']:.1f}"
+            told = {"class": one, "taken_for": other, "shots": shots, "rate": rate}
+            counts = {"errors": row["errors"], "queries": row["queries"]}
+            found.append(told | counts | {"sheet": sheet(run.images[images[pair]])})
+    return found
 
 
 def published_rows(outcome: Outcome, data: str) -> list[tuple[str, str, str]]:

@@ -19,7 +19,7 @@ from stages.common.round_files import round_files
 from tests.helpers.pipeline import CODE, STAGES, imported_modules, listed
 from tests.helpers.project import ROOT
 
-MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels"}
+MAY_SEE_TRUTH = {"images", "manifest", "label_oracle", "score_labels", "confusions"}
 MAY_SEE_SOURCES = {"images", "manifest", "names"}
 # which reads each module once
 HASHES = Code(ROOT)

@@ -1,0 +1,127 @@
+"""Which classes are taken for which: against plain loops, and against the accuracies of the same run."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+
+from mela.evaluation.confusions import IMAGES, PAIRS, confusions
+from mela.io import schemas, store
+from mela.io.text_tables import read_text_csv
+from stages.common import paths
+from tests.helpers.project import change, run_stages
+
+
+def drawn(seed: int = 0, n_tasks: int = 60) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Predictions, manifest and truth: tasks of three of eight classes, which are often taken for the next one."""
+    rng = np.random.default_rng(seed)
+    truth = pd.DataFrame({"image_id": np.arange(80), "class": [f"class {number % 8}" for number in range(80)]})
+    rows = []
+    for task in range(n_tasks):
+        for label, kind in enumerate(rng.permutation(8)[:3]):
+            images = rng.permutation(np.flatnonzero(np.arange(80) % 8 == kind))[:5]
+            rows += [(task, image, label, int(rng.integers(3)) if rng.random() < 0.4 else label) for image in images]
+    table = pd.DataFrame(rows, columns=["task_id", "image_id", "local_label", "predicted"])
+    return table.assign(setting="5_shot"), table[["task_id", "image_id", "local_label"]], truth
+
+
+def test_equal_to_plain_loops() -> None:
+    predictions, manifest, truth = drawn()
+    kinds = dict(zip(truth["image_id"], truth["class"], strict=True))
+    errors, queries, mistaken = Counter(), Counter(), Counter()
+    for _, task in predictions.groupby("task_id"):
+        of_label = {label: kinds[rows["image_id"].iloc[0]] for label, rows in task.groupby("local_label")}
+        for row in task.itertuples():
+            own, other = of_label[row.local_label], of_label[row.predicted]
+            queries.update((own, present) for present in of_label.values() if present != own)
+            if own != other:
+                errors[own, other] += 1
+                mistaken[own, other, row.image_id] += 1
+    pairs, images = confusions(predictions, manifest, truth)
+    assert {(row["class"], row.taken_for): row.errors for _, row in pairs.iterrows()} == errors
+    assert all(row.queries == queries[row["class"], row.taken_for] for _, row in pairs.iterrows())
+    lower = [
+        binomtest(row.errors, row.queries).proportion_ci(method="wilson").low for row in pairs.itertuples(index=False)
+    ]
+    assert lower == sorted(lower, reverse=True)
+    first = [(row["class"], row.taken_for) for _, row in pairs.head(PAIRS).iterrows()]
+    assert [*dict.fromkeys(zip(images["class"], images["taken_for"], strict=True))] == first
+    for (own, other), rows in images.groupby(["class", "taken_for"]):
+        known = {image: count for (*pair, image), count in mistaken.items() if tuple(pair) == (own, other)}
+        assert rows["times"].tolist() == sorted(known.values(), reverse=True)[:IMAGES]
+        assert all(known[row.image_id] == row.times for row in rows.itertuples())
+
+
+def test_labels_of_one_class_are_not_confused() -> None:
+    """A person may have divided a class, and then each half is rightly taken for the other."""
+    truth = pd.DataFrame({"image_id": range(6), "class": ["a", "a", "a", "a", "b", "b"]})
+    manifest = pd.DataFrame({"task_id": 0, "image_id": range(6), "local_label": [0, 0, 1, 1, 2, 2]})
+    predictions = manifest.assign(predicted=[1, 2, 0, 1, 2, 0], setting="1_shot")
+    pairs, _ = confusions(predictions, manifest, truth)
+    found = [(row["class"], row.taken_for, row.errors, row.queries) for _, row in pairs.iterrows()]
+    assert sorted(found) == [("a", "b", 1, 4), ("b", "a", 1, 2)]
+
+
+def test_a_wrong_image_does_not_name_a_label() -> None:
+    truth = pd.DataFrame({"image_id": range(6), "class": ["a", "a", "b", "b", "b", "a"]})
+    manifest = pd.DataFrame({"task_id": 0, "image_id": range(6), "local_label": [0, 0, 0, 1, 1, 1]})
+    pairs, _ = confusions(manifest.assign(predicted=[0, 0, 1, 1, 1, 1], setting="1_shot"), manifest, truth)
+    assert pairs[["class", "taken_for", "errors", "queries"]].to_numpy().tolist() == [["a", "b", 1, 3]]
+
+
+def test_without_truth_or_errors_there_are_none() -> None:
+    predictions, manifest, truth = drawn()
+    right = predictions.assign(predicted=predictions["local_label"])
+    for given in [
+        (predictions, manifest, truth.head(0)),
+        (predictions.head(0), manifest, truth),
+        (right, manifest, truth),
+    ]:
+        pairs, images = confusions(*given)
+        assert (len(pairs), len(images)) == (0, 0)
+        assert (list(pairs.columns), list(images.columns)) == (schemas.CONFUSIONS.names, schemas.MISTAKEN.names)
+
+
+def test_errors_are_those_of_the_accuracy(finished: Path) -> None:
+    predictions = store.read_table(finished / paths.PREDICTIONS, schemas.PREDICTIONS)
+    accuracies = store.read_table(finished / paths.PER_TASK, schemas.ACCURACIES)
+    assert set(predictions["setting"]) == {"5_shot"}
+    right = (predictions["predicted"] == predictions["local_label"]).groupby(
+        [predictions["model"], predictions["task_id"]]
+    )
+    own = accuracies[(accuracies["split"] == "test") & (accuracies["setting"] == "5_shot")]
+    expected = own.set_index(["model", "task_id"])["accuracy"].sort_index()
+    np.testing.assert_allclose(100 * right.mean().sort_index(), expected)
+    pairs = read_text_csv(finished / paths.CONFUSIONS, schemas.CONFUSIONS)
+    merged = predictions[predictions["model"] == "merged"]
+    assert pairs["errors"].sum() == (merged["predicted"] != merged["local_label"]).sum()
+    assert (pairs["errors"] <= pairs["queries"]).all()
+
+
+def test_they_are_on_the_page_with_pictures(finished: Path, of_people: Path) -> None:
+    pairs = read_text_csv(finished / paths.CONFUSIONS, schemas.CONFUSIONS)
+    page = (finished / paths.PAGE).read_text(encoding="utf-8")
+    assert page.count('<img class="mistaken" src="data:image/png;base64,') == PAIRS
+    first = pairs.iloc[0]
+    assert f'alt="Images of {first["class"]} that were taken for {first["taken_for"]}"' in page
+    # nobody knows the classes of what people have sorted
+    assert read_text_csv(of_people / paths.CONFUSIONS, schemas.CONFUSIONS).empty
+    assert "mistaken" not in (of_people / paths.PAGE).read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_they_are_of_the_embedding_in_use(copied: Path) -> None:
+    before = paths.CONFUSIONS.read_bytes()
+    change(Path("params.yaml"), {"use": "pruned"})
+    run_stages("confusions")
+    assert paths.CONFUSIONS.read_bytes() != before
+
+
+@pytest.mark.slow
+def test_with_fewer_images_it_is_of_as_many_as_there_are(copied: Path) -> None:
+    change(Path("params.yaml"), {"evaluate.shots": [1, 99]})
+    run_stages("evaluate")
+    assert set(store.read_table(paths.PREDICTIONS, schemas.PREDICTIONS)["setting"]) == {"1_shot"}
