@@ -3,8 +3,8 @@
 import re
 from xml.sax.saxutils import escape
 
-# of boxes, of columns and of rows, and of the whole
-WIDTH, HEIGHT, STEP, ROW, WHOLE = 100, 30, 124, 52, (972, 264)
+# of boxes, of columns and of rows, and how far arrows go above and below the boxes
+WIDTH, HEIGHT, STEP, ROW, ABOVE, BELOW = 100, 30, 124, 52, 68, 54
 # column and row of each box
 PLACES = {
     "images": (0, 0),
@@ -23,7 +23,7 @@ PLACES = {
     "map": (7, 1),
     "label_kmeans": (5, 2),
     "score_labels": (7, 2),
-    "confusions": (8, 2),
+    "confusions": (8, 3),
     "label_oracle": (5, 3),
     "truth": (1, 3),
 }
@@ -34,6 +34,7 @@ DETOURS = {
     ("names", "assign"): 0.5,
     ("assign", "report"): 0.6,
     ("truth", "score_labels"): 0.85,
+    ("truth", "confusions"): 1.0,
 }
 KINDS = {"-->": "plain", "==>": "thick", "-.->": "dotted"}
 ARROW = re.compile(r"\s*(-->|==>|-\.->)\s*")
@@ -73,8 +74,10 @@ def draw(mermaid: str) -> str:
         )
     tip = '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse" markerUnits="userSpaceOnUse"><path class="tip" d="M0 0 8 4 0 8z"/></marker>'  # noqa: E501
     named = "; ".join(f"{texts[a]} to {texts[b]}" for a, b, _ in edges)
+    width = max(column for column, _ in PLACES.values()) * STEP + WIDTH + 4
+    height = max(row for _, row in PLACES.values()) * ROW + ABOVE + BELOW
     return (
-        f'<figure class="pipeline"><svg viewBox="0 0 {WHOLE[0]} {WHOLE[1]}" role="img" aria-label="Stages and what they pass on: {named}">'  # noqa: E501
+        f'<figure class="pipeline"><svg viewBox="0 0 {width} {height}" role="img" aria-label="Stages and what they pass on: {named}">'  # noqa: E501
         f"<defs>{tip}</defs>{''.join(lines + boxes)}</svg></figure>"
     )
 
@@ -82,7 +85,7 @@ def draw(mermaid: str) -> str:
 def centre(name: str) -> Point:
     """Return where a box is."""
     column, row = PLACES[name]
-    return column * STEP + WIDTH / 2 + 2, row * ROW + 68
+    return column * STEP + WIDTH / 2 + 2, row * ROW + ABOVE
 
 
 def curve(a: str, b: str) -> str:

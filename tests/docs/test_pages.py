@@ -226,6 +226,18 @@ def test_the_diagram_is_the_pipeline(diagram: Any) -> None:
     assert len(edges) == len(set(edges)) > len(STAGES)
 
 
+def test_the_diagram_has_room_for_all_boxes(diagram: Any) -> None:
+    drawn = diagram.draw("flowchart LR\n " + " --> ".join(diagram.PLACES))
+    width, height = map(float, re.findall(r'viewBox="0 0 (\S+) (\S+)"', drawn)[0])
+    boxes = re.findall(r'<rect class="\w+" x="(\S+)" y="(\S+)" width="(\S+)" height="(\S+)"', drawn)
+    assert len(boxes) == len(diagram.PLACES)
+    for x, y, wide, high in (map(float, box) for box in boxes):
+        assert x >= 0
+        assert y >= 0
+        assert x + wide <= width
+        assert y + high <= height
+
+
 def test_a_diagram_with_an_unknown_box_is_refused(diagram: Any) -> None:
     with pytest.raises(ValueError, match="expected a place for each box, got none for other; add it to PLACES"):
         diagram.draw("flowchart LR\n images --> other\n")
