@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from mela.params import PARAMS, CompareParams
+from mela.errors import MelaError
+from mela.params import LABELS, PARAMS, CompareParams
 from mela.runtime.console import log
 from stages.common import paths
 from stages.common.embedding_files import trained
@@ -20,7 +21,10 @@ def main(
     weights: Path = paths.WEIGHTS,
 ) -> None:
     """Read images and labels; write the embedding, losses and curve, all empty where the labels are not compared."""
-    if not getattr(CompareParams.read(params), labels):
+    compare = CompareParams.read(params)
+    if labels not in LABELS:
+        raise MelaError(f"pretrain: expected labels that are one of {', '.join(LABELS)}, got {labels!r}; correct them")
+    if not getattr(compare, labels):
         trained(labels).write_nothing()
         log.info(f"pretrain@{labels}: not trained, since `compare` has it off")
         return

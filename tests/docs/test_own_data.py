@@ -100,7 +100,7 @@ def test_every_command_of_the_text_works(folder: Path) -> None:
     assert "splits given" in said["mela data check data/raw/animals"]
     trainings = [f"pretrain@{labels}" for labels in LABELS]
     rounds = [f"round@{number}" for number in ROUNDS]
-    assert ran(said["dvc repro"]) == ["code", *rounds, *trainings, "evaluate", "map", "report"]
+    assert ran(said["dvc repro"]) == ["code", *rounds, *trainings, "evaluate", "confusions", "map", "report"]
     assert "MeLa, merged" in said["mela summary"]
     assert "few-shot accuracy" not in said["mela summary"], "nothing was measured"
     for name in re.findall(r"`((?:data|models)/[\w/]+\.(?:parquet|safetensors))`", TEXT):

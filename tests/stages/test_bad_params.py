@@ -122,7 +122,7 @@ CASES: dict[str, Case] = {
         pretrain__labels="mela",
     ),
     "training on labels that nobody has": Case(
-        "pretrain@truth", lambda: None, "data/labels/truth.parquet: no such file; run `dvc repro`, or the stage .*"
+        "pretrain@truth", lambda: None, "pretrain: expected labels that are one of merged, .*, got 'truth'; .*"
     ),
     "unknown device": invalid("runtime.device", "gpu", "string should match pattern .*"),
     "no such GPU": values(

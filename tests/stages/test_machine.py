@@ -49,7 +49,7 @@ exit $status
         ("label", "results/label", 4_096, "results/label/passes.csv"),
         ("pretrain@merged", "results/pretrain", 4_096, "results/pretrain/merged.json"),
         ("pretrain@kmeans", "models", 0, "models/kmeans.safetensors"),
-        ("evaluate", "results/evaluate", 0, "results/evaluate/per_task.parquet"),
+        ("evaluate", "results/evaluate", 0, "results/evaluate/predictions.parquet"),
         ("report", "results/report", 20_480, r"results/report/\w+.png"),
     ],
 )

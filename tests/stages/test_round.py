@@ -100,7 +100,7 @@ def test_looks_that_training_varies_reach_the_next_labels(copied: Path, monkeypa
         seen.append(samples.looks)
         return labels_so_far(samples, *rest)
 
-    monkeypatch.setattr("mela.labeling.round_labels.labels_so_far", found)
+    monkeypatch.setattr("stages.common.round_training.labels_so_far", found)
     run_stages("round@second")
     np.testing.assert_array_equal(seen, [measured])
 

@@ -332,7 +332,8 @@ def test_a_checkpoint_is_of_the_inputs_and_the_parameters_that_are_used(
 ) -> None:
     """Though the file of parameters is edited while the stage reads its inputs."""
     module = import_module(f"stages.{stage}")
-    configure, seen = module.configure, {}
+    reading = import_module({"embed": "stages.embed", "pretrain": "stages.common.label_training"}[stage])
+    configure, seen = reading.configure, {}
 
     def edited(*arguments: Any) -> Any:
         change(Path("params.yaml"), {f"{stage}.learning_rate": 0.2, "augment.flip": False, "model.width": 16})
@@ -343,7 +344,7 @@ def test_a_checkpoint_is_of_the_inputs_and_the_parameters_that_are_used(
         raise KeyboardInterrupt
 
     before = {block.block: block.read() for block in (ModelParams, AugmentParams)}
-    monkeypatch.setattr(module, "configure", edited)
+    monkeypatch.setattr(reading, "configure", edited)
     monkeypatch.setattr("stages.embed.checkpoint", caught)
     monkeypatch.setattr("stages.common.pretraining.checkpoint", caught)
     with pytest.raises(KeyboardInterrupt):
