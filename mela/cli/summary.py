@@ -53,7 +53,7 @@ def summary(
         summary.require_report(kept, outcome, where=str(overview))
     contents, lines = summary.tables(outcome), summary.remarks(outcome)
     if against is not None:
-        here, there = Measured.read(results.parent), _other_run(against)
+        here, there = Measured.read(results.parent, results), _other_run(against)
         contents.append(accuracies_of_two(here, there, against))
         lines += [f"{name}: {mine}, and {theirs} there" for name, mine, theirs in different_parameters(here, there)]
     if latex or markdown:

@@ -1,4 +1,4 @@
-"""Add rows to a CSV file that people may edit as well, and take the last one back."""
+"""Read a CSV file that people may edit as well, add rows to it, and take the last one back."""
 
 import csv
 import io
@@ -18,6 +18,19 @@ MARK = "\ufeff"
 def header(columns: Sequence[str]) -> str:
     """Return the file of a table without rows."""
     return _line(columns, ",")
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return where each row is, as messages tell it, and its cells of these columns.
+
+    There are none where there is no such file, or it is empty. Errors are those of `mela.io.text_tables.parse_csv`.
+    """
+    text = read_text(path, str(path)) if path.exists() else ""
+    if not text.strip():
+        return []
+    table = parse_csv(text, where=str(path), required=columns)
+    rows = zip(*(table.columns[name] for name in columns), strict=True)
+    return [(f"{path}, line {line}", list(cells)) for line, cells in zip(table.lines, rows, strict=True)]
 
 
 def append_row(path: Path, columns: Sequence[str], cells: Sequence[Any]) -> None:

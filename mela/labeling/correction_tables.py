@@ -8,10 +8,10 @@ import pandas as pd
 
 from mela.data.array_types import Ints
 from mela.errors import MelaError
-from mela.io.appended_tables import append_row
+from mela.io.appended_tables import append_row, read_rows
 from mela.io.name_tables import KEYS, with_names
 from mela.io.schemas import LINKS
-from mela.io.text_tables import as_written, folded, parse_csv, read_text
+from mela.io.text_tables import as_written, folded
 from mela.labeling.links import Links, Name, Said
 from mela.labeling.task_classes import TaskSamples
 
@@ -38,18 +38,11 @@ def read_corrections(path: Path) -> list[Said]:
     MelaError
         One line that names the file and the line.
     """
-    text = read_text(path, str(path)) if path.exists() else ""
-    if not text.strip():
-        return []
-    table = parse_csv(text, where=str(path), required=COLUMNS)
     said = []
-    for line, *cells in zip(table.lines, *(table.columns[name] for name in COLUMNS), strict=True):
-        task, label, other_task, other_label, answer = cells
+    for place, (task, label, other_task, other_label, answer) in read_rows(path, COLUMNS):
         if folded(answer) not in ANSWERS:
-            raise MelaError(
-                f"{path}, line {line}: expected the answer 'same' or 'different', got {answer!r}; correct it"
-            )
-        said.append(Said((task, label), (other_task, other_label), ANSWERS[folded(answer)], f"{path}, line {line}"))
+            raise MelaError(f"{place}: expected the answer 'same' or 'different', got {answer!r}; correct it")
+        said.append(Said((task, label), (other_task, other_label), ANSWERS[folded(answer)], place))
     return said
 
 

@@ -12,8 +12,8 @@ import pandas as pd
 
 from mela.data.array_types import Ints
 from mela.errors import MelaError
-from mela.io.appended_tables import append_row
-from mela.io.text_tables import as_written, parse_csv, read_text
+from mela.io.appended_tables import append_row, read_rows
+from mela.io.text_tables import as_written
 from mela.labeling.correction_tables import meant_name
 from mela.labeling.links import Name, find_name
 
@@ -43,13 +43,9 @@ def read_given_names(path: Path) -> list[GivenName]:
     MelaError
         One line that names the file and the line.
     """
-    text = read_text(path, str(path)) if path.exists() else ""
-    if not text.strip():
-        return []
-    table = parse_csv(text, where=str(path), required=COLUMNS)
     found = []
-    for line, task, label, name in zip(table.lines, *(table.columns[column] for column in COLUMNS), strict=True):
-        place, called = f"{path}, line {line}", as_written(name).strip()
+    for place, (task, label, name) in read_rows(path, COLUMNS):
+        called = as_written(name).strip()
         if problem := problem_of(called):
             raise MelaError(f"{place}: expected a name {problem}; correct it")
         found.append(GivenName((task, label), called, place))

@@ -39,18 +39,25 @@ class Measured:
     params: Mapping[str, Any]
 
     @classmethod
-    def read(cls, folder: Path) -> "Measured":
+    def read(cls, folder: Path, results: Path | None = None) -> "Measured":
         """Read those of the run in a folder, whose parameters need not be of this version.
+
+        Parameters
+        ----------
+        folder : Path
+        results : Path, optional
+            Where its results are, if not in its folder ``results``.
 
         Raises
         ------
         MelaError
             A file is missing or damaged.
         """
-        for name in FILES:
-            if not (folder / name).is_file():
-                raise MelaError(f"{folder / name}: no such file; run `dvc repro` there, or `dvc pull` what it has made")
-        found = store.read_table(folder / PER_TASK, schemas.ACCURACIES)
+        per_task = (folder / "results" if results is None else results) / PER_TASK.relative_to("results")
+        for path in (per_task, folder / TEST, folder / PARAMS):
+            if not path.is_file():
+                raise MelaError(f"{path}: no such file; run `dvc repro` there, or `dvc pull` what it has made")
+        found = store.read_table(per_task, schemas.ACCURACIES)
         params = YAML(typ="safe").load(folder / PARAMS)
         return cls(
             accuracies=found[found["split"] == "test"].drop(columns="split"),

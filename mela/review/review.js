@@ -160,7 +160,9 @@ document.addEventListener("keydown", (event) => {
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || !at("keys").checked || event.target.matches(".name input")) return;
   ACTIONS[event.key.toLowerCase()]?.();
 });
-// whoever speaks to the machine, or hits keys by mistake, can switch them off for good
-at("keys").checked = localStorage.getItem("keys") !== "off";
-at("keys").addEventListener("change", () => localStorage.setItem("keys", at("keys").checked ? "on" : "off"));
+// whoever speaks to the machine, or hits keys by mistake, can switch them off for good: a cookie is of all ports
+at("keys").checked = !document.cookie.includes("keys=off");
+at("keys").addEventListener("change", () => {
+  document.cookie = `keys=${at("keys").checked ? "on" : "off"}; path=/; max-age=31536000; samesite=strict`;
+});
 ask("state");

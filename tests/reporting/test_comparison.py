@@ -67,6 +67,10 @@ def test_the_command_compares_two_folders(copied: Path) -> None:
     assert "the same test tasks" in table.title
     rows = done.stdout.split("\n\n")[-1].splitlines()
     assert rows[2:] == [f"| {' | '.join(row)} |" for row in table.rows]
+    Path("results").rename("moved")
+    moved = mela("summary", "--against", "../other", "--markdown", "--results", "moved")
+    assert moved.stdout == done.stdout
+    Path("moved").rename("results")
     told = mela("summary", "--against", "../other")
     assert "evaluate.C: 0.1, and 1.0 there\n" in told.stdout
     assert mela("summary", "--latex").stdout.count(r"\begin{tabular}") == 2

@@ -203,6 +203,8 @@ def test_keys_can_be_switched_off(browser: Browser, program: Program) -> None:
         page.keyboard.press("s")
         page.reload()
         expect(box).not_to_be_checked()
+        (cookie,) = page.context.cookies()
+        assert (cookie["value"], cookie["path"]) == ("off", "/"), "another run has another port and another token"
         page.keyboard.press("s")
         page.get_by_role("button", name="Different").click()
         expect(page.locator("#figures")).to_contain_text("answers1")
