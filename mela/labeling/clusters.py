@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array, triu
 
 from mela.data.array_types import Floats, Ints
 
@@ -12,6 +13,43 @@ Merges = list[tuple[int, int, float]]
 
 WRONG_MEETINGS = 0.01
 BLOCK = 16_384
+
+
+class Meetings:
+    """Hold in how many tasks two of k clusters were matched by different local classes.
+
+    Parameters
+    ----------
+    table : csr_array (k, k)
+        As `meetings` returns it.
+    """
+
+    def __init__(self, table: csr_array) -> None:
+        both = csr_array(table + table.T)
+        parts = pairwise(both.indptr.tolist())
+        columns, counts = both.indices.tolist(), both.data.tolist()
+        self._rows = [dict(zip(columns[start:end], counts[start:end], strict=True)) for start, end in parts]
+
+    def with_all(self, u: int) -> Floats:
+        """Return how often a cluster met each cluster (k,)."""
+        found, own = np.zeros(len(self._rows)), self._rows[u]
+        found[list(own)] = list(own.values())
+        return found
+
+    def with_some(self, u: int, others: Ints) -> Floats:
+        """Return how often a cluster met some others (n,)."""
+        own = self._rows[u]
+        return np.array([own.get(v, 0.0) for v in others.tolist()])
+
+    def absorb(self, u: int, v: int) -> None:
+        """Count meetings of cluster v as those of cluster u, which has none with itself."""
+        own = self._rows[u]
+        for w, count in self._rows[v].items():
+            others = self._rows[w]
+            del others[v]
+            if w != u:
+                own[w] = others[u] = own.get(w, 0.0) + count
+        self._rows[v] = {}
 
 
 @dataclass
@@ -26,23 +64,20 @@ class Clusters:
         Coordinates times weights.
     counts : float64 (k,)
         Task classes.
-    meetings : float32 (k, k)
-        Tasks in which two clusters were matched by different local classes.
+    meetings : Meetings
     """
 
     weights: Floats
     sums: Floats
     counts: Floats
-    meetings: npt.NDArray[np.float32]
+    meetings: Meetings
 
     def absorb(self, u: int, v: int) -> None:
         """Add cluster v to cluster u; row v is no longer valid."""
         self.weights[u] += self.weights[v]
         self.sums[u] += self.sums[v]
         self.counts[u] += self.counts[v]
-        self.meetings[u] += self.meetings[v]
-        self.meetings[:, u] = self.meetings[u]
-        self.meetings[u, u] = 0
+        self.meetings.absorb(u, v)
 
 
 def weighted_sums(
@@ -101,19 +136,20 @@ def collect(clusters: Ints, points: Floats, weights: Floats, starts: Ints) -> Cl
         weights=totals,
         sums=sums,
         counts=np.bincount(clusters[clusters >= 0], minlength=len(totals)).astype(np.float64),
-        meetings=meetings(clusters, starts, len(totals)),
+        meetings=Meetings(meetings(clusters, starts, len(totals))),
     )
 
 
-def meetings(clusters: Ints, starts: Ints, n_clusters: int) -> npt.NDArray[np.float32]:
-    """Count the tasks in which two clusters meet (n_clusters, n_clusters); -1 among `clusters` (n,) is left out."""
-    met = np.zeros((n_clusters, n_clusters), dtype=np.float32)
-    for start, end in pairwise(starts):
-        own = clusters[start:end]
-        own = own[own >= 0]
-        met[own[:, None], own[None, :]] += 1
-    np.fill_diagonal(met, 0)
-    return met
+def meetings(clusters: Ints, starts: Ints, n_clusters: int) -> csr_array:
+    """Count the tasks in which two clusters meet (n_clusters, n_clusters), above the diagonal.
+
+    Those of -1 among `clusters` (n,) are left out. `starts` are the bounds of the tasks.
+    """
+    tasks, used = np.repeat(np.arange(len(starts) - 1), np.diff(starts)), clusters >= 0
+    present = csr_array((np.ones(used.sum()), (tasks[used], clusters[used])), shape=(len(starts) - 1, n_clusters))
+    # a cluster that has two classes of a task meets others of it once
+    present.data[:] = 1
+    return csr_array(triu(present.T @ present, 1))
 
 
 def meeting_rate(starts: Ints) -> float:
@@ -123,7 +159,7 @@ def meeting_rate(starts: Ints) -> float:
 
 
 def meeting_odds(
-    met: npt.NDArray[np.float32], count: float, counts: Floats, rate: float, wrong: float = WRONG_MEETINGS
+    met: Floats, count: Floats | float, counts: Floats, rate: float, wrong: float = WRONG_MEETINGS
 ) -> Floats:
     r"""Return the log odds for one class from the meetings, :math:`E (1 - \epsilon) - M \log(1 / \epsilon)`.
 

@@ -36,6 +36,9 @@ done with scores (`mela.labeling.pair_scores`) in place of the distances by whic
 task classes are compared with other pairs of the same two tasks. The other steps go on with scores where this cut is
 better by more than a standard error, as those tasks judge it that have not chosen it.
 
+Of more than 5,000 task classes, an index finds the neighbours, and only pairs that share some are kept
+(`mela.labeling.near_trees`). Scores need a table of all pairs of owners, so they are then not tried.
+
 Where people shift all classes of a task alike, the classes of a task are more alike than others, and pairs inside tasks
 would judge every cut too low. So the shifts are estimated and taken away before all this (`mela.labeling.shifts`).
 Classes of a task may also be alike because they are akin, as all fish are. Nothing is taken away where merging finds

@@ -132,9 +132,7 @@ class GroupOdds:
     def same(self, groups: Sequence[Groups]) -> Floats:
         """Return the log odds for one class of the two groups of each of n (n,)."""
         far, met, pairs = self._measured(groups)
-        return self._prior(far) + meeting_odds(
-            met.astype(np.float32), 1.0, pairs, meeting_rate(self.starts), self.wrong
-        )
+        return self._prior(far) + meeting_odds(met, 1.0, pairs, meeting_rate(self.starts), self.wrong)
 
     def homes(self, clusters: Ints, links: Links) -> Floats:
         """Return the probability (n, k) that a task class is of the class of a cluster.

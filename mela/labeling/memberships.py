@@ -12,9 +12,12 @@ from scipy.special import softmax
 from mela.data.array_types import Floats, Ints
 from mela.labeling.assignment import distinct
 from mela.labeling.clusters import weighted_sums
+from mela.labeling.nearest_points import nearest_points
 from mela.labeling.size_prior import log_number
 
 BLOCK = 1024
+# clusters of which all are looked at for a better one; of more, the nearest are
+ALL_CLUSTERS, NEAR = 5000, 10
 LEAST = 1e-3
 
 
@@ -104,10 +107,13 @@ class Memberships:
         """
         found = np.full(len(points), -1, dtype=np.int64)
         used = np.flatnonzero(clusters >= 0)
-        for weight in np.unique(weights[used]):
-            rows = used[weights[used] == weight]
-            for block in np.array_split(rows, -(-len(rows) // BLOCK)):
-                found[block] = self._member_log_odds(points[block], weights[block], clusters[block]).argmax(axis=1)
+        if len(self.weights) > ALL_CLUSTERS:
+            found[used] = self._best_near(points[used], weights[used], clusters[used])
+        else:
+            for weight in np.unique(weights[used]):
+                rows = used[weights[used] == weight]
+                for block in np.array_split(rows, -(-len(rows) // BLOCK)):
+                    found[block] = self._member_log_odds(points[block], weights[block], clusters[block]).argmax(axis=1)
         fine = distinct(found, starts) | (clusters < 0)
         for task in np.flatnonzero(~fine[starts[:-1]] & (np.diff(starts) <= len(self.weights))):
             own = slice(starts[task], starts[task + 1])
@@ -165,6 +171,24 @@ class Memberships:
         variance = 1 / weights[:, None] + self.between
         none = np.log(model.gamma) + ratio - (points**2 / variance + np.log(variance)).sum(axis=1) / 2
         return np.hstack([model._log_odds(points, weights), none[:, None]])
+
+    def _best_near(self, points: Floats, weights: Floats, clusters: Ints) -> Ints:
+        """Return the most probable of the clusters (n,) nearest to each task class, and of its own."""
+        precision = self.weights[:, None] + 1 / self.between
+        means, prior = self.sums / precision, np.log(self.counts + self.gamma)
+        near = nearest_points(points, NEAR, means)
+        best = np.empty(len(points), dtype=np.int64)
+        for start in range(0, len(points), BLOCK):
+            rows = slice(start, start + BLOCK)
+            some, own = near[rows], clusters[rows]
+            variance = 1 / weights[rows, None, None] + 1 / precision[some]
+            odds = ((points[rows, None] - means[some]) ** 2 / variance + np.log(variance)).sum(axis=2) / -2 + prior[
+                some
+            ]
+            odds[some == own[:, None]] = -np.inf
+            stay = self._own_log_odds(points[rows], weights[rows], own) >= odds.max(axis=1)
+            best[rows] = np.where(stay, own, some[np.arange(len(some)), odds.argmax(axis=1)])
+        return best
 
     def _log_odds(self, points: Floats, weights: Floats) -> Floats:
         precision = self.weights[:, None] + 1 / self.between

@@ -15,9 +15,10 @@ from mela.labeling.corrections import Corrections
 from mela.labeling.effects import Effects, find_effects
 from mela.labeling.held_out import held_out_error
 from mela.labeling.links import Links, given_links
-from mela.labeling.merging import OTHERWISE, SINGLES, Merged, left_out, merge_classes
+from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
 from mela.labeling.name_checks import require_one_type
 from mela.labeling.pair_quality import PairQuality, joined_share, pair_quality, pairs_inside
+from mela.labeling.partition import ALL_PAIRS
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
 from mela.labeling.task_classes import ClassMeans, TaskSamples, with_sources
@@ -65,7 +66,8 @@ class MergeLabeler(TaskLabeler):
     collisions, soft
         See `mela.labeling.task_labeler.TaskLabeler`, which has the other attributes too.
     random_state : int, RandomState or None, default=0
-        Seed of the fragments that merging more than 5,000 task classes starts from; with fewer nothing is random.
+        Seed of the fragments that merging starts from where 5,001 to 100,000 task classes are of fewer than about 1,300
+        classes; otherwise nothing is random.
 
     Attributes
     ----------
@@ -303,4 +305,5 @@ def _fragments(merged: Merged, classes: ClassMeans) -> Ints:
     if classes.of_sources is None:
         return merged.fragments
     found = of_sources(merged.assignments, classes.of_sources)[1]
-    return found if found.max() < SINGLES else merged.fragments
+    small = found.max() < ALL_PAIRS or merged.fragments.max() == len(found) - 1
+    return found if small else merged.fragments

@@ -55,7 +55,7 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
 
     def row(u: int, together: Floats) -> Floats:
         odds = together - alone[u] - alone + log_sizes(clusters.counts[u] + clusters.counts, gamma) - sizes[u] - sizes
-        odds += meeting_odds(clusters.meetings[u], clusters.counts[u], clusters.counts, rate)
+        odds += meeting_odds(clusters.meetings.with_all(u), clusters.counts[u], clusters.counts, rate)
         odds[~alive] = -np.inf
         odds[u] = -np.inf
         return odds
@@ -106,7 +106,15 @@ NEIGHBOURS = 15
 REFUSED = 10
 
 
-def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, rate: float, gamma: float) -> Merges:
+def join(
+    clusters: Clusters,
+    scatter: Floats,
+    degrees: Floats,
+    between: Floats,
+    rate: float,
+    gamma: float,
+    others: tuple[int, int] = (0, 0),
+) -> Merges:
     r"""Merge pure clusters by the odds with their own covariances: the second phase.
 
     With :math:`A = P (1 / N_u + 1 / N_v)` for the common covariance P of two clusters, shrunk towards the average one
@@ -126,6 +134,8 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
         See `meeting_odds`.
     gamma : float
         See `mela.labeling.size_prior`.
+    others : (int, int), default=(0, 0)
+        How many clusters there are besides these, and their task classes.
 
     Returns
     -------
@@ -135,7 +145,8 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
     """
     k, d = clusters.sums.shape
     alive = np.ones(k, dtype=bool)
-    sizes, fewer = log_sizes(clusters.counts, gamma), one_fewer(k, int(clusters.counts.sum()), gamma)
+    sizes = log_sizes(clusters.counts, gamma)
+    fewer = one_fewer(k + others[0], int(clusters.counts.sum()) + others[1], gamma)
     apart = np.diag(2 * between)
 
     def odds(u: int, others: Ints) -> Floats:
@@ -154,7 +165,8 @@ def join(clusters: Clusters, scatter: Floats, degrees: Floats, between: Floats, 
         counts = clusters.counts
         found = _log_normal(difference, together) - _log_normal(difference, together + apart)
         found += log_sizes(counts[u] + counts[others], gamma) - sizes[u] - sizes[others]
-        value[seen] = found + meeting_odds(clusters.meetings[u, others], counts[u], counts[others], rate)
+        met = clusters.meetings.with_some(u, others)
+        value[seen] = found + meeting_odds(met, counts[u], counts[others], rate)
         return value
 
     best, partner = np.full(k, -np.inf), np.zeros(k, dtype=np.int64)

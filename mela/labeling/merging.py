@@ -9,6 +9,9 @@ class, in closed form; the pair with the largest is merged until no odds are fav
 "Bayesian Hierarchical Clustering", 2005, build trees by such a rule). Then task classes change sides, and clusters
 merge again, as long as the partition gets more probable (`mela.labeling.partition.refine`).
 
+All pairs of up to 5,000 clusters are compared. Of more, only neighbours are (`mela.labeling.near_merging`). Where this
+shows that there are far fewer classes than fragments of K-means could tell apart, merging starts again from those.
+
 Two phases. In the first all classes share the shape of their noise, each task class having its own scale; it ends with
 pure fragments, since real classes differ in shape and the model takes the ends of a long one for two. In the second
 each cluster has its own covariance, estimated from its own samples, and what belongs together is joined.
@@ -23,14 +26,17 @@ from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.assignment import distinct
 from mela.labeling.centroids import nearest
-from mela.labeling.clusters import collect, cut, meeting_rate, of_sources, weighted_sums
+from mela.labeling.clusters import Merges, collect, cut, meeting_rate, of_sources, weighted_sums
 from mela.labeling.merge_odds import join
-from mela.labeling.partition import Evidence, refine
+from mela.labeling.partition import ALL_PAIRS, Evidence, refine
 from mela.labeling.space import Space, noise_scales, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 
-SINGLES = 5000
 FRAGMENTS = 4000
+# fragments that a class needs at least, so that they are pure
+OF_A_CLASS = 3
+# task classes beyond which fragments would have too many of them
+MANY = 25 * FRAGMENTS
 EVEN = 1.0
 BLOCK = 1024
 # what helps where merging does not
@@ -91,7 +97,7 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
     classes : ClassMeans
         Task classes of these samples.
     seed : int
-        Seed of the first fragments, if there are more than 5,000 task classes; with fewer nothing is random.
+        Seed of the first fragments, which 5,001 to 100,000 task classes of few classes have.
 
     Raises
     ------
@@ -114,27 +120,42 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
     n, rate = len(sizes), meeting_rate(starts)
     evidence = Evidence(points=points, weights=precision, starts=starts, between=space.between, rate=rate)
 
-    first = np.arange(n) if n <= SINGLES else _fragments(points, starts, seed)
+    first = np.arange(n)
     # gamma = 1: all frequencies are as probable, until there are clusters that show how even they are
     pure, merges, kept = evidence.merge(first, EVEN)
+    if ALL_PAIRS < n <= MANY and pure.max() < FRAGMENTS / OF_A_CLASS:
+        # neighbours show that classes are few enough for pure fragments, of which all pairs can be compared
+        first = _fragments(points, starts, seed)
+        pure, merges, kept = evidence.merge(first, EVEN)
     pure, gamma = refine(evidence, pure)
 
-    clusters = collect(pure, points, sizes / sizes.mean(), starts)
-    scatter = np.zeros((len(clusters.weights), points.shape[1], points.shape[1]))
-    for own, rows in _deviations(samples, space, points):
-        _add_scatter(scatter, own, pure[rows])
-    degrees = np.bincount(pure[pure >= 0], freedom[pure >= 0], len(scatter)).astype(np.float64)
-    joins = join(clusters, scatter, degrees, space.between, rate, gamma)
+    k, d = int(pure.max()) + 1, points.shape[1]
+    degrees = np.bincount(pure[pure >= 0], freedom[pure >= 0], k).astype(np.float64)
+    # only where the samples of two clusters show more directions than there are, covariances can be compared; of very
+    # many clusters, these are looked for among those that have half of it themselves
+    some = np.arange(k) if k <= ALL_PAIRS else np.flatnonzero(degrees > d / 2)
+    number = np.full(k, -1)
+    number[some] = np.arange(len(some))
+    shown = np.where(pure >= 0, number[pure], -1)
+    joins: Merges = []
+    if len(some):
+        clusters = collect(shown, points, sizes / sizes.mean(), starts)
+        scatter = np.zeros((len(some), d, d))
+        for own, rows in _deviations(samples, space, points):
+            _add_scatter(scatter, own, shown[rows])
+        others = (k - len(some), int(((pure >= 0) & (shown < 0)).sum()))
+        found = join(clusters, scatter, degrees[some], space.between, rate, gamma, others)
+        joins = [(int(some[u]), int(some[v]), odds) for u, v, odds in found]
     refused = [i for i, (_, _, odds) in enumerate(joins) if odds <= 0]
     worth = refused[0] if refused else len(joins)
     return Merged(
         space=space,
         points=points,
         fragments=first,
-        assignments=np.where(pure >= 0, cut(len(scatter), joins[:worth])[pure], -1),
+        assignments=np.where(pure >= 0, cut(k, joins[:worth])[pure], -1),
         phases=(
             Phase(n_items=int(first.max()) + 1, odds=np.array([odds for _, _, odds in merges]), kept=kept),
-            Phase(n_items=len(scatter), odds=np.array([odds for _, _, odds in joins]), kept=worth),
+            Phase(n_items=k, odds=np.array([odds for _, _, odds in joins]), kept=worth),
         ),
     )
 

@@ -15,13 +15,18 @@ different cameras this way. The steps are those of the paper, whose neighbourhoo
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from mela.data.array_types import Floats, Ints
-from mela.labeling.pair_scores import Distances, blocks
+from mela.labeling.nearest_points import nearest_points
+from mela.labeling.pair_scores import Distances, SquaredDistances, blocks
 
 NEIGHBOURS, AVERAGED = 10, 4
 OVERLAP = 2 / 3
+# points among which the farthest one is looked for, where there are very many
+SAMPLE = 300
+# of entries of a column, at once
+PAIRS = 4_000_000
 
 
 def shared_neighbours(distances: Distances, count: int = NEIGHBOURS) -> Floats:
@@ -34,9 +39,28 @@ def shared_neighbours(distances: Distances, count: int = NEIGHBOURS) -> Floats:
     count : int, at least 1
         Nearest neighbours to look at.
     """
-    nearest, lowest, farthest = _nearest(distances, min(count, distances.n - 1))
+    return _jaccard(_weights(distances, *_nearest(distances, min(count, distances.n - 1))))
+
+
+def closeness_of_many(points: Floats, count: int = NEIGHBOURS) -> csr_array:
+    """Return 1 less the distances between points (n, d) above the diagonal, without those of no shared neighbours.
+
+    An index finds the neighbours (`mela.labeling.nearest_points`), and the largest distance from a point is taken
+    among 300 others, drawn at random.
+    """
+    distances = SquaredDistances(points)
+    itself = np.arange(distances.n)
+    nearest = np.column_stack([itself, nearest_points(points, min(count, distances.n - 1))])
+    some = SquaredDistances(points[np.random.default_rng(0).permutation(distances.n)[:SAMPLE]])
+    farthest = np.concatenate([some.from_points(points[rows]).max(axis=1) for rows in blocks(distances.n)])
+    farthest = np.maximum(farthest, distances.between(itself, nearest[:, -1]))
+    return _shared(_weights(distances, nearest, np.zeros(distances.n), farthest))
+
+
+def _weights(distances: Distances, nearest: Ints, lowest: Floats, farthest: Floats) -> csr_array:
+    """Return how each point (n, n) is described by others, as in step 3, for what `_nearest` returns."""
     near = _mutual(nearest)
-    closer = _mutual(nearest[:, : count // 2 + 1])
+    closer = _mutual(nearest[:, : (nearest.shape[1] - 1) // 2 + 1])
     overlap = (near @ closer.T).multiply(near).tocoo()
     alike = overlap.data > OVERLAP * closer.sum(axis=1)[overlap.col]
     joined = csr_array((np.ones(alike.sum()), (overlap.row[alike], overlap.col[alike])), shape=near.shape)
@@ -48,7 +72,7 @@ def shared_neighbours(distances: Distances, count: int = NEIGHBOURS) -> Floats:
     weights = csr_array((np.exp(-far), (rows, columns)), shape=near.shape)
     weights = csr_array(weights.multiply(1 / weights.sum(axis=1)[:, None]))
     averaged = nearest[:, :AVERAGED]
-    return _jaccard(csr_array(_directed(averaged, 1 / averaged.shape[1]) @ weights))
+    return csr_array(_directed(averaged, 1 / averaged.shape[1]) @ weights)
 
 
 def _nearest(distances: Distances, count: int) -> tuple[Ints, Floats, Floats]:
@@ -95,6 +119,29 @@ def _jaccard(weights: csr_array) -> Floats:
         shared[_place(rows[first], rows[second], n)] += np.minimum(values[first], values[second])
     # rows sum to 1, so that minima and maxima sum to 2
     return np.maximum(1 - shared / (2 - shared), 0)
+
+
+def _shared(weights: csr_array) -> csr_array:
+    """Return 1 less the distances of Jaccard between rows (n, n) that sum to 1, above the diagonal."""
+    n = weights.shape[0]
+    columns = weights.tocsc()
+    longest = np.diff(columns.indptr)
+    # pairs of an entry and another one of its column, some rows at a time
+    pairs = np.concatenate([[0], np.cumsum(longest[weights.indices])])[weights.indptr]
+    found: list[csr_array] = []
+    while (start := sum(part.shape[0] for part in found)) < n:
+        end = max(int(np.searchsorted(pairs, pairs[start] + PAIRS, side="right")) - 1, start + 1)
+        own = slice(weights.indptr[start], weights.indptr[end])
+        of, times = weights.indices[own], longest[weights.indices[own]]
+        rows = np.repeat(np.repeat(np.arange(end - start), np.diff(weights.indptr[start : end + 1])), times)
+        places = np.arange(len(rows)) + np.repeat(columns.indptr[of] - (np.cumsum(times) - times), times)
+        others, both = columns.indices[places], np.minimum(np.repeat(weights.data[own], times), columns.data[places])
+        later = others > rows + start
+        found.append(csr_array((both[later], (rows[later], others[later])), shape=(end - start, n)))
+    shared = csr_array(vstack(found, format="csr"))
+    # rows sum to 1, so that minima and maxima sum to 2
+    shared.data = np.minimum(shared.data / (2 - shared.data), 1)
+    return shared
 
 
 def _place(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], n: int) -> Ints:

@@ -9,10 +9,13 @@ from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, renumbered, weighted_sums
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_odds import agglomerate, marginal, most_probable
+from mela.labeling.near_merging import merge_neighbours
 from mela.labeling.pair_quality import collisions
 from mela.labeling.size_prior import evenness, log_number, log_sizes
 
 WEIGHT_STEP = 0.1
+# clusters of which all pairs are compared; of more, neighbours are
+ALL_PAIRS = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +55,11 @@ class Evidence:
 
     def merge(self, clusters: Ints, gamma: float) -> tuple[Ints, Merges, int]:
         """Return the most probable partition of greedy merging, all merges tried, and how many are made."""
+        k = int(clusters.max()) + 1
+        if k > ALL_PAIRS:
+            own = self.points, self.weights, self.starts
+            merges = merge_neighbours(clusters, *own, self.between, self.rate, gamma)
+            return np.where(clusters >= 0, cut(k, merges)[clusters], -1), merges, len(merges)
         start = collect(clusters, self.points, self.weights, self.starts)
         merges = agglomerate(start, self.between, self.rate, gamma)
         kept = most_probable(merges)

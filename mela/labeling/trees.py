@@ -2,21 +2,29 @@
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import NamedTuple
+from operator import add
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
+from scipy.sparse import csr_array
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import cluster_means
 from mela.labeling.cuts import Cuts
-from mela.labeling.neighbours import NEIGHBOURS, shared_neighbours
+from mela.labeling.near_trees import average_tree
+from mela.labeling.neighbours import NEIGHBOURS, closeness_of_many, shared_neighbours
 from mela.labeling.pair_quality import PairQuality, pair_quality
 from mela.labeling.pair_scores import PairScores, SquaredDistances
 from mela.labeling.space import space_of, unit_length
 
 # views without looks
 PLAIN = 3
+# fragments of which a table holds all pairs; of more, only those that share neighbours are kept
+TABLE = 5000
+
+# condensed distances, or 1 less those of fragments that share neighbours
+Distances = Floats | csr_array
 
 
 class Noise(NamedTuple):
@@ -32,6 +40,7 @@ class Found(NamedTuple):
     Attributes
     ----------
     distances : float64 (n_fragments * (n_fragments - 1) / 2,)
+        Of more than 5,000 fragments, 1 less their distance instead, as csr_array (n_fragments, n_fragments).
     cuts : Cuts
         Of the tree.
     clusters : int64 (n,)
@@ -40,7 +49,7 @@ class Found(NamedTuple):
         Of the clusters.
     """
 
-    distances: Floats
+    distances: Distances
     cuts: Cuts
     clusters: Ints
     quality: PairQuality
@@ -82,7 +91,7 @@ class TaskClasses:
     sources: Ints | None = None
     scored: bool = False
 
-    def first(self, views: list[Floats]) -> Found:
+    def first(self, views: list[Distances]) -> Found:
         """Return what all views lead to together; or the two by angles as they are and with looks, if clearly better.
 
         Parameters
@@ -97,27 +106,35 @@ class TaskClasses:
         return of_looks if of_looks.quality.beats(found.quality) else found
 
     def with_scores(self) -> "TaskClasses | None":
-        """Return the same with scores in place of distances; None where a fragment is of several tasks or sources."""
-        return replace(self, scored=True) if self._owners() is not None else None
+        """Return the same with scores in place of distances.
+
+        None where a fragment is of several tasks or sources, or there are more than 5,000, since a score needs all
+        pairs of two owners.
+        """
+        many = int(self.fragments.max()) >= TABLE
+        return None if many or self._owners() is None else replace(self, scored=True)
 
     def again(self, found: Found, turn: int, noise: Noise) -> Found:
         """Return the clusters by distances in units of this noise as well, averaged with those of the turns before."""
         more = _mean(self.views([noise]))
-        return self.judged(found.distances + (more - found.distances) / (turn + 1))
+        return self.judged(cast(Distances, found.distances + (more - found.distances) / (turn + 1)))
 
-    def views(self, noise: list[Noise]) -> list[Floats]:
+    def views(self, noise: list[Noise]) -> list[Distances]:
         """Return distances, condensed: by angle; in units of the first noise; and by angle in units of each noise."""
         scaled = [space_of(self.means, *known).transform(self.means) for known in noise]
         points = [unit_length(self.means - self.means.mean(axis=0)), scaled[0], *map(unit_length, scaled)]
         return [self._distances(own) for own in points]
 
-    def _distances(self, points: Floats) -> Floats:
-        """Return how far apart the fragments are at points of the task classes (n, d), condensed."""
+    def _distances(self, points: Floats) -> Distances:
+        """Return how far apart the fragments are at points of the task classes (n, d)."""
         count = NEIGHBOURS
         if self.sources is not None:
             # of a class there are as many versions as people who have it, and some have not
             count = min(count, (int(self.sources.max()) + 2) // 2)
-        squared = SquaredDistances(cluster_means(self.fragments, points)[1])
+        centers = cluster_means(self.fragments, points)[1]
+        if len(centers) > TABLE:
+            return closeness_of_many(centers, count)
+        squared = SquaredDistances(centers)
         owners = self._owners() if self.scored else None
         return shared_neighbours(squared if owners is None else PairScores.of_owners(squared, owners), count)
 
@@ -135,9 +152,9 @@ class TaskClasses:
         owners[self.fragments[used]] = whose[used]
         return owners if (owners[self.fragments[used]] == whose[used]).all() else None
 
-    def judged(self, distances: Floats) -> Found:
+    def judged(self, distances: Distances) -> Found:
         """Return the clusters of that cut of the tree of these distances whose `match` is largest."""
-        tree = linkage(distances, "average")
+        tree = average_tree(distances) if isinstance(distances, csr_array) else linkage(distances, "average")
         cuts = Cuts.of(tree, self.fragments, self.starts, self.sources)
         clusters = cuts.clusters(cuts.best())
         return Found(distances, cuts, clusters, pair_quality(clusters, self.starts))
@@ -161,6 +178,6 @@ class TaskClasses:
         return halves if len(halves) == 2 and all((np.diff(half.starts) > 1).any() for half in halves) else []
 
 
-def _mean(views: list[Floats]) -> Floats:
+def _mean(views: list[Distances]) -> Distances:
     # a stack of all views would take as much memory again
-    return reduce(np.add, views) / len(views)
+    return cast(Distances, reduce(add, views) / len(views))

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 
 from mela.errors import MelaError
-from mela.labeling import merge_odds, merging
+from mela.labeling import merge_odds, merging, partition
 from mela.labeling import space as discriminant
-from mela.labeling.clusters import Clusters, collect, cut, meeting_odds, meeting_rate, meetings
+from mela.labeling.clusters import Clusters, Meetings, collect, cut, meeting_odds, meeting_rate, meetings
 from mela.labeling.merge_odds import agglomerate, marginal, most_probable
 from mela.labeling.merging import Merged, left_out, merge_classes
 from mela.labeling.space import noise_scales, space_of
@@ -48,7 +49,8 @@ def test_finds_the_classes_and_their_number(n_classes: int, n_tasks: int, seed: 
 
 
 def test_from_fragments_when_there_are_many_task_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "SINGLES", 500)
+    for module in (merging, partition):
+        monkeypatch.setattr(module, "ALL_PAIRS", 500)
     monkeypatch.setattr(merging, "FRAGMENTS", 200)
     features, rows, starts, truth = drawn_tasks(0, n_classes=20, n_tasks=300, distance=1.5)
     found = merged(features, rows, starts).assignments
@@ -81,7 +83,7 @@ def test_covariances_of_too_few_samples_are_not_looked_at(monkeypatch: pytest.Mo
     rng, d = np.random.default_rng(0), 6
     degrees = np.array([2.0, 3.0, 4.0, 2.0])
     clusters = Clusters(
-        weights=np.ones(4), sums=np.zeros((4, d)), counts=np.ones(4), meetings=np.zeros((4, 4), dtype=np.float32)
+        weights=np.ones(4), sums=np.zeros((4, d)), counts=np.ones(4), meetings=Meetings(csr_array((4, 4)))
     )
     deviations = rng.normal(size=(4, 20, d))
     merges = merge_odds.join(clusters, deviations.mT @ deviations, degrees, np.full(d, 9.0), 0.0, 1.0)
@@ -107,8 +109,8 @@ def test_marginal_is_that_of_normal_classes() -> None:
 
 def test_meetings_by_hand() -> None:
     met = meetings(np.array([0, 1, 1, 2, 0, 2, -1, -1]), np.array([0, 2, 4, 6, 8]), 3)
-    assert met.tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
-    odds = meeting_odds(np.array([0.0, 2.0], dtype=np.float32), 10.0, np.array([20.0, 20.0]), 0.01, wrong=0.01)
+    assert met.toarray().tolist() == [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+    odds = meeting_odds(np.array([0.0, 2.0]), 10.0, np.array([20.0, 20.0]), 0.01, wrong=0.01)
     assert odds == pytest.approx([2 * 0.99, 2 * 0.99 - 2 * np.log(100)])
 
 
@@ -118,7 +120,7 @@ def test_a_meeting_keeps_two_alike_apart() -> None:
             weights=np.array([5.0, 5.0]),
             sums=np.array([[5.0], [5.0]]),
             counts=np.array([5.0, 5.0]),
-            meetings=np.array([[0, met], [met, 0]], dtype=np.float32),
+            meetings=Meetings(csr_array(np.array([[0, met], [0, 0]]))),
         )
         ((_, _, odds),) = agglomerate(clusters, np.array([10.0]), 0.01, 1.0)
         return odds

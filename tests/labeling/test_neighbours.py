@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import squareform
 
-from mela.labeling.neighbours import AVERAGED, NEIGHBOURS, shared_neighbours
+from mela.labeling import neighbours
+from mela.labeling.neighbours import AVERAGED, NEIGHBOURS, closeness_of_many, shared_neighbours
 from mela.labeling.pair_scores import PairScores, SquaredDistances
 
 
@@ -44,6 +45,21 @@ def test_as_the_plain_loop(n: int) -> None:
     rng = np.random.default_rng(n)
     points = rng.normal(size=(n, 3)) + rng.normal(size=(5, 3))[rng.integers(5, size=n)] * 2
     np.testing.assert_allclose(squareform(shared_neighbours(SquaredDistances(points))), plain(points), atol=1e-12)
+
+
+def test_of_many_points_only_those_that_share_neighbours_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(400, 6)) + rng.normal(size=(30, 6))[rng.integers(30, size=400)] * 3
+    wanted = 1 - squareform(shared_neighbours(SquaredDistances(points)))
+    monkeypatch.setattr(neighbours, "SAMPLE", 400)
+    found = closeness_of_many(points)
+    np.testing.assert_allclose(found.toarray(), np.triu(wanted, 1), atol=1e-9)
+    assert found.nnz == (np.triu(wanted, 1) > 0).sum()
+    monkeypatch.setattr(neighbours, "PAIRS", 50)
+    np.testing.assert_allclose(closeness_of_many(points).toarray(), found.toarray(), atol=1e-15)
+    # the farthest of some is a little nearer than the farthest of all
+    monkeypatch.setattr(neighbours, "SAMPLE", 40)
+    assert np.abs(closeness_of_many(points).toarray() - found.toarray()).max() < 0.05
 
 
 def test_order_size_and_place_make_no_difference() -> None:
