@@ -13,16 +13,19 @@ from mela.labeling.assignment import Collisions
 from mela.labeling.clusters import of_sources, weighted_sums
 from mela.labeling.corrections import Corrections
 from mela.labeling.effects import Effects, find_effects
+from mela.labeling.growth import grow, more
 from mela.labeling.held_out import held_out_error
 from mela.labeling.links import Links, given_links
+from mela.labeling.memberships import Memberships
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
 from mela.labeling.name_checks import require_one_type
 from mela.labeling.pair_quality import PairQuality, joined_share, pair_quality, pairs_inside
 from mela.labeling.partition import ALL_PAIRS
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
-from mela.labeling.task_classes import ClassMeans, TaskSamples, with_sources
+from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, with_sources
 from mela.labeling.task_labeler import TaskLabeler
+from mela.labeling.unseen_tasks import place_by_model
 
 # share of the task classes that would reach their own cluster by themselves
 FIRM = 0.9
@@ -116,6 +119,8 @@ class MergeLabeler(TaskLabeler):
     consistency_: float
     corrections_: Corrections
     _held_out: PairQuality | None
+    # the space and the model of clusters that `partial_fit` has added to
+    _grown: tuple[Space, Memberships] | None = None
     _block = "merging"
 
     def __init__(
@@ -164,7 +169,61 @@ class MergeLabeler(TaskLabeler):
             samples = with_sources(samples, names)
         return self.fit_tasks(samples, given_links(samples, must_link, cannot_link))
 
+    def partial_fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Give the labels of new tasks to the classes that are known, or open new ones (`mela.labeling.growth`).
+
+        Known clusters keep their numbers, and new ones follow. The first call is a `fit`. After others, ``labels_``,
+        ``class_labels_``, ``class_clusters_`` and ``task_classes_`` are those of the new tasks, and so are the weights
+        if `soft`. What tells of the search, such as ``merged_`` or ``expected_ari_``, remains that of `fit`.
+
+        Parameters
+        ----------
+        X, y, groups
+            As `fit` takes them; tasks may all have one class. Each task counts as another person's.
+
+        Raises
+        ------
+        ValueError
+            As `fit` about X, y and groups; the labeler was read from a file that has no model of its classes.
+        """
+        if not hasattr(self, "cluster_centers_"):
+            return self.fit(X, y, groups)
+        self._check_parameters()
+        samples = self._samples(X, y, groups, reset=False)
+        space, model = self._known_model()
+        classes, size = class_means(samples), self.class_size_
+        points, weights = space.transform(self._means(classes)), classes.sizes / size
+        placed = place_by_model(model, points, weights, classes.starts).clusters
+        grown = grow(model, space, points, weights, classes.starts, placed)
+        found, k = grown.clusters, len(grown.model.weights)
+        before, (added, sums) = more(model.weights, k) * size, weighted_sums(found, classes.means, classes.sizes, k)
+        self.cluster_centers_ = (more(self.cluster_centers_, k) * before[:, None] + sums) / (before + added)[:, None]
+        self.counts_ = more(self.counts_, k) + np.bincount(found, minlength=k)
+        self.task_classes_, self.n_single_tasks_ = samples, int((classes.ways < 2).sum())
+        self.class_clusters_ = self.class_labels_ = found
+        self.labels_, self._grown = samples.spread(found), (space, grown.model)
+        if self.soft:
+            self.space_, self.memberships_ = space, grown.model
+            self.class_weights_ = grown.model.of_tasks(points, weights, found, classes.starts, members=True)
+            self.soft_labels_ = self.class_weights_[samples.spread(np.arange(len(found)))]
+        return self
+
+    def _known_model(self) -> tuple[Space, Memberships]:
+        """Return the model of the clusters, and the space of its points."""
+        if self._grown is not None:
+            return self._grown
+        if self.memberships_ is not None and self.space_ is not None:
+            return self.space_, self.memberships_
+        if not hasattr(self, "task_classes_"):
+            raise MelaError(
+                "partial_fit: expected a labeler with a model of its classes, got one that was saved without; fit it "
+                "with soft=True, and save it again"
+            )
+        space = self.merged_.space
+        return space, self._class_model(class_means(self.task_classes_), space)[2]
+
     def _find(self, samples: TaskSamples, classes: ClassMeans, links: Links | None) -> Floats:
+        self._grown = None
         seed = check_random_state(self.random_state).randint(2**31)
         merged = merge_classes(samples, classes, seed=seed)
         # merging keeps the classes of a task apart; where each class would go by itself, pairs inside tasks can judge
@@ -267,9 +326,10 @@ class MergeLabeler(TaskLabeler):
     def _effects_for_learning(self) -> Effects | None:
         """Clusters for a network to learn; None where they are those of `class_labels_`.
 
-        A cut has rare clusters, too, so where `min_count` drops some, it cannot be learned.
+        A cut has rare clusters, too, so where `min_count` drops some, it cannot be learned. Nor has it the tasks of
+        `partial_fit`.
         """
-        return None if self.min_count > 1 else self.effects_
+        return None if self.min_count > 1 or self._grown is not None else self.effects_
 
     def _quality(self, found: Ints, points: Floats, classes: ClassMeans) -> PairQuality:
         # a class that is judged by a center which it helped to make looks better than it is

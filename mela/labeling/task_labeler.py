@@ -251,10 +251,7 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         clusters, k = self.class_labels_, len(self.cluster_centers_)
         self.space_ = self._model_space(samples, classes)
         if self.space_ is not None:
-            weights = classes.sizes / classes.sizes.mean()
-            points = self.space_.transform(self._fitted_means(classes))
-            gamma = evenness(np.unique(clusters[clusters >= 0], return_counts=True)[1])
-            self.memberships_ = Memberships.of(points, weights, clusters, k, self.space_.between, gamma)
+            points, weights, self.memberships_ = self._class_model(classes, self.space_)
             self.class_weights_ = self.memberships_.of_tasks(points, weights, clusters, classes.starts, members=True)
         else:
             rows = np.flatnonzero(clusters >= 0)
@@ -265,6 +262,14 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             sure = csr_array((np.ones(len(told)), (told, clusters[told])), shape=(len(clusters), k))
             self.class_weights_ = csr_array(self.class_weights_.multiply(~links.named[:, None]) + sure)
         self.soft_labels_ = self.class_weights_[samples.spread(np.arange(len(clusters)))]
+
+    def _class_model(self, classes: ClassMeans, space: Space) -> tuple[Floats, Floats, Memberships]:
+        """Return the points of the fitted task classes, their weights, and the model of the clusters that they have."""
+        clusters, weights = self.class_labels_, classes.sizes / classes.sizes.mean()
+        points = space.transform(self._fitted_means(classes))
+        gamma = evenness(np.unique(clusters[clusters >= 0], return_counts=True)[1])
+        k = len(self.cluster_centers_)
+        return points, weights, Memberships.of(points, weights, clusters, k, space.between, gamma)
 
     def _samples(self, X: Any, y: Any, groups: Any, *, reset: bool) -> TaskSamples:
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)

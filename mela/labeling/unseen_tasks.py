@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from mela.data.array_types import Floats, Ints
+from mela.labeling.memberships import Memberships
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means
 from mela.labeling.task_labeler import TaskLabeler
 
@@ -58,16 +59,34 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
         return Placed(
             clusters=_predicted(labeler, samples, classes, forbidden), certainty=np.full(len(classes.sizes), np.nan)
         )
-    clusters = np.full(len(classes.sizes), NONE, dtype=np.int64)
-    certainty = np.empty(len(classes.sizes))
-    means = labeler._means(classes)
-    for tasks, rows in _blocks(classes):
-        points, weights = space.transform(means[rows]), classes.sizes[rows] / labeler.class_size_
-        odds = model.log_odds_or_none(points, weights)
+    points, weights = space.transform(labeler._means(classes)), classes.sizes / labeler.class_size_
+    return place_by_model(model, points, weights, classes.starts, forbidden)
+
+
+def place_by_model(
+    model: Memberships, points: Floats, weights: Floats, starts: Ints, forbidden: Sequence[Ints] | None = None
+) -> Placed:
+    """Place task classes as `place` does, given their points (n, d) in the space of the model.
+
+    Parameters
+    ----------
+    model : Memberships
+    points : float64 (n, d)
+    weights : float64 (n,)
+        Samples of each over the average number.
+    starts : int64 (n_tasks + 1,)
+        Bounds of the tasks.
+    forbidden : sequence of int64 arrays (n_tasks), optional
+        Clusters that labels of each task must not get.
+    """
+    clusters, certainty = np.full(len(points), NONE, dtype=np.int64), np.empty(len(points))
+    for tasks, rows in _blocks(starts):
+        odds = model.log_odds_or_none(points[rows], weights[rows])
         for task in tasks:
-            own = slice(classes.starts[task], classes.starts[task + 1])
+            own = slice(starts[task], starts[task + 1])
             odds_of_task = odds[own.start - rows.start : own.stop - rows.start]
-            odds_of_task[:, forbidden[task]] = -np.inf
+            if forbidden is not None:
+                odds_of_task[:, forbidden[task]] = -np.inf
             clusters[own], certainty[own] = _place_task(odds_of_task)
     return Placed(clusters=clusters, certainty=certainty)
 
@@ -109,9 +128,9 @@ def place_labels(labeler: TaskLabeler, X: Any, y: Any, groups: Any) -> pd.DataFr
     return pd.DataFrame(columns | {"cluster": placed.clusters, "certainty": placed.certainty})
 
 
-def _blocks(classes: ClassMeans) -> Iterator[tuple[range, slice]]:
+def _blocks(starts: Ints) -> Iterator[tuple[range, slice]]:
     """Yield some tasks at a time, and their rows: about a thousand, or those of one task."""
-    starts, first = classes.starts, 0
+    first = 0
     while first < len(starts) - 1:
         last = max(first + 1, int(np.searchsorted(starts, starts[first] + BLOCK, side="right")) - 1)
         yield range(first, last), slice(int(starts[first]), int(starts[last]))

@@ -34,6 +34,11 @@ from mela.labeling.task_classes import class_means, group_samples
 from mela.labeling.task_labeler import TaskLabeler, _is_soft
 
 
+def in_fours(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.arange(X.shape[0] if hasattr(X, "shape") else len(np.asarray(X)))
+    return rows % 2, rows * max(1, len(rows) // 4) // max(1, len(rows))
+
+
 class WithoutGroups(TaskLabeler):
     """For checks that call ``fit(X)`` and ``fit(X, y)``: four rows make a task, every other one is of class 1.
 
@@ -41,12 +46,11 @@ class WithoutGroups(TaskLabeler):
     """
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
-        rows = np.arange(X.shape[0] if hasattr(X, "shape") else len(np.asarray(X)))
         given = self.get_params()
         if "n_clusters" in given:
             self.n_clusters = max(2, given["n_clusters"])
         try:
-            return super().fit(X, rows % 2, rows * max(1, len(rows) // 4) // max(1, len(rows)))
+            return super().fit(X, *in_fours(X))
         finally:
             self.__dict__.update(given)
 
@@ -59,7 +63,9 @@ class WithoutGroups(TaskLabeler):
 
 
 class Merging(WithoutGroups, MergeLabeler):
-    pass
+    def partial_fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        # the first call is a fit, which makes tasks itself
+        return super().partial_fit(X, *in_fours(X))
 
 
 class Pruning(WithoutGroups, LearnLabeler):
