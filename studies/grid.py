@@ -45,7 +45,7 @@ FILES = {".".join(path.relative_to(FOLDER).with_suffix("").parts): path for path
 OTHERS = {
     "labels": ("q_sweep", "tables"),
     "robustness": ("fuzz", "kills"),
-    "speed": ("frozen", "gpu", "heads", "labeler", "pipeline", "scale", "train_steps"),
+    "speed": ("frozen", "gpu", "heads", "labeler", "many_classes", "pipeline", "scale", "train_steps"),
     "training": ("rate_search",),
 }
 NAMES = sorted([*FILES, *(f"{folder}.{name}" for folder, names in OTHERS.items() for name in names)])
