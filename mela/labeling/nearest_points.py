@@ -6,7 +6,7 @@ import numpy as np
 
 from mela.data.array_types import Features, Floats, Ints
 
-# up to here every distance is computed, of this number of points to as many
+# up to here every distance is computed
 EXACT = 20_000
 # cells of the index for each root of the number of points, and how many are searched
 CELLS, SEARCHED = 2, 16
@@ -31,7 +31,7 @@ def nearest_points(points: Floats, count: int, among: Floats | None = None) -> I
     center = base.mean(axis=0)
     # squares of features must not leave the range of single precision
     unit = max(float(np.abs(points - center).max()), np.finfo(np.float64).tiny)
-    index = _index(((base - center) / unit).astype(np.float32), exact=len(points) * len(base) <= EXACT**2)
+    index = _index(((base - center) / unit).astype(np.float32))
     asked = ((points - center) / unit).astype(np.float32)
     wanted = count + (among is None)
     found = index.search(asked, wanted)[1]
@@ -42,15 +42,17 @@ def nearest_points(points: Floats, count: int, among: Floats | None = None) -> I
     return found.astype(np.int64) if among is not None else _others(found.astype(np.int64))
 
 
-def _index(points: Features, *, exact: bool) -> Any:
-    """Return an index of points (n, d), which searches all of them or only some cells."""
+def _index(points: Features) -> Any:
+    """Return an index of points (n, d)."""
     import faiss
 
     n, d = points.shape
     index: Any = faiss.IndexFlatL2(d)
-    if not exact:
+    if n > EXACT:
         index = faiss.IndexIVFFlat(index, d, int(CELLS * np.sqrt(n)))
         index.cp.niter, index.cp.max_points_per_centroid = ROUNDS, OF_EACH_CELL
+        # with fewer, Faiss warns on the console
+        index.cp.min_points_per_centroid = 1
         index.train(points)
         index.nprobe = SEARCHED
     index.add(points)

@@ -44,13 +44,14 @@ def test_no_point_is_its_own_neighbour_even_among_equal_ones() -> None:
     assert (points[near] == points[:, None]).all()
 
 
-def test_an_index_misses_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_misses_few(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(module, "EXACT", 1000)
-    points = drawn(6000, n_classes=200)
+    points = drawn(5000, n_classes=200)
     found, wanted = nearest_points(points, 10), plain(points, 10)
     shared = [len(set(one) & set(other)) for one, other in zip(found.tolist(), wanted.tolist(), strict=True)]
     assert np.mean(shared) > 9.7
     assert (found == nearest_points(points, 10)).all()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_more_cells_are_searched_where_they_hold_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
