@@ -11,6 +11,7 @@ What is known of a cluster is the number, the weight and the sum of its task cla
 """
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from mela.labeling.memberships import Memberships
 from mela.labeling.partition import Evidence, refine
 from mela.labeling.size_prior import evenness
 from mela.labeling.space import Space
+
+Numbers = TypeVar("Numbers", Floats, Ints)
 
 # moves end earlier where nothing moves any more
 TURNS = 10
@@ -89,6 +92,6 @@ def _with(model: Memberships, points: Floats, weights: Floats, clusters: Ints) -
     return replace(own, weights=totals + more(model.weights, k), sums=sums + more(model.sums, k), counts=counts)
 
 
-def more(values: Floats, k: int) -> Floats:
+def more(values: Numbers, k: int) -> Numbers:
     """Return values (k, ...), of which those that are missing are 0."""
     return np.concatenate([values, np.zeros((k - len(values), *values.shape[1:]), values.dtype)])
