@@ -16,17 +16,16 @@ from typing import TypeVar
 import numpy as np
 
 from mela.data.array_types import Floats, Ints
-from mela.labeling.clusters import meeting_rate, weighted_sums
+from mela.labeling.clusters import meeting_rate
 from mela.labeling.memberships import Memberships
+from mela.labeling.merging import EVEN
 from mela.labeling.partition import Evidence, refine
 from mela.labeling.size_prior import evenness
-from mela.labeling.space import Space
 
 Numbers = TypeVar("Numbers", Floats, Ints)
 
 # moves end earlier where nothing moves any more
 TURNS = 10
-EVEN = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +44,15 @@ class Grown:
     model: Memberships
 
 
-def grow(model: Memberships, space: Space, points: Floats, weights: Floats, starts: Ints, placed: Ints) -> Grown:
+def grow(model: Memberships, points: Floats, weights: Floats, starts: Ints, placed: Ints) -> Grown:
     """Add the task classes of new tasks to known clusters, or open new ones.
 
     Parameters
     ----------
     model : Memberships
         Of the known clusters.
-    space : Space
-        In which the points lie.
     points : float64 (n, d)
-        Of the new task classes.
+        Of the new task classes, in the space of the model.
     weights : float64 (n,)
         Samples of each over the average number.
     starts : int64 (n_tasks + 1,)
@@ -69,7 +66,7 @@ def grow(model: Memberships, space: Space, points: Floats, weights: Floats, star
         tasks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[rows]
         bounds = np.concatenate([[0], np.flatnonzero(np.diff(tasks)) + 1, [len(rows)]])
         evidence = Evidence(
-            points=points[rows], weights=weights[rows], starts=bounds, between=space.between, rate=meeting_rate(starts)
+            points=points[rows], weights=weights[rows], starts=bounds, between=model.between, rate=meeting_rate(starts)
         )
         found[rows] = known + refine(evidence, evidence.merge(np.arange(len(rows)), EVEN)[0])[0]
     for _ in range(TURNS):
@@ -85,11 +82,12 @@ def grow(model: Memberships, space: Space, points: Floats, weights: Floats, star
 def _with(model: Memberships, points: Floats, weights: Floats, clusters: Ints) -> Memberships:
     """Return the model of clusters that these task classes (n,) have joined or opened."""
     k = max(len(model.weights), int(clusters.max()) + 1)
-    totals, sums = weighted_sums(clusters, points, weights, k)
     counts = np.bincount(clusters, minlength=k) + more(model.counts, k)
     gamma = evenness(counts[counts > 0])
     own = Memberships.of(points, weights, clusters, k, model.between, gamma)
-    return replace(own, weights=totals + more(model.weights, k), sums=sums + more(model.sums, k), counts=counts)
+    return replace(
+        own, weights=own.weights + more(model.weights, k), sums=own.sums + more(model.sums, k), counts=counts
+    )
 
 
 def more(values: Numbers, k: int) -> Numbers:

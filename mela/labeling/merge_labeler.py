@@ -119,8 +119,8 @@ class MergeLabeler(TaskLabeler):
     consistency_: float
     corrections_: Corrections
     _held_out: PairQuality | None
-    # the space and the model of clusters that `partial_fit` has added to
-    _grown: tuple[Space, Memberships] | None = None
+    # the model of clusters that `partial_fit` has added to
+    _grown: Memberships | None = None
     _block = "merging"
 
     def __init__(
@@ -190,37 +190,35 @@ class MergeLabeler(TaskLabeler):
             return self.fit(X, y, groups)
         self._check_parameters()
         samples = self._samples(X, y, groups, reset=False)
-        space, model = self._known_model()
+        space, model = self.merged_.space, self._known_model()
         classes, size = class_means(samples), self.class_size_
         points, weights = space.transform(self._means(classes)), classes.sizes / size
         placed = place_by_model(model, points, weights, classes.starts).clusters
-        grown = grow(model, space, points, weights, classes.starts, placed)
+        grown = grow(model, points, weights, classes.starts, placed)
         found, k = grown.clusters, len(grown.model.weights)
         before, (added, sums) = more(model.weights, k) * size, weighted_sums(found, classes.means, classes.sizes, k)
         self.cluster_centers_ = (more(self.cluster_centers_, k) * before[:, None] + sums) / (before + added)[:, None]
         self.counts_ = more(self.counts_, k) + np.bincount(found, minlength=k)
         self.task_classes_, self.n_single_tasks_ = samples, int((classes.ways < 2).sum())
         self.class_clusters_ = self.class_labels_ = found
-        self.labels_, self._grown = samples.spread(found), (space, grown.model)
+        self.labels_, self._grown = samples.spread(found), grown.model
         if self.soft:
             self.space_, self.memberships_ = space, grown.model
             self.class_weights_ = grown.model.of_tasks(points, weights, found, classes.starts, members=True)
             self.soft_labels_ = self.class_weights_[samples.spread(np.arange(len(found)))]
         return self
 
-    def _known_model(self) -> tuple[Space, Memberships]:
-        """Return the model of the clusters, and the space of its points."""
-        if self._grown is not None:
-            return self._grown
-        if self.memberships_ is not None and self.space_ is not None:
-            return self.space_, self.memberships_
+    def _known_model(self) -> Memberships:
+        """Return the model of the clusters."""
+        known = self.memberships_ if self._grown is None else self._grown
+        if known is not None:
+            return known
         if not hasattr(self, "task_classes_"):
             raise MelaError(
                 "partial_fit: expected a labeler with a model of its classes, got one that was saved without; fit it "
                 "with soft=True, and save it again"
             )
-        space = self.merged_.space
-        return space, self._class_model(class_means(self.task_classes_), space)[2]
+        return self._class_model(class_means(self.task_classes_), self.merged_.space)[2]
 
     def _find(self, samples: TaskSamples, classes: ClassMeans, links: Links | None) -> Floats:
         self._grown = None

@@ -113,7 +113,7 @@ def join(
     between: Floats,
     rate: float,
     gamma: float,
-    others: tuple[int, int] = (0, 0),
+    besides: tuple[int, int] = (0, 0),
 ) -> Merges:
     r"""Merge pure clusters by the odds with their own covariances: the second phase.
 
@@ -134,7 +134,7 @@ def join(
         See `meeting_odds`.
     gamma : float
         See `mela.labeling.size_prior`.
-    others : (int, int), default=(0, 0)
+    besides : (int, int), default=(0, 0)
         How many clusters there are besides these, and their task classes.
 
     Returns
@@ -146,7 +146,7 @@ def join(
     k, d = clusters.sums.shape
     alive = np.ones(k, dtype=bool)
     sizes = log_sizes(clusters.counts, gamma)
-    fewer = one_fewer(k + others[0], int(clusters.counts.sum()) + others[1], gamma)
+    fewer = one_fewer(k + besides[0], int(clusters.counts.sum()) + besides[1], gamma)
     apart = np.diag(2 * between)
 
     def odds(u: int, others: Ints) -> Floats:

@@ -143,8 +143,8 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
         scatter = np.zeros((len(some), d, d))
         for own, rows in _deviations(samples, space, points):
             _add_scatter(scatter, own, shown[rows])
-        others = (k - len(some), int(((pure >= 0) & (shown < 0)).sum()))
-        found = join(clusters, scatter, degrees[some], space.between, rate, gamma, others)
+        besides = (k - len(some), int(((pure >= 0) & (shown < 0)).sum()))
+        found = join(clusters, scatter, degrees[some], space.between, rate, gamma, besides)
         joins = [(int(some[u]), int(some[v]), odds) for u, v, odds in found]
     refused = [i for i, (_, _, odds) in enumerate(joins) if odds <= 0]
     worth = refused[0] if refused else len(joins)

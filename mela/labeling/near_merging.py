@@ -113,7 +113,7 @@ class _Pairs:
         """Compute the odds that are not known, and leave out pairs that are hopeless."""
         alone, sizes = marginal(state.weights, state.sums, between), log_sizes(state.counts, gamma)
         asked = np.flatnonzero(np.isnan(self.odds))
-        met = _entries(state.met, self.low[asked], self.high[asked])
+        met = np.asarray(state.met[self.low[asked], self.high[asked]]).reshape(-1)
         for start in range(0, len(asked), BLOCK):
             some = asked[start : start + BLOCK]
             u, v = self.low[some], self.high[some]
@@ -141,15 +141,3 @@ def _unique(one: Ints, other: Ints, k: int) -> tuple[tuple[Ints, Ints], Ints]:
     one, other = one[apart], other[apart]
     keys, first = np.unique(np.minimum(one, other) * k + np.maximum(one, other), return_index=True)
     return (keys // k, keys % k), apart[first]
-
-
-def _entries(table: csr_array, rows: Ints, columns: Ints) -> Floats:
-    """Return entries (p,) of a table (k, k) whose columns are sorted within rows."""
-    table.sort_indices()
-    k = table.shape[0]
-    keys = np.repeat(np.arange(k), np.diff(table.indptr)) * k + table.indices
-    wanted = rows * k + columns
-    places = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    if not len(keys):
-        return np.zeros(len(rows))
-    return np.where(keys[places] == wanted, table.data[places], 0.0)

@@ -16,6 +16,7 @@ different cameras this way. The steps are those of the paper, whose neighbourhoo
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
+from scipy.spatial.distance import cdist
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.nearest_points import nearest_points
@@ -51,8 +52,8 @@ def closeness_of_many(points: Floats, count: int = NEIGHBOURS) -> csr_array:
     distances = SquaredDistances(points)
     itself = np.arange(distances.n)
     nearest = np.column_stack([itself, nearest_points(points, min(count, distances.n - 1))])
-    some = SquaredDistances(points[np.random.default_rng(0).permutation(distances.n)[:SAMPLE]])
-    farthest = np.concatenate([some.from_points(points[rows]).max(axis=1) for rows in blocks(distances.n)])
+    some = points[np.random.default_rng(0).permutation(distances.n)[:SAMPLE]]
+    farthest = np.concatenate([cdist(points[rows], some, "sqeuclidean").max(axis=1) for rows in blocks(distances.n)])
     farthest = np.maximum(farthest, distances.between(itself, nearest[:, -1]))
     return _shared(_weights(distances, nearest, np.zeros(distances.n), farthest))
 

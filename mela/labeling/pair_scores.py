@@ -67,10 +67,6 @@ class SquaredDistances:
         products = self._points[rows] @ self._points.T
         return np.maximum(self._lengths[rows, None] + self._lengths - 2 * products, 0)
 
-    def from_points(self, points: Floats) -> Floats:
-        """Return the distances (r, n) of other points (r, d) to all."""
-        return np.maximum((points**2).sum(axis=1)[:, None] + self._lengths - 2 * points @ self._points.T, 0)
-
     def between(self, first: Ints, second: Ints) -> Floats:
         """Return the distances (p,) of some pairs (p,), (p,)."""
         return ((self._points[first] - self._points[second]) ** 2).sum(axis=1)
