@@ -68,7 +68,7 @@ def main(
     content = page_content(found, settings, drawn=drawn, data=data, parameters=parameters_text(params))
     with together():
         store.write_text(page, render(content))
-        write_folder(report, tables(outcome), run_figures(found), drawn)
+        write_folder(report, tables(outcome), drawn)
         store.write_json(metrics, overview(outcome))
         store.write_csv(accuracy, accuracy_table(outcome.evaluation))
         store.write_csv(sweep, sweep_row(LabelerParams.read(params), outcome))

@@ -1,6 +1,7 @@
 """Clusters of people who differ: on tasks whose classes are known, and what must make no difference."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,13 @@ def people(
     return X, y, np.repeat(np.arange(n_tasks), WAYS * SAMPLES), truth
 
 
+@cache
+def fitted(seed: int, effect: float) -> MergeLabeler:
+    """What `people` with these effects give, for several tests to look at."""
+    X, y, groups, _ = people(seed, effect=effect)
+    return MergeLabeler().fit(X, y, groups)
+
+
 def grouped(X: np.ndarray, y: np.ndarray, groups: np.ndarray) -> tuple[TaskSamples, ClassMeans]:
     samples = group_samples(X, np.arange(len(X)), groups, y)
     return samples, class_means(samples)
@@ -55,8 +63,7 @@ def labels_of_task_classes(labeler: MergeLabeler) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("effect", [2.0, 5.0])
 def test_finds_the_classes_of_people_who_differ(effect: float, seed: int) -> None:
-    X, y, groups, truth = people(seed, effect=effect)
-    labeler = MergeLabeler().fit(X, y, groups)
+    truth, labeler = people(seed, effect=effect)[3], fitted(seed, effect)
     assert labeler.effects_ is not None
     assert remark(labeler) == DIFFER
     assert not len(merges_table(labeler)), "what merging did is not where these clusters come from"
@@ -67,7 +74,7 @@ def test_finds_the_classes_of_people_who_differ(effect: float, seed: int) -> Non
 @pytest.mark.slow
 def test_no_task_is_lost_where_two_of_its_classes_share_a_cluster() -> None:
     X, y, groups, _ = people(0, effect=8.0)
-    labeler = MergeLabeler().fit(X, y, groups)
+    labeler = fitted(0, 8.0)
     effects = labeler.effects_
     assert effects is not None
     _, classes = grouped(X, y, groups)
@@ -85,8 +92,7 @@ def test_no_task_is_lost_where_two_of_its_classes_share_a_cluster() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_where_people_do_not_differ_merging_decides(seed: int) -> None:
-    X, y, groups, truth = people(seed)
-    labeler = MergeLabeler().fit(X, y, groups)
+    truth, labeler = people(seed)[3], fitted(seed, 0.0)
     assert labeler.effects_ is None
     assert remark(labeler) is None
     assert len(merges_table(labeler))
@@ -317,8 +323,7 @@ def test_rounds_learn_clusters_that_may_join_classes_of_a_task() -> None:
 
 @pytest.mark.slow
 def test_networks_learn_the_labels_where_none_were_told_apart() -> None:
-    X, y, groups, _ = people(0)
-    plain = MergeLabeler().fit(X, y, groups)
+    plain = fitted(0, 0.0)
     assert plain.effects_ is None
     np.testing.assert_array_equal(plain.learned_labels, plain.class_labels_)
     # clusters of the cut may be rarer than asked for
@@ -331,7 +336,7 @@ def test_networks_learn_the_labels_where_none_were_told_apart() -> None:
 @pytest.mark.slow
 def test_order_and_names_make_no_difference() -> None:
     X, y, groups, _ = people(0, effect=5.0)
-    first = MergeLabeler().fit(X, y, groups)
+    first = fitted(0, 5.0)
     rng = np.random.default_rng(1)
     order = rng.permutation(len(X))
     names = np.array([f"task {number:03d}" for number in rng.permutation(groups.max() + 1)])
@@ -416,7 +421,7 @@ def test_a_quality_beats_another_for_sure_or_not_at_all() -> None:
 
 def test_people_who_differ_can_be_told_which_task_classes_are_one_class() -> None:
     X, y, groups, truth = people(0, effect=8.0)
-    plain = MergeLabeler().fit(X, y, groups)
+    plain = fitted(0, 8.0)
     assert plain.effects_ is not None
     cut, rows = plain.effects_.cut, [(task, label) for task in range(200) for label in range(WAYS)]
     pairs = [(a, b) for a in range(500) for b in range(500, 1000)]

@@ -86,8 +86,8 @@ def test_features_are_those_of_timm_with_its_own_normalisation(name: str, side: 
     loaded, _ = read_model(tmp_path / "model.safetensors", torch.device("cpu"))
     with torch.inference_mode():
         assert torch.equal(loaded(BATCH), backbone(BATCH))
-    # at its own side a network is exported by the test of round trips below
-    if side and HAS_ONNX:
+    # the first network is exported by the test of round trips below
+    if side and name != "test_resnet" and HAS_ONNX:
         assert export("onnx", "x.onnx", loaded, configuration).difference < 1e-4
 
 

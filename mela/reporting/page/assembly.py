@@ -19,7 +19,7 @@ from mela.reporting.environment import commit, hardware, versions
 from mela.reporting.outcome import Outcome
 from mela.reporting.page.class_names import held_out_counts, names_of_classes, readable
 from mela.reporting.page.sheets import choose_images, sheet
-from mela.reporting.page.svg import inline
+from mela.reporting.page.svg import Drawing, inline
 from mela.reporting.published import ON_PAGE, PUBLISHED_SHOTS, SYSTEMS, benchmark_of
 from mela.reporting.summary import NAMES, accuracies, accuracies_by_dataset, headline, labels, remarks, rounds_table
 from mela.runtime.console import duration
@@ -115,7 +115,7 @@ def page_content(
     run: Run,
     settings: ReportParams,
     *,
-    drawn: Mapping[str, str],
+    drawn: Mapping[str, Drawing],
     data: DataParams,
     parameters: str,
 ) -> dict[str, Any]:
@@ -125,8 +125,8 @@ def page_content(
     ----------
     run : Run
     settings : ReportParams
-    drawn : mapping of str to str
-        Its figures as SVG files, by their names.
+    drawn : mapping of str to Drawing
+        Its figures by their names.
     data : DataParams
     parameters : str
         All of them, as YAML.
@@ -134,7 +134,7 @@ def page_content(
     usage = kept(STAGES) if settings.usage else {}
     called = names_by_cluster(run.listing)
     on_map = {label: readable(called.get(label, "")) for label in sorted(set(run.points["label"]))}
-    svgs = {key: inline(own, _description(key, run)) for key, own in drawn.items()}
+    svgs = {key: inline(own.svg, _description(key, run)) for key, own in drawn.items()}
     return {
         "data": data.described,
         "headline": headline(run.outcome, run.used),

@@ -1,8 +1,9 @@
-"""Embed figures in a page."""
+"""Draw figures, and embed them in a page."""
 
 import html
 import io
 import re
+from typing import NamedTuple
 
 import matplotlib as mpl
 from markupsafe import Markup
@@ -22,28 +23,39 @@ COLOURS = {
 }
 
 
-def drawing(figure: Figure, name: str) -> str:
-    """Return a figure as an SVG file, whose text stays text, and whose bytes depend on nothing else.
+class Drawing(NamedTuple):
+    """Hold a figure as files: a PNG, and an SVG whose text stays text."""
+
+    png: bytes
+    svg: str
+
+
+def drawing(figure: Figure, name: str) -> Drawing:
+    """Return a figure as files of one layout, whose bytes depend on nothing else.
 
     Parameters
     ----------
     figure : Figure
+        It keeps the layout, and is of no use for other sizes.
     name : str
-        Prefix of its identifiers, unique on a page.
+        Prefix of the identifiers in the SVG, unique on a page.
     """
-    buffer = io.StringIO()
+    png, svg = io.BytesIO(), io.StringIO()
+    figure.savefig(png, format="png")
+    # to find a place for everything takes longer than to draw it
+    figure.set_layout_engine(None)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "svg.id": name}):
         figure.savefig(
-            buffer,
+            svg,
             format="svg",
             transparent=True,
             metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
-    return buffer.getvalue()
+    return Drawing(png.getvalue(), svg.getvalue())
 
 
 def inline(drawn: str, description: str) -> Markup:
-    """Return what `drawing` drew as an ``svg`` element in the page's colours and font.
+    """Return the SVG that `drawing` drew as an ``svg`` element in the page's colours and font.
 
     Parameters
     ----------

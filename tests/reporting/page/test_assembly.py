@@ -76,7 +76,8 @@ def test_a_quarter_of_the_images_shown_are_the_doubtful_ones() -> None:
 def test_figures_take_the_colours_of_the_page() -> None:
     curve = pd.DataFrame({"epoch": [1, 2], "loss": [1.0, 0.5], "accuracy": [50.0, 80.0]})
     svgs = [
-        inline(drawing(figures.curves_figure(curve, curve), name), 'with "quotes"') for name in ("one", "two", "one")
+        inline(drawing(figures.curves_figure(curve, curve), name).svg, 'with "quotes"')
+        for name in ("one", "two", "one")
     ]
     assert svgs[0] == svgs[2]
     ids = [set(re.findall(r'id="([^"]+)"', svg)) for svg in svgs]
@@ -90,7 +91,7 @@ def test_figures_take_the_colours_of_the_page() -> None:
 
 
 def test_a_figure_without_anything_is_a_figure() -> None:
-    assert inline(drawing(Figure(), "nothing"), "nothing").startswith("<svg")
+    assert inline(drawing(Figure(), "nothing").svg, "nothing").startswith("<svg")
 
 
 def test_points_lie_within_the_map() -> None:
