@@ -152,7 +152,6 @@ def _restored(about: dict[str, Any], arrays: Arrays) -> TaskLabeler:
             sums=arrays["memberships.sums"],
             counts=arrays["memberships.counts"],
             gamma=float(about["memberships"]["gamma"]),
-            novelty=float(about["memberships"]["novelty"]),
         )
     return labeler
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -12,12 +13,12 @@ from scipy.special import softmax
 from mela.data.array_types import Floats, Ints
 from mela.labeling.assignment import distinct
 from mela.labeling.clusters import weighted_sums
-from mela.labeling.nearest_points import nearest_points
+from mela.labeling.nearest_points import ALL_PAIRS, nearest_points
 from mela.labeling.size_prior import log_number
 
 BLOCK = 1024
-# clusters of which all are looked at for a better one; of more, the nearest are
-ALL_CLUSTERS, NEAR = 5000, 10
+# nearest clusters that are looked at where there are too many to look at all
+NEAR = 10
 LEAST = 1e-3
 
 
@@ -46,8 +47,6 @@ class Memberships:
     counts : int64 (k,)
         Task classes of each cluster.
     gamma : float
-    novelty : float
-        Value for a new class in place of n + gamma.
     """
 
     between: Floats
@@ -55,7 +54,6 @@ class Memberships:
     sums: Floats
     counts: Ints
     gamma: float
-    novelty: float
 
     @classmethod
     def of(
@@ -76,9 +74,14 @@ class Memberships:
         """
         totals, sums = weighted_sums(clusters, points, weights, n_clusters)
         counts = np.bincount(clusters[clusters >= 0], minlength=n_clusters).astype(np.int64)
-        found, n = int((counts > 0).sum()), int(counts.sum())
-        novelty = gamma * float(np.exp(log_number(found, n, gamma) - log_number(max(found - 1, 1), n, gamma)))
-        return cls(between=between, weights=totals, sums=sums, counts=counts, gamma=gamma, novelty=novelty)
+        return cls(between=between, weights=totals, sums=sums, counts=counts, gamma=gamma)
+
+    @cached_property
+    def novelty(self) -> float:
+        """Value for a new class in place of n + gamma."""
+        found, n = int((self.counts > 0).sum()), int(self.counts.sum())
+        odds = log_number(found, n, self.gamma) - log_number(max(found - 1, 1), n, self.gamma)
+        return self.gamma * float(np.exp(odds))
 
     def of_tasks(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, *, members: bool) -> csr_array:
         """Return the posterior of the clusters for each task class (n, k); rows sum to 1, or to 0 for cluster -1.
@@ -107,7 +110,7 @@ class Memberships:
         """
         found = np.full(len(points), -1, dtype=np.int64)
         used = np.flatnonzero(clusters >= 0)
-        if len(self.weights) > ALL_CLUSTERS:
+        if len(self.weights) > ALL_PAIRS:
             found[used] = self._best_near(points[used], weights[used], clusters[used])
         else:
             for weight in np.unique(weights[used]):

@@ -19,8 +19,8 @@ from mela.labeling.links import Links, given_links
 from mela.labeling.memberships import Memberships
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
 from mela.labeling.name_checks import require_one_type
+from mela.labeling.nearest_points import ALL_PAIRS
 from mela.labeling.pair_quality import PairQuality, joined_share, pair_quality, pairs_inside
-from mela.labeling.partition import ALL_PAIRS
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, with_sources
@@ -179,7 +179,9 @@ class MergeLabeler(TaskLabeler):
         Parameters
         ----------
         X, y, groups
-            As `fit` takes them; tasks may all have one class. Each task counts as another person's.
+            As `fit` takes them; tasks may all have one class. Each task counts as another person's. Classes of a task
+            get different clusters whatever `collisions` says, and rare clusters stay whatever `min_count` says. Links
+            of `fit` hold for its tasks only.
 
         Raises
         ------

@@ -28,7 +28,8 @@ from mela.labeling.assignment import distinct
 from mela.labeling.centroids import nearest
 from mela.labeling.clusters import Merges, collect, cut, meeting_rate, of_sources, weighted_sums
 from mela.labeling.merge_odds import join
-from mela.labeling.partition import ALL_PAIRS, Evidence, refine
+from mela.labeling.nearest_points import ALL_PAIRS
+from mela.labeling.partition import Evidence, refine
 from mela.labeling.space import Space, noise_scales, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
 

@@ -6,7 +6,9 @@ import numpy as np
 
 from mela.data.array_types import Features, Floats, Ints
 
-# up to here every distance is computed
+# points that are all compared with each other; of more, only neighbours are
+ALL_PAIRS = 5000
+# up to here neighbours are found by every distance
 EXACT = 20_000
 # cells of the index for each root of the number of points, and how many are searched
 CELLS, SEARCHED = 2, 16

@@ -10,12 +10,11 @@ from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, renumbe
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_odds import agglomerate, marginal, most_probable
 from mela.labeling.near_merging import merge_neighbours
+from mela.labeling.nearest_points import ALL_PAIRS
 from mela.labeling.pair_quality import collisions
 from mela.labeling.size_prior import evenness, log_number, log_sizes
 
 WEIGHT_STEP = 0.1
-# clusters of which all pairs are compared; of more, neighbours are
-ALL_PAIRS = 5000
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import cluster_means
 from mela.labeling.cuts import Cuts
 from mela.labeling.near_trees import average_tree
+from mela.labeling.nearest_points import ALL_PAIRS
 from mela.labeling.neighbours import NEIGHBOURS, closeness_of_many, shared_neighbours
 from mela.labeling.pair_quality import PairQuality, pair_quality
 from mela.labeling.pair_scores import PairScores, SquaredDistances
@@ -20,8 +21,6 @@ from mela.labeling.space import space_of, unit_length
 
 # views without looks
 PLAIN = 3
-# fragments of which a table holds all pairs; of more, only those that share neighbours are kept
-TABLE = 5000
 
 # condensed distances, or 1 less those of fragments that share neighbours
 Distances = Floats | csr_array
@@ -111,7 +110,7 @@ class TaskClasses:
         None where a fragment is of several tasks or sources, or there are more than 5,000, since a score needs all
         pairs of two owners.
         """
-        many = int(self.fragments.max()) >= TABLE
+        many = int(self.fragments.max()) >= ALL_PAIRS
         return None if many or self._owners() is None else replace(self, scored=True)
 
     def again(self, found: Found, turn: int, noise: Noise) -> Found:
@@ -132,7 +131,7 @@ class TaskClasses:
             # of a class there are as many versions as people who have it, and some have not
             count = min(count, (int(self.sources.max()) + 2) // 2)
         centers = cluster_means(self.fragments, points)[1]
-        if len(centers) > TABLE:
+        if len(centers) > ALL_PAIRS:
             return closeness_of_many(centers, count)
         squared = SquaredDistances(centers)
         owners = self._owners() if self.scored else None

@@ -8,6 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mela.errors import MelaError
 from mela.labeling import MergeLabeler, load_labeler, save_labeler
+from mela.labeling.size_prior import log_number
 
 Tasks = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -60,6 +61,10 @@ def test_what_is_known_of_a_cluster_is_that_of_all_its_samples() -> None:
     assert labeler.counts_.tolist() == (np.bincount(whole) / 5).tolist()
     assert labeler.memberships_ is not None
     assert labeler.memberships_.counts.tolist() == labeler.counts_.tolist()
+    # nor is a new class more or less probable than if all had come at once
+    model, number, n = labeler.memberships_, len(labeler.counts_), int(labeler.counts_.sum())
+    one_more = log_number(number, n, model.gamma) - log_number(number - 1, n, model.gamma)
+    assert model.novelty == pytest.approx(model.gamma * np.exp(one_more))
     own = labeler.soft_labels_[np.arange(len(labels[2])), labels[2]]
     np.testing.assert_allclose(labeler.soft_labels_.sum(axis=1), 1)
     assert np.mean(own) > 0.95

@@ -146,7 +146,6 @@ def test_points_by_themselves() -> None:
         sums=np.array([[20.0, 0.0], [-30.0, 15.0]]),
         counts=np.array([10, 30]),
         gamma=GAMMA,
-        novelty=1.0,
     )
     points = np.array([[0.5, 0.1], [2.0, 0.0]])
     found = model.of_samples(points, 0.25)

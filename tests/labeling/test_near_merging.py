@@ -79,7 +79,7 @@ def test_the_best_of_near_clusters_is_the_best_of_all(monkeypatch: pytest.Monkey
     model = Memberships.of(evidence.points, evidence.weights, clusters, 50, evidence.between, 1.0)
     known = (evidence.points, evidence.weights, clusters, evidence.starts)
     wanted = model.best(*known)
-    monkeypatch.setattr(memberships, "ALL_CLUSTERS", 10)
+    monkeypatch.setattr(memberships, "ALL_PAIRS", 10)
     assert (model.best(*known) == wanted).mean() > 0.99
     monkeypatch.setattr(memberships, "NEAR", 50)
     assert (model.best(*known) == wanted).all()
@@ -88,12 +88,10 @@ def test_the_best_of_near_clusters_is_the_best_of_all(monkeypatch: pytest.Monkey
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits a tenth as high as they are."""
-    for module in (partition, merging):
+    for module in (partition, merging, memberships, trees):
         monkeypatch.setattr(module, "ALL_PAIRS", 500)
     monkeypatch.setattr(merging, "FRAGMENTS", 400)
     monkeypatch.setattr(merging, "MANY", 10_000)
-    monkeypatch.setattr(memberships, "ALL_CLUSTERS", 500)
-    monkeypatch.setattr(trees, "TABLE", 500)
 
 
 def samples_of(
@@ -127,7 +125,7 @@ def test_many_people_who_differ() -> None:
     labeler = MergeLabeler().fit(features, labels, tasks)
     assert labeler.effects_ is not None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trees, "TABLE", 5000)
+        patch.setattr(trees, "ALL_PAIRS", 5000)
         other = MergeLabeler().fit(features, labels, tasks)
     assert other.effects_ is not None
     reached, wanted = (adjusted_rand_score(truth, own.effects_.cut) for own in (labeler, other))
