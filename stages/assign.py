@@ -1,11 +1,11 @@
-"""List all labels of all people, and assign those of held-out tasks to the classes that training tasks share."""
+"""List all labels of all people, assign those of held-out tasks to classes, and list images with doubtful labels."""
 
 from pathlib import Path
 
 import numpy as np
 
-from mela.data.sampling import given_split
-from mela.io import schemas, store
+from mela.io import store
+from mela.io.atomic import together
 from mela.io.checked_tables import read_assignments, read_manifest
 from mela.io.name_tables import TASK_NAMES
 from mela.io.text_tables import write_text_csv
@@ -16,9 +16,9 @@ from mela.models.features import feature_batches
 from mela.models.files import load_model
 from mela.params import PARAMS, ExtractParams, RuntimeParams, UseParams
 from mela.runtime.console import log
-from mela.sources.source import REST
 from stages.common import paths
 from stages.common.computing import computing
+from stages.common.people_files import doubtful_images, held_out_tasks
 from stages.common.processes import run_shared
 
 
@@ -35,20 +35,17 @@ def main(
     model: Path = paths.INITIAL,
     merged_model: Path = paths.MERGED_EMBEDDING,
     task_names: Path = paths.TASK_NAMES,
+    image_names: Path = paths.IMAGE_NAMES,
     class_names: Path = paths.CLASS_NAMES,
     labels: Path = paths.LISTING,
+    wrong_labels: Path = paths.WRONG_LABELS,
 ) -> None:
-    """Read the labeler in use, tasks, names, and images of held-out tasks; write the table of labels."""
+    """Read the labeler in use, tasks, names, and images of held-out tasks; write tables of labels and of doubts."""
     file, used = ExtractParams.read(params).features, UseParams.read(params).labels
     # of which its labeler has learned the classes
-    if used == "merged":
-        features, model = features_in(last_round), merged_model
+    learned, model = (features_in(last_round), merged_model) if used == "merged" else (features, model)
     names, called = store.read_table(task_names, TASK_NAMES), read_given_names(class_names)
-    # drawn tasks are no people's, and their test classes are others than those of training
-    held_out = {}
-    if len(names):
-        rest = given_split(store.read_table(tasks, schemas.TASKS), REST)
-        held_out = {"val": read_manifest(val), "test": read_manifest(test), REST: rest}
+    held_out = held_out_tasks(val, test, tasks, names)
     known = np.unique(np.concatenate([[], *(manifest["image_id"] for manifest in held_out.values())])).astype(np.int64)
     parts = [np.empty((0, 0), dtype=np.float32)]
     with computing("assign", "images", RuntimeParams.read(params)) as (device, compute, watch):
@@ -65,11 +62,15 @@ def main(
     from mela.labeling.labeler_files import load_labeler
 
     manifest = read_manifest(train)
-    samples, _ = read_samples(manifest, features)
+    samples, _ = read_samples(manifest, learned)
     assigned = read_assignments(paths.LABELS / f"{used}_tasks.parquet", manifest)
     labeler = load_labeler(paths.LABELERS / used)
     table = listing(labeler, samples, assigned, held_out, names, known, np.concatenate(parts))
-    write_text_csv(labels, with_class_names(table, called))
+    # a network trained on all labels has learned the wrong ones, too
+    doubts = doubtful_images(manifest, features, assigned, names, image_names)
+    with together():
+        write_text_csv(labels, with_class_names(table, called))
+        write_text_csv(wrong_labels, doubts)
     new = table[table["assigned"]]
     none = int((~new["clustered"]).sum())
     log.info(f"assign: {len(table)} labels, {len(new)} of them of held-out tasks, {none} of these none of the classes")

@@ -27,6 +27,7 @@ def main(
     passes: Path = paths.PASSES,
     merges: Path = paths.MERGES,
     listing: Path = paths.LISTING,
+    wrong_labels: Path = paths.WRONG_LABELS,
     image_names: Path = paths.IMAGE_NAMES,
     points: Path = paths.MAP,
     confusions: Path = paths.CONFUSIONS,
@@ -41,17 +42,17 @@ def main(
     """Read what the stages found, and images; write the page, tables, figures, and what DVC compares."""
     settings, used, data = ReportParams.read(params), UseParams.read(params).labels, DataParams.read(params)
     # takes a second, which a wrong parameter need not wait for
+    from mela.reporting.drawings import drawing
     from mela.reporting.folder import write_folder
     from mela.reporting.page.assembly import TABLES, Run, page_content, run_figures
     from mela.reporting.page.render import render
-    from mela.reporting.page.svg import drawing
 
     outcome = read_outcome({"merged": merged, "pruned": pruned}, scores, evaluate, data.described)
     require_used(outcome, used)
     training, files = trained(used), {"passes": passes, "merges": merges, "points": points, "listing": listing}
     files |= {name: paths.LABELING / f"{used}_{name}.csv" for name in ("sizes", "clusters")}
     files |= {"purities": paths.SCORES.with_name(f"{used}.csv"), "confusions": confusions, "mistaken": mistaken}
-    files |= {"embed_curve": embed_curve, "pretrain_curve": training.curve}
+    files |= {"embed_curve": embed_curve, "pretrain_curve": training.curve, "wrong_labels": wrong_labels}
     rounds = {name: read_metrics(paths.ROUNDS / f"{name}.json", RoundMetrics, may_be_off=True) for name in ROUNDS}
     found = Run(
         outcome=outcome,

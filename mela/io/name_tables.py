@@ -15,6 +15,10 @@ LISTING = pa.schema(
     {"task": TEXT, "label": TEXT, "split": TEXT, "cluster": FLOAT, "name": TEXT, "certainty": FLOAT}
     | {"clustered": FLAG, "assigned": FLAG, "images": INT, "note": TEXT}
 )
+# results/wrong_labels.csv: training images that may belong to another label of their task, the most probable first
+WRONG_LABELS = pa.schema(
+    {"task": TEXT, "label": TEXT, "path": TEXT, "other": TEXT, "probability": FLOAT, "image_id": INT}
+)
 KEYS = ["task_id", "local_label"]
 
 

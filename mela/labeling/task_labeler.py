@@ -23,6 +23,7 @@ from mela.labeling.pair_quality import PairQuality, pair_quality
 from mela.labeling.size_prior import evenness
 from mela.labeling.space import Space, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, group_samples
+from mela.labeling.wrong_labels import find_wrong_labels
 
 
 def _is_soft(labeler: "TaskLabeler") -> bool:
@@ -223,6 +224,26 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             members=False,
         )
         return weights[samples.spread(np.arange(len(found)))].toarray()
+
+    def wrong_label_proba(self) -> Floats:
+        """Return the probability that each sample belongs to another class of its task than its label says.
+
+        Of the samples that were given last, in their order: float64 (n_samples,). See `mela.labeling.wrong_labels`.
+
+        Raises
+        ------
+        ValueError
+            The labeler was read from a file, which holds no samples.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "task_classes_"):
+            raise MelaError(
+                "wrong_label_proba: expected the samples of the fit, got a labeler from a file; fit it here"
+            )
+        probabilities = np.empty(len(self.task_classes_.order))
+        found = find_wrong_labels(self.task_classes_, self.class_labels_)
+        probabilities[self.task_classes_.order] = found.probabilities
+        return probabilities
 
     def _features(self, X: Any) -> Floats:
         """Return samples in the type of the computation; raise ValueError if they are unlike those of the fit."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from mela.io.atomic import replacing
 from mela.io.store import write_text
+from mela.reporting.drawings import Drawing
 from mela.reporting.latex import latex
-from mela.reporting.page.svg import Drawing
 from mela.reporting.summary import Table, markdown
 
 

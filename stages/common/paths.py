@@ -44,6 +44,7 @@ ORACLE = MODELS / "oracle.safetensors"
 RESULTS = Path("results")
 ROUNDS = RESULTS / "rounds"
 LISTING = RESULTS / "labels.csv"
+WRONG_LABELS = RESULTS / "wrong_labels.csv"
 CLASS_NAMES = Path("class_names.csv")
 EMBED_CURVE = RESULTS / "embed/curve.csv"
 LABELING = RESULTS / "label"

@@ -152,7 +152,7 @@ def test_names_are_seen_only_by_those_who_show_them() -> None:
     for stage in STAGES:
         files = listed(stage, "deps")
         assert ("data/names/labels.parquet" in files) == (stage in {"assign", "corrections"})
-        assert ("data/names/images.parquet" in files) == (stage == "report")
+        assert ("data/names/images.parquet" in files) == (stage in {"assign", "report"})
         assert ("results/labels.csv" in files) == (stage == "report")
         assert ("data/manifest/test.parquet" in files) == (stage in {"assign", "confusions", "evaluate"})
 

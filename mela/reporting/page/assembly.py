@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from colorsys import hls_to_rgb
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,15 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from mela.io import schemas
-from mela.io.name_tables import LISTING, names_by_cluster
+from mela.io.name_tables import LISTING, WRONG_LABELS, names_by_cluster
 from mela.params import LABELS, ROUNDS, DataParams, ReportParams
 from mela.reporting import figures
+from mela.reporting.drawings import Drawing
 from mela.reporting.environment import commit, hardware, versions
 from mela.reporting.outcome import Outcome
 from mela.reporting.page.class_names import held_out_counts, names_of_classes, readable
 from mela.reporting.page.sheets import choose_images, sheet
-from mela.reporting.page.svg import Drawing, inline
+from mela.reporting.page.svg import inline
 from mela.reporting.published import ON_PAGE, PUBLISHED_SHOTS, SYSTEMS, benchmark_of
 from mela.reporting.summary import NAMES, accuracies, accuracies_by_dataset, headline, labels, remarks, rounds_table
 from mela.runtime.console import duration
@@ -43,7 +45,10 @@ TABLES = {
     "embed_curve": schemas.CURVE,
     "pretrain_curve": schemas.CURVE,
     "listing": LISTING,
+    "wrong_labels": WRONG_LABELS,
 }
+# images with doubtful labels that the page shows
+DOUBTS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +69,8 @@ class Run:
         Plot points that the stages wrote; purities has no rows where there is no truth.
     listing : DataFrame
         All labels of all people (`mela.io.name_tables.LISTING`).
+    wrong_labels : DataFrame
+        Training images that may have a wrong label (`mela.io.name_tables.WRONG_LABELS`).
     labels, weights : DataFrame
         Columns image_id and label, and image_id, label and weight.
     files : DataFrame
@@ -87,6 +94,7 @@ class Run:
     embed_curve: pd.DataFrame
     pretrain_curve: pd.DataFrame
     listing: pd.DataFrame
+    wrong_labels: pd.DataFrame
     labels: pd.DataFrame
     weights: pd.DataFrame
     files: pd.DataFrame
@@ -151,6 +159,8 @@ def page_content(
         "n_clusters": len(run.clusters),
         "named": len(run.files) > 0,
         "held_out": held_out_counts(run.listing),
+        "wrong_labels": doubtful_images(run),
+        "n_wrong_labels": len(run.wrong_labels),
         "truth": len(run.purities) > 0,
         "rounds": rounds_table(run.rounds),
         "passes": run.passes[list(PASSES)].to_dict("records"),
@@ -226,6 +236,17 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
         record["called"] = readable(called.get(label, ""))
         record["files"] = [readable(files[image], letters=None) for image in chosen.tolist()] if files else None
     return records
+
+
+def doubtful_images(run: Run) -> list[dict[str, str]]:
+    """Describe the images that most probably have a wrong label, each with its picture."""
+    rows = run.wrong_labels.head(DOUBTS).to_dict("records")
+    return [
+        {name: readable(row[name]) for name in ("task", "label", "other")}
+        | {"file": readable(PurePosixPath(row["path"]).name)}
+        | {"probability": f"{row['probability']:.0f}", "sheet": sheet(run.images[[int(row["image_id"])]])}
+        for row in rows
+    ]
 
 
 def confused_classes(run: Run) -> list[dict[str, Any]]:

@@ -1,13 +1,9 @@
-"""Draw figures, and embed them in a page."""
+"""Embed drawings in a page."""
 
 import html
-import io
 import re
-from typing import NamedTuple
 
-import matplotlib as mpl
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from mela.reporting.figures import BLUE, GREEN, GREY, LIGHT, ORANGE
 
@@ -21,37 +17,6 @@ COLOURS = {
     "#000000": "var(--ink)",
     "#ffffff": "var(--paper)",
 }
-
-
-class Drawing(NamedTuple):
-    """Hold a figure as files: a PNG, and an SVG whose text stays text."""
-
-    png: bytes
-    svg: str
-
-
-def drawing(figure: Figure, name: str) -> Drawing:
-    """Return a figure as files of one layout, whose bytes depend on nothing else.
-
-    Parameters
-    ----------
-    figure : Figure
-        It keeps the layout, and is of no use for other sizes.
-    name : str
-        Prefix of the identifiers in the SVG, unique on a page.
-    """
-    png, svg = io.BytesIO(), io.StringIO()
-    figure.savefig(png, format="png")
-    # to find a place for everything takes longer than to draw it
-    figure.set_layout_engine(None)
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "svg.id": name}):
-        figure.savefig(
-            svg,
-            format="svg",
-            transparent=True,
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )
-    return Drawing(png.getvalue(), svg.getvalue())
 
 
 def inline(drawn: str, description: str) -> Markup:

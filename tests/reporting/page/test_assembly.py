@@ -15,9 +15,10 @@ from PIL import Image
 
 from mela.io import schemas, store
 from mela.reporting import figures
+from mela.reporting.drawings import drawing
 from mela.reporting.page.assembly import by_doubt, map_points, published_rows
 from mela.reporting.page.sheets import choose_images, sheet
-from mela.reporting.page.svg import COLOURS, drawing, inline
+from mela.reporting.page.svg import COLOURS, inline
 from stages.common import paths
 from tests.helpers.outcomes import evaluation, outcome
 from tests.helpers.project import change, run_stages

@@ -31,13 +31,15 @@ class Elements(HTMLParser):
         self.tags.append(tag)
         given = dict(attrs)
         assert not [name for name in given if name.startswith("on")], "text has become an attribute that runs"
+        if tag == "table":
+            self._card = ""
         if tag == "li" and given.get("data-label"):
             self._card = str(given["data-label"])
             self.names[self._card] = []
         self._named = tag == "bdi"
 
     def handle_data(self, data: str) -> None:
-        if self._named:
+        if self._named and self._card:
             self.names[self._card].append(data)
             self._named = False
 
