@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from mela.io import schemas, store
-from mela.io.name_tables import IMAGE_NAMES, LISTING
-from mela.io.text_tables import read_text_csv
+from mela.io.name_tables import IMAGE_NAMES, LISTING, WRONG_LABELS
+from mela.io.text_tables import read_text_csv, write_text_csv
 from mela.reporting.page.class_names import Written, held_out_counts, names_of_classes, readable
 from stages.common import paths
 from tests.helpers.people import LONG
@@ -101,6 +102,25 @@ def test_drawn_tasks_show_no_names_and_no_files(finished: Path) -> None:
     assert "<bdi" not in page
     assert "Files" not in page
     assert "the labels that people gave it" not in page
+
+
+@pytest.mark.slow
+def test_images_that_may_have_a_wrong_label_are_shown_with_names_as_text(people_copied: Path) -> None:
+    table = read_text_csv(paths.WRONG_LABELS, WRONG_LABELS)
+    known = store.read_table(paths.IMAGE_NAMES, IMAGE_NAMES).head(45)
+    written = table.reindex(range(45)).assign(task="carla & <b>co", label="<script>alert(1)<", other="two\nlines")
+    probability = np.linspace(99, 20, 45)
+    written = written.assign(image_id=known["image_id"], path=known["path"], probability=probability)
+    write_text_csv(paths.WRONG_LABELS, written[WRONG_LABELS.names])
+    run_stages("report")
+    page = paths.PAGE.read_text(encoding="utf-8")
+    tags = Elements(page).tags
+    assert (tags.count("script"), tags.count("b")) == (1, 0)
+    shown = page[page.index('id="wrong-labels"') :].partition("</table>")[0]
+    assert shown.count('<img class="mistaken" src="data:image/png') == shown.count("<td") / 6 == 40
+    assert re.findall(r'<td class="n">(\d+)</td>', shown) == [f"{one:.0f}" for one in probability[:40]]
+    assert "two\\nlines" in shown
+    assert f"The first 40 of {len(written)}" in page
 
 
 @pytest.mark.slow
