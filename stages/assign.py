@@ -66,7 +66,6 @@ def main(
     assigned = read_assignments(paths.LABELS / f"{used}_tasks.parquet", manifest)
     labeler = load_labeler(paths.LABELERS / used)
     table = listing(labeler, samples, assigned, held_out, names, known, np.concatenate(parts))
-    # a network trained on all labels has learned the wrong ones, too
     doubts = doubtful_images(manifest, features, assigned, names, image_names)
     with together():
         write_text_csv(labels, with_class_names(table, called))

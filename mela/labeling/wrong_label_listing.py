@@ -26,23 +26,19 @@ def wrong_label_listing(
     assignments : DataFrame
         Columns task_id, local_label, cluster and clustered: the clusters of all labels.
     names : DataFrame
-        What people wrote, with columns as `mela.io.name_tables.TASK_NAMES`; no rows where tasks were drawn.
+        What people wrote, with columns as `mela.io.name_tables.TASK_NAMES`.
     files : DataFrame
         Columns image_id and path.
 
     Returns
     -------
     DataFrame
-        Columns as `mela.io.name_tables.WRONG_LABELS`, probabilities in percent, the largest first; no rows where tasks
-        were drawn, since nobody can have made a mistake.
+        Columns as `mela.io.name_tables.WRONG_LABELS`, probabilities in percent, the largest first. An image in several
+        tasks may have several rows.
     share : float
         Percentage of the training images that probably have a wrong label.
     """
-    if names.empty:
-        return pd.DataFrame(columns=WRONG_LABELS.names), 0.0
-    known = assignments[assignments["clustered"]].set_index(KEYS)["cluster"]
-    clusters = known.reindex(samples.names, fill_value=-1).to_numpy(dtype=np.int64)
-    found = find_wrong_labels(samples, clusters)
+    found = find_wrong_labels(samples, clusters_of(samples, assignments))
     probabilities = np.round(100 * found.probabilities, 1)
     rows = np.flatnonzero(probabilities >= LEAST)
     table = pd.DataFrame({"image_id": image_ids[samples.index[rows]], "probability": probabilities[rows]})
@@ -53,3 +49,9 @@ def wrong_label_listing(
     table = table.merge(files, on="image_id", how="left", validate="many_to_one")
     table = table.sort_values(["probability", "task", "path"], ascending=[False, True, True])
     return table[WRONG_LABELS.names].reset_index(drop=True), 100 * found.share
+
+
+def clusters_of(samples: TaskSamples, assignments: pd.DataFrame) -> Ints:
+    """Return the cluster of each task class (n_classes,) of a table of assignments, -1 where there is none."""
+    known = assignments[assignments["clustered"]].set_index(KEYS)["cluster"]
+    return known.reindex(samples.names, fill_value=-1).to_numpy(dtype=np.int64)

@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
+from mela.data.array_types import Floats
 from mela.io import schemas, store
 from mela.io.checked_tables import read_assignments, read_manifest, read_truth
 from mela.io.name_tables import KEYS
 from mela.labeling.training_samples import read_samples
-from mela.labeling.wrong_labels import WrongLabels, find_wrong_labels
+from mela.labeling.wrong_label_listing import clusters_of
+from mela.labeling.wrong_labels import find_wrong_labels
 from mela.params import ROUNDS
 from stages.common import paths
 from studies.clones import change, for_clone
@@ -105,30 +107,26 @@ def quality(run: Path, right: pd.DataFrame) -> dict[str, Any]:
     return scored(np.unique(table["name"], return_inverse=True)[1], clusters)
 
 
-def _found(run: Path, manifest: pd.DataFrame) -> tuple[WrongLabels, pd.DataFrame]:
-    """Return what is found to be wrong, for the rows of a manifest, and the manifest with such images moved."""
+def _found(run: Path, manifest: pd.DataFrame) -> tuple[Floats, pd.DataFrame]:
+    """Return how probably the label of each row of a manifest is wrong, and the manifest with such images moved."""
     samples, _ = read_samples(manifest, run / paths.FEATURES)
-    assigned = read_assignments(run / paths.MERGED_TASKS, manifest)
-    known = assigned[assigned["clustered"]].set_index(KEYS)["cluster"]
-    clusters = known.reindex(samples.names, fill_value=-1).to_numpy(dtype=np.int64)
+    clusters = clusters_of(samples, read_assignments(run / paths.MERGED_TASKS, manifest))
     found = find_wrong_labels(samples, clusters)
     probabilities, other = np.empty(len(manifest)), np.empty(len(manifest), dtype=np.int64)
     probabilities[samples.order], other[samples.order] = found.probabilities, samples.local_labels[found.others]
     labels = np.where(probabilities > 0.5, other, manifest["local_label"])
-    return WrongLabels(share=found.share, probabilities=probabilities, others=other), manifest.assign(
-        local_label=labels
-    )
+    return probabilities, manifest.assign(local_label=labels)
 
 
-def scores(found: WrongLabels, wrong: "np.ndarray[Any, np.dtype[np.bool_]]") -> dict[str, float | None]:
+def scores(found: Floats, wrong: "np.ndarray[Any, np.dtype[np.bool_]]") -> dict[str, float | None]:
     """Tell how well wrong labels are found: those with a probability above one half."""
-    named = found.probabilities > 0.5
+    named = found > 0.5
     return {
-        "told": 100 * found.share,
+        "told": 100 * float(found.mean()),
         "named": 100 * float(named.mean()),
         "right": 100 * float(wrong[named].mean()) if named.any() else None,
         "found": 100 * float(named[wrong].mean()) if wrong.any() else None,
-        "auroc": float(roc_auc_score(wrong, found.probabilities)) if wrong.any() else None,
+        "auroc": float(roc_auc_score(wrong, found)) if wrong.any() else None,
     }
 
 

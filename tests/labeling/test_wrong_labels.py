@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from mela import LearnLabeler, MergeLabeler
 from mela.errors import MelaError
 from mela.io.name_tables import WRONG_LABELS
-from mela.labeling import load_labeler, save_labeler
+from mela.labeling import load_labeler, save_labeler, wrong_labels
 from mela.labeling.space import sample_space
 from mela.labeling.task_classes import class_means, group_samples
 from mela.labeling.wrong_label_listing import LEAST, wrong_label_listing
@@ -42,7 +42,8 @@ def test_wrong_labels_are_counted_and_found(share: float, own: float, tails: boo
     X, y, groups, wrong, _ = tasks(0, share, own=own, tails=tails)
     labeler = MergeLabeler().fit(X, y, groups)
     found = labeler.wrong_label_proba()
-    assert found.mean() == pytest.approx(wrong.mean(), abs=0.015)
+    # many of them widen the noise, so that rather too few are counted
+    assert found.mean() == pytest.approx(wrong.mean(), abs=0.02)
     named = found > 0.5
     if share:
         assert roc_auc_score(wrong, found) > 0.99
@@ -72,9 +73,9 @@ def test_densities_are_those_of_one_sample_given_all_others(known: bool) -> None
     classes = np.repeat(np.arange(6), sizes)
     X = 3 * rng.normal(size=(3, 2))[np.array([0, 1, 0, 2, 1, 2])[classes]] + rng.normal(size=(len(classes), 2))
     samples = group_samples(X, np.arange(len(X)), classes // 2, classes % 2)
-    found, first = _log_densities(samples, truth)
     means = class_means(samples)
     space = sample_space(samples, means)
+    found, first = _log_densities(samples, means, space, truth)
     points, noise = space.transform(X), np.mean(sizes)
     clusters = np.where(truth >= 0, truth, np.arange(6) + 3)
     tau = _effects(space.transform(means.means), np.array(sizes) / noise, np.unique(clusters, return_inverse=True)[1])
@@ -130,11 +131,60 @@ def test_tasks_of_one_class_have_no_other() -> None:
     assert find_wrong_labels(only, np.zeros(1, dtype=np.int64)).share == 0
 
 
-def test_single_samples_tell_nothing() -> None:
-    samples = group_samples(np.eye(6), np.arange(6), np.arange(6) // 2, np.arange(6) % 2)
+@pytest.mark.parametrize("copies", [1, 3])
+def test_samples_that_never_differ_tell_nothing(copies: int) -> None:
+    rows = np.arange(6).repeat(copies)
+    samples = group_samples(np.eye(6), rows, rows // 2, rows % 2)
     found = find_wrong_labels(samples, np.array([0, 1, 0, 1, 0, 1]))
     assert found.share == 0
     assert not found.probabilities.any()
+
+
+@pytest.mark.parametrize(("m", "distance"), [(16, 0.3), (16, 1.0), (128, 0.3)])
+def test_samples_of_unequal_noise_are_no_wrong_labels(m: int, distance: float) -> None:
+    rng = np.random.default_rng(0)
+    truth = np.concatenate([rng.permutation(30)[:WAYS] for _ in range(80)])
+    X = distance * rng.normal(size=(30, m))[truth].repeat(SAMPLES, axis=0)
+    X += rng.normal(size=X.shape) * rng.lognormal(sigma=0.6, size=(len(X), 1))
+    samples = group_samples(X, np.arange(len(X)), np.arange(80).repeat(40), np.tile(np.arange(5).repeat(8), 80))
+    found = find_wrong_labels(samples, truth)
+    assert found.share < 0.05
+    assert (found.probabilities > 0.5).mean() < 0.03
+
+
+def test_densities_that_are_too_sure_are_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features with heavy tails, as weak embeddings have: most that look wrong are not."""
+    X, y, groups, _, truth = tasks(0, 0.0, tails=True, distance=0.5)
+    samples = group_samples(X, np.arange(len(X)), groups, y)
+    assert (found := find_wrong_labels(samples, truth)).share < 0.04
+    monkeypatch.setattr(wrong_labels, "_fitted", lambda *_: (0.05, 1.0))
+    assert (find_wrong_labels(samples, truth).probabilities > 0.5).sum() > 1.3 * (found.probabilities > 0.5).sum()
+
+
+def test_images_come_from_large_classes_rather_than_small_ones() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.concatenate([rng.permutation(30)[:3] for _ in range(100)])
+    own = np.tile(np.array([0] * 60 + [1] * 4 + [2] * 4), 100)
+    groups = np.arange(100).repeat(68)
+    X = 0.6 * rng.normal(size=(30, 16))[truth.reshape(100, 3)[groups, own]] + rng.normal(size=(6800, 16))
+    wrong = rng.random(6800) < 0.05
+    y = np.where(wrong, (own + rng.integers(1, 3, size=6800)) % 3, own)
+    samples = group_samples(X, np.arange(6800), groups, y)
+    probabilities = np.empty(6800)
+    probabilities[samples.order] = find_wrong_labels(samples, truth).probabilities
+    assert wrong[y > 0].mean() > 0.2
+    # without the sizes it would be 0.1
+    assert probabilities[y > 0].mean() == pytest.approx(wrong[y > 0].mean(), abs=0.08)
+
+
+def test_parts_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, groups, _, truth = tasks(0, 0.1, n_tasks=20)
+    samples = group_samples(X, np.arange(len(X)), groups, y)
+    whole = find_wrong_labels(samples, truth)
+    monkeypatch.setattr(wrong_labels, "NUMBERS", 300)
+    parts = find_wrong_labels(samples, truth)
+    np.testing.assert_allclose(parts.probabilities, whole.probabilities, rtol=1e-9)
+    assert (parts.others == whole.others).all()
 
 
 def test_labelers_of_both_kinds_tell_and_one_from_a_file_does_not(tmp_path: Path) -> None:
@@ -168,6 +218,3 @@ def test_the_list_names_people_labels_and_files() -> None:
     right = at // SAMPLES % WAYS
     sure = wrong[at]
     assert (table["other"][sure] == [f"l{n}" for n in right[sure]]).mean() > 0.9
-    nothing, none = wrong_label_listing(samples, np.arange(len(X)), assignments, names.head(0), files.head(0))
-    assert (len(nothing), none) == (0, 0.0)
-    assert list(nothing.columns) == WRONG_LABELS.names

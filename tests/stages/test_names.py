@@ -9,11 +9,13 @@ import pytest
 
 from mela.errors import MelaError
 from mela.io import feature_tables, schemas, store
+from mela.io.checked_tables import read_manifest
 from mela.io.name_tables import (
     IMAGE_NAMES,
     LISTING,
     TASK_NAMES,
     TASK_SOURCES,
+    WRONG_LABELS,
     names_of_labels,
     sources_of_tasks,
     with_names,
@@ -176,6 +178,28 @@ def test_images_whose_features_are_not_given(people_copied: Path) -> None:
     assert table.loc[table["split"] == "val", "assigned"].sum() == 3 * val["task_id"].nunique() - 3
     assert (table.loc[table["split"] == "test", "note"] == UNKNOWN).all()
     assert table.loc[table["split"] == "train", "clustered"].any()
+
+
+def test_images_that_look_like_another_label_of_their_task_are_listed(people_copied: Path) -> None:
+    """By features of the initial embedding, whatever those of rounds say."""
+    manifest, files = read_manifest(paths.TRAIN), store.read_table(paths.IMAGE_NAMES, IMAGE_NAMES)
+    rng, labels = np.random.default_rng(0), manifest["local_label"].to_numpy().copy()
+    swapped = rng.permutation(len(manifest))[:4]
+    labels[swapped] = (labels[swapped] + 1) % 3
+    tasks = pd.factorize(manifest["task_id"])[0]
+    features = 5 * rng.normal(size=(tasks.max() + 1, 3, 8))[tasks, labels] + rng.normal(size=(len(manifest), 8))
+    order = np.argsort(manifest["image_id"].to_numpy())
+    batches = [(manifest["image_id"].to_numpy()[order], features[order].astype(np.float32))]
+    feature_tables.write_features(paths.FEATURES, batches, 8, stage="extract", params={})
+    run_stages("assign")
+    table = read_text_csv(paths.WRONG_LABELS, WRONG_LABELS)
+    paths_of = files.set_index("image_id")["path"]
+    sure = table[table["probability"] > 50]
+    assert set(sure["path"]) == {paths_of[image] for image in manifest["image_id"].to_numpy()[swapped]}
+    names = store.read_table(paths.TASK_NAMES, TASK_NAMES).set_index(["task_id", "local_label"])["label"]
+    told = sure.set_index("image_id")["other"]
+    for row in swapped.tolist():
+        assert told[manifest["image_id"][row]] == names[(manifest["task_id"][row], labels[row])]
 
 
 def test_data_that_changed_meanwhile(people_copied: Path) -> None:
