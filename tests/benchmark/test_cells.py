@@ -33,6 +33,7 @@ from benchmark.stages import train_on_images as trained_on_images
 from benchmark.stages import train_on_labels as trained_on_labels
 from benchmark.stages import train_on_tasks as trained_on_tasks
 from benchmark.systems import GROUPS
+from mela.blocks import read_yaml
 from mela.errors import DivergedError, MelaError
 from mela.evaluation.heads import HEADS
 from mela.io import schemas, store
@@ -278,15 +279,18 @@ def test_a_data_set_may_have_a_learning_rate_of_its_own(ran: Path, monkeypatch: 
         return (Path(out) / MODEL).read_bytes(), pd.read_csv(Path(out) / CURVE)["learning_rate"].tolist()
 
     before = (OF_SEED / "protonet" / MODEL).read_bytes()
+    own = read_yaml(params)["rates"]["protonet"]
     change(params, {"rates.anil": 0.0007, "rates.finetune": 0.0007})
-    assert train("protonet", "same") == (before, [0.003, pytest.approx(0.0003)])
+    assert train("protonet", "same") == (before, [own, pytest.approx(own / 10)])
     started = (OF_SEED / "merged-rfs-finetune" / MODEL).read_bytes()
     assert train("finetune", "tuned", "merged-rfs")[0] == started, "it keeps the rate that it has anywhere"
-    change(params, {"rates.protonet": 0.0007})
-    model, rates = train("protonet", "rated")
-    assert model != before
-    assert rates == [0.0007, pytest.approx(0.00007)]
-    assert [blocks[-1].by_name for blocks in kept] == [{"protonet": None}, {}, {"protonet": 0.0007}], (
+    for rate, used in ((0.0007, 0.0007), (None, 0.003)):
+        change(params, {"rates.protonet": rate})
+        model, rates = train("protonet", f"rated {used}")
+        assert model != before
+        assert rates == [used, pytest.approx(used / 10)], "without one it is that of the method"
+    told = [{"protonet": own}, {}, {"protonet": 0.0007}, {"protonet": None}]
+    assert [blocks[-1].by_name for blocks in kept] == told, (
         "a training that was interrupted does not go on at another rate"
     )
     change(params, {"rates.protonet": 1e30})
