@@ -1,6 +1,7 @@
 """Make clones of the project: the environment of their commands, and changes of their parameters."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,11 @@ def for_clone(**more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DVC_", "GIT_"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return kept | {"PATH": path, "DVC_NO_ANALYTICS": "1"} | more
+
+
+def run_module(folder: Path, *words: str) -> None:
+    """Run a Python module in a folder; raise CalledProcessError if it fails."""
+    subprocess.run([sys.executable, "-m", *words], cwd=folder, env=for_clone(), check=True)
 
 
 def change(params: Path, changes: Mapping[str, Any]) -> None:

@@ -117,9 +117,13 @@ def of_sources(clusters: Ints, sources: Ints) -> tuple[Ints, Ints]:
     parts : int64 (n,)
         Part of each task class, from 0.
     """
-    known = np.where(clusters >= 0, clusters, clusters.max() + 1 + np.arange(len(clusters)))
-    found, parts = np.unique(np.stack([sources, known], axis=1), axis=0, return_inverse=True)
+    found, parts = np.unique(np.stack([sources, by_themselves(clusters)], axis=1), axis=0, return_inverse=True)
     return found[:, 0], parts.ravel()
+
+
+def by_themselves(clusters: Ints) -> Ints:
+    """Return clusters (n,) in which each of cluster -1 has one of its own, above all others."""
+    return np.where(clusters >= 0, clusters, clusters.max() + 1 + np.arange(len(clusters)))
 
 
 def renumbered(clusters: Ints) -> Ints:

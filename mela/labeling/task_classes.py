@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from mela.errors import MelaError
 from mela.labeling.name_checks import require_names
 
 BLOCK_SAMPLES = 4096
+Value = TypeVar("Value", bound=np.generic)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +70,13 @@ class TaskSamples:
 
     def spread(self, values: Ints) -> Ints:
         """Return the values (n_classes,) of the task classes for all samples, in the caller's order (n_samples,)."""
-        spread = np.empty(len(self.order), dtype=np.int64)
-        spread[self.order] = values[self.classes]
-        return spread
+        return self.in_given_order(values[self.classes])
+
+    def in_given_order(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
+        """Return the values (n_samples,) of the samples in the caller's order (n_samples,)."""
+        found = np.empty_like(values)
+        found[self.order] = values
+        return found
 
     def some(self, tasks: npt.NDArray[np.bool_]) -> "TaskSamples":
         """Return the samples of some of the tasks (n_tasks,), as if there were no others."""

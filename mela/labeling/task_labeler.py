@@ -240,10 +240,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             raise MelaError(
                 "wrong_label_proba: expected the samples of the fit, got a labeler from a file; fit it here"
             )
-        probabilities = np.empty(len(self.task_classes_.order))
         found = find_wrong_labels(self.task_classes_, self.class_labels_)
-        probabilities[self.task_classes_.order] = found.probabilities
-        return probabilities
+        return self.task_classes_.in_given_order(found.probabilities)
 
     def _features(self, X: Any) -> Floats:
         """Return samples in the type of the computation; raise ValueError if they are unlike those of the fit."""

@@ -31,7 +31,7 @@ from scipy.special import expit, softmax
 
 from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
-from mela.labeling.clusters import cluster_means
+from mela.labeling.clusters import by_themselves, cluster_means
 from mela.labeling.space import Space, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means
 
@@ -150,9 +150,7 @@ def _normal(x: Floats, mean: Floats, variance: Floats) -> Floats:
 
 def _expected(points: Floats, weights: Floats, clusters: Ints, between: Floats) -> tuple[Floats, Floats]:
     """Return where each task class (n, d) is expected by the others of its cluster, and with which variance."""
-    n, used = len(points), clusters >= 0
-    # each one that has no cluster is by itself
-    own = np.where(used, clusters, clusters.max() + 1 + np.arange(n))
+    own = by_themselves(clusters)
     tau = _effects(points, weights, own)
     precision = 1 / (tau + 1 / weights[:, None])
     k = int(own.max()) + 1

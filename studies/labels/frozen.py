@@ -1,8 +1,6 @@
 """Measure what a network that others have trained is worth on images by people, and what inferred labels add to it."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.task_classes import manifest_samples
 from mela.params import PARAMS, EvaluateParams
 from stages.common import paths
-from studies.clones import for_clone
+from studies.clones import run_module
 from studies.labels.expected import scored
 from studies.labels.people import prepare, run_folder
 from studies.labels.worth import tasks_by_dataset
@@ -46,7 +44,7 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     own = run_folder(folder, data, share, seed)
     prepare(own, data=data, share=share, seed=seed, root=root)
     for stage in STAGES:
-        subprocess.run([sys.executable, "-m", f"stages.{stage}"], cwd=own, env=for_clone(), check=True)
+        run_module(own, f"stages.{stage}")
     found = _of_folder(own, network)
     shutil.rmtree(own)
     return found

@@ -1,8 +1,6 @@
 """Run the whole pipeline on images by people, once for each share of their look and seed."""
 
 import shutil
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from mela.labeling.round_labels import labels_so_far
 from mela.labeling.training_samples import features_in, looks_in, read_samples
 from mela.params import PARAMS, ROUNDS, DataParams, MergingParams, PeopleParams, RoundsParams
 from stages.common import paths
-from studies.clones import change, for_clone
+from studies.clones import change, run_module
 
 ROOT = Path(__file__).parents[2]
 LABELS = ("initial", "merged", "pruned", "oracle")
@@ -75,7 +73,7 @@ def measure(
 
 def run_pipeline(own: Path) -> list[dict[str, Any]]:
     """Run all stages in a folder that is prepared, and return a row for each kind of labels."""
-    subprocess.run([sys.executable, "-m", "mela", "run"], cwd=own, env=for_clone(), check=True)
+    run_module(own, "mela", "run")
     found = store.read_json(own / paths.OVERVIEW)
     return [row_of(found, labels) for labels in LABELS]
 

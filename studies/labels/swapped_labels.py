@@ -1,8 +1,6 @@
 """Give some images of people's tasks a wrong label, and tell what that costs and what finds them."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from mela.labeling.wrong_label_listing import clusters_of
 from mela.labeling.wrong_labels import find_wrong_labels
 from mela.params import ROUNDS
 from stages.common import paths
-from studies.clones import change, for_clone
+from studies.clones import change, run_module
 from studies.labels.expected import scored
 from studies.labels.people import prepare, row_of
 
@@ -63,25 +61,25 @@ def measure(*, data: str, look: float, wrong: float, seed: int, folder: Path, ro
     compared = {f"compare.{name}": value for name, value in COMPARED.items()}
     change(own / "params.yaml", compared | {f"rounds.{name}": False for name in ROUNDS} | SCHEDULE)
     for stage in BEFORE:
-        _run(own, f"stages.{stage}")
+        run_module(own, f"stages.{stage}")
     right = read_manifest(own / paths.TRAIN)
     given = mixed(right, wrong, np.random.default_rng(seed))
     _write(own, given)
     for stage in TO_LABELS:
-        _run(own, *f"stages.{stage}".split())
+        run_module(own, *f"stages.{stage}".split())
     found, moved = _found(own, given)
     told = scores(found, given["local_label"].to_numpy() != right["local_label"].to_numpy())
     if look:
         rows = [{"labels": "merged"} | quality(own, right) | told]
         shutil.rmtree(own)
         return rows
-    _run(own, "mela", "run", "--from", "label")
+    run_module(own, "mela", "run", "--from", "label")
     metrics = store.read_json(own / paths.OVERVIEW)
     rows = [row_of(metrics, labels) for labels in ("initial", "merged", "merged_soft", "oracle")]
     rows[1] |= quality(own, right) | told
     change(own / "params.yaml", {"compare.merged_soft": False, "compare.oracle": False})
     _write(own, moved)
-    _run(own, "mela", "run", "--from", "label_merged")
+    run_module(own, "mela", "run", "--from", "label_merged")
     rows.append(row_of(store.read_json(own / paths.OVERVIEW), "merged") | {"labels": "moved"} | quality(own, right))
     shutil.rmtree(own)
     return rows
@@ -112,8 +110,8 @@ def _found(run: Path, manifest: pd.DataFrame) -> tuple[Floats, pd.DataFrame]:
     samples, _ = read_samples(manifest, run / paths.FEATURES)
     clusters = clusters_of(samples, read_assignments(run / paths.MERGED_TASKS, manifest))
     found = find_wrong_labels(samples, clusters)
-    probabilities, other = np.empty(len(manifest)), np.empty(len(manifest), dtype=np.int64)
-    probabilities[samples.order], other[samples.order] = found.probabilities, samples.local_labels[found.others]
+    probabilities = samples.in_given_order(found.probabilities)
+    other = samples.in_given_order(samples.local_labels[found.others])
     labels = np.where(probabilities > 0.5, other, manifest["local_label"])
     return probabilities, manifest.assign(local_label=labels)
 
@@ -132,7 +130,3 @@ def scores(found: Floats, wrong: "np.ndarray[Any, np.dtype[np.bool_]]") -> dict[
 
 def _write(run: Path, manifest: pd.DataFrame) -> None:
     store.write_table(run / paths.TRAIN, manifest, schemas.MANIFEST, stage="manifest", params={})
-
-
-def _run(folder: Path, *words: str) -> None:
-    subprocess.run([sys.executable, "-m", *words], cwd=folder, env=for_clone(), check=True)

@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[Path, DataParams]:
         (cwd / "results").mkdir()
         shutil.copy(RUN, cwd / "results")
 
-    monkeypatch.setattr(people.subprocess, "run", run)
+    monkeypatch.setattr("subprocess.run", run)
     # such a run has trained in no rounds
     monkeypatch.setattr(people, "rows_of_rounds", lambda folder: [])
     return folders
