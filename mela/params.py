@@ -452,6 +452,11 @@ class LabelerParams(Block):
     max_passes: Positive
     seed: Seed
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `mela.LearnLabeler` takes."""
+        return self.model_dump(exclude={"seed"}) | {"random_state": self.seed}
+
     @model_validator(mode="before")
     @classmethod
     def _refuse_former_names(cls, content: Any) -> Any:
@@ -466,12 +471,18 @@ class LabelerParams(Block):
 
 
 class MergingParams(Block):
-    """Set MergeLabeler: the labels `merged` and `merged_soft`."""
+    """Set MergeLabeler: the labels `merged` and `merged_soft`. The key `names` may be missing."""
 
     block: ClassVar[str] = "merging"
     collisions: Literal["drop", "assign"]
     min_count: Positive
+    names: bool = False
     seed: Seed
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `mela.MergeLabeler` takes."""
+        return self.model_dump(exclude={"seed", "names"}) | {"random_state": self.seed}
 
 
 class KMeansParams(Block):

@@ -43,7 +43,7 @@ def main(
     # takes a second, which a wrong parameter need not wait for
     from mela.labeling.learn_labeler import LearnLabeler
 
-    labeler = LearnLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
+    labeler = LearnLabeler(**settings.arguments, soft=True)
     write_labels("label", labeler, features, train, links, out, passes_table)
 
 

@@ -18,6 +18,7 @@ def main(
     features: Path | None = None,
     train: Path = paths.TRAIN,
     sources: Path = paths.TASK_SOURCES,
+    names: Path = paths.TASK_NAMES,
     links: Path = paths.LINKS,
     labels: Path = paths.MERGED_LABELS,
     soft_labels: Path = paths.MERGED_SOFT,
@@ -46,10 +47,11 @@ def main(
     # takes a second, which a wrong parameter need not wait for
     from mela.labeling.merge_labeler import MergeLabeler
 
-    labeler = MergeLabeler(**settings.model_dump(exclude={"seed"}), random_state=settings.seed, soft=True)
-    looks, people = (None, None) if features else (looks_in(last_round), sources)
+    labeler = MergeLabeler(**settings.arguments, soft=True)
+    written = names if settings.names else None
+    looks, *people = (None, None, None) if features else (looks_in(last_round), sources, written)
     given = features or features_in(last_round)
-    write_labels("label_merged", labeler, given, train, links, out, merges_table, looks, people)
+    write_labels("label_merged", labeler, given, train, links, out, merges_table, looks, *people)
 
 
 if __name__ == "__main__":

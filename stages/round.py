@@ -19,6 +19,7 @@ def main(
     train: Path = paths.TRAIN,
     weights: Path = paths.WEIGHTS,
     sources: Path = paths.TASK_SOURCES,
+    names: Path = paths.TASK_NAMES,
 ) -> None:
     """Read images, and features, looks and embedding of the round before; write those of this one, or the same if off.
 
@@ -32,7 +33,7 @@ def main(
     # takes seconds, which a round that is off need not wait for
     from stages.common.round_training import train_round
 
-    train_round(number, params, images, train, weights, sources)
+    train_round(number, params, images, train, weights, sources, names)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Define ``mela label``: global labels for users' features and tasks, without the rest of the pipeline."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -51,6 +52,9 @@ def label(
         Path | None,
         typer.Option(help="CSV of labels that are the same or not: task, label, other_task, other_label, answer."),
     ] = None,
+    names: Annotated[
+        bool, typer.Option("--names", help="Local labels are names, which count if people agree on them.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 0,
 ) -> None:
     """Infer global labels from features and independently labelled tasks, without the rest of the pipeline.
@@ -75,13 +79,15 @@ def label(
     from mela.io.atomic import together
     from mela.labeling import user_tables
     from mela.labeling.correction_tables import links_by_name, read_corrections
-    from mela.labeling.diagnostics import label_metrics, remark, single_tasks
+    from mela.labeling.diagnostics import label_metrics, named, remark, single_tasks
     from mela.labeling.image_labels import label_images
     from mela.labeling.labeler_choice import build_labeler
     from mela.reporting.summary import share
 
     image_ids, vectors = user_tables.read_user_features(features)
     samples = user_tables.match(user_tables.read_tasks(tasks), image_ids, vectors, where=str(features))
+    if names and merge:
+        samples = replace(samples, written=samples.local_labels.astype(str))
     links = links_by_name(read_corrections(corrections) if corrections else [], samples.names, samples.starts)
     pruning: dict[str, Any] = {
         name: value for name, value in {"n_clusters": n_clusters, "q": q}.items() if value is not None
@@ -98,6 +104,8 @@ def label(
     if merge:
         for name in pruning:
             log.info(f"{NAMES[f'labeler.{name}']} has no effect, since task classes are merged; it is for --no-merge")
+    elif names:
+        log.info("--names has no effect with --no-merge, since Algorithm 2 knows no names")
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), samples.index, samples.classes)
     clusters = pd.Series(flat.renumber(labeler.class_clusters_), dtype="Int64").mask(labeler.class_labels_ < 0)
     columns = {"task_id": samples.task_ids, "local_label": samples.local_labels, "cluster": clusters}
@@ -111,8 +119,8 @@ def label(
     log.info(f"pair precision: {precision or 'too few pairs to tell'}, judged by the tasks alone")
     if "expected_ari" in metrics:
         log.info(f"expected adjusted Rand index: {metrics['expected_ari']:.2f}, judged by the tasks and the features")
-    if line := single_tasks(labeler):
-        log.info(line)
+    for told in filter(None, (single_tasks(labeler), named(labeler))):
+        log.info(told)
     if line := remark(labeler):
         log.info(f"remark: {_renamed(line)}")
 

@@ -130,6 +130,16 @@ def single_tasks(labeler: "TaskLabeler") -> str | None:
     return f"{tasks} have a single class; they are labelled, but do not tell which classes differ"
 
 
+def named(labeler: "TaskLabeler") -> str | None:
+    """Return a line about the names of local labels, or None if none were given."""
+    if labeler.task_classes_.written is None:
+        return None
+    found = labeler.names_
+    if found is None:
+        return "names of labels do not count, since they agree within clusters no more than elsewhere"
+    return f"names of labels count; alike ones form {found.names.n_groups} groups"
+
+
 def remark(labeler: "TaskLabeler") -> str | None:
     """Return what a user should know about how the clusters were found, in one line; None if nothing."""
     if hasattr(labeler, "consistency_"):

@@ -51,10 +51,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mela.data.array_types import Floats, Ints
-from mela.labeling.clusters import cluster_means, renumbered
-from mela.labeling.corrections import Corrections
+from mela.labeling.clusters import cluster_means
 from mela.labeling.expected_ari import same_share
-from mela.labeling.links import Links
 from mela.labeling.pair_quality import PairQuality, pair_quality
 from mela.labeling.shifts import Shifts, no_shifts, without_shifts
 from mela.labeling.space import Space, discriminant_space, noise_of, space_of
@@ -103,17 +101,20 @@ class Effects:
     error: float | None
     covariance: Floats
 
-    def corrected(self, cut: Ints, corrections: Corrections, links: Links) -> "Effects":
-        """Return the partition with a cut (n,) that people have corrected; its space remains."""
-        points, starts = self.space.transform(self.means), links.starts
+    def changed(self, cut: Ints, finest: Ints, error: float | None, starts: Ints) -> "Effects":
+        """Return the partition with another cut, and another finest one (n,); its space remains.
+
+        `error` is a / b of the cut, and `starts` are the bounds of the tasks.
+        """
+        points = self.space.transform(self.means)
         squared = (points - cluster_means(cut, points)[1][cut]) ** 2
         return replace(
             self,
             assignments=_apart(cut, squared, starts),
             cut=cut,
-            finest=replace(corrections, clusters=renumbered(self.finest)).after(links),
+            finest=finest,
             quality=pair_quality(cut, starts),
-            error=corrections.error_of(cut),
+            error=error,
         )
 
 

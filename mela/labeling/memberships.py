@@ -1,6 +1,6 @@
 """Model how much each task class belongs to each cluster: its posterior, given the clusters of all others."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -47,6 +47,8 @@ class Memberships:
     counts : int64 (k,)
         Task classes of each cluster.
     gamma : float
+    power : float, default=1
+        Of the densities, which are too sure of themselves where it is below 1.
     """
 
     between: Floats
@@ -54,6 +56,7 @@ class Memberships:
     sums: Floats
     counts: Ints
     gamma: float
+    power: float = 1.0
 
     @classmethod
     def of(
@@ -102,11 +105,19 @@ class Memberships:
         parts = [_sparse(odds, inside) for odds, inside in self._blocks(points, weights, clusters, starts, members)]
         return vstack(parts, format="csr")
 
-    def best(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints) -> Ints:
+    def best(
+        self,
+        points: Floats,
+        weights: Floats,
+        clusters: Ints,
+        starts: Ints,
+        more: Callable[[Ints], Floats] = lambda rows: np.zeros((len(rows), 1)),
+    ) -> Ints:
         """Return the most probable clusters (n,) of each task's classes, all different, given the other tasks.
 
         The task classes are those that the clusters were made of; -1 stays. If a task has more classes than there are
-        clusters, each goes where it most probably belongs.
+        clusters, each goes where it most probably belongs. `more` returns what else is known of some task classes (b,),
+        as log odds (b, k); of more than 5,000 clusters it is not asked.
         """
         found = np.full(len(points), -1, dtype=np.int64)
         used = np.flatnonzero(clusters >= 0)
@@ -116,11 +127,12 @@ class Memberships:
             for weight in np.unique(weights[used]):
                 rows = used[weights[used] == weight]
                 for block in np.array_split(rows, -(-len(rows) // BLOCK)):
-                    found[block] = self._member_log_odds(points[block], weights[block], clusters[block]).argmax(axis=1)
+                    odds = self.member_log_odds(points[block], weights[block], clusters[block])
+                    found[block] = (odds + more(block)).argmax(axis=1)
         fine = distinct(found, starts) | (clusters < 0)
         for task in np.flatnonzero(~fine[starts[:-1]] & (np.diff(starts) <= len(self.weights))):
-            own = slice(starts[task], starts[task + 1])
-            odds = self._member_log_odds(points[own], weights[own], clusters[own])
+            own = np.arange(starts[task], starts[task + 1])
+            odds = self.member_log_odds(points[own], weights[own], clusters[own]) + more(own)
             found[own] = linear_sum_assignment(-odds)[1]
         return found
 
@@ -135,7 +147,7 @@ class Memberships:
             chosen, own = rows[inside], clusters[rows[inside]]
             odds = np.full((len(rows), len(self.weights)), -np.inf)
             if members:
-                odds[inside] = self._member_log_odds(points[chosen], weights[chosen], own)
+                odds[inside] = self.member_log_odds(points[chosen], weights[chosen], own)
             else:
                 odds[inside] = self._log_odds(points[chosen], weights[chosen])
             kept = odds[inside, own].copy()
@@ -146,7 +158,8 @@ class Memberships:
             odds[inside, own] = kept
             yield odds, inside
 
-    def _member_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:
+    def member_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:
+        """Return the log odds (n, k) of the clusters for task classes that these were made of, each without itself."""
         odds = self._log_odds(points, weights)
         odds[np.arange(len(points)), clusters] = self._own_log_odds(points, weights, clusters)
         return odds
@@ -198,13 +211,13 @@ class Memberships:
         means = self.sums / precision
         odds = np.empty((len(points), len(means)))
         prior = np.log(np.where(self.counts > 0, self.counts + self.gamma, self.novelty))
-        powers = np.hstack([points**2, points, np.ones((len(points), 1))])
+        powers, half = np.hstack([points**2, points, np.ones((len(points), 1))]), self.power / 2
         for weight in np.unique(weights):
             rows = weights == weight
             variance = 1 / weight + 1 / precision
             # the square multiplied out, so that one product gives everything
-            constants = prior - (means**2 / variance + np.log(variance)).sum(axis=1) / 2
-            odds[rows] = powers[rows] @ np.hstack([-0.5 / variance, means / variance, constants[:, None]]).T
+            constants = prior - self.power * (means**2 / variance + np.log(variance)).sum(axis=1) / 2
+            odds[rows] = powers[rows] @ np.hstack([-half / variance, 2 * half * means / variance, constants[:, None]]).T
         return odds
 
     def _own_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:
@@ -215,7 +228,7 @@ class Memberships:
         means = np.where(others[:, None] > 0, self.sums[clusters] - weights[:, None] * points, 0.0) / precision
         variance = 1 / weights[:, None] + 1 / precision
         prior = np.log(np.where(others > 0, others + self.gamma, self.novelty))
-        own: Floats = prior - ((points - means) ** 2 / variance + np.log(variance)).sum(axis=1) / 2
+        own: Floats = prior - self.power * ((points - means) ** 2 / variance + np.log(variance)).sum(axis=1) / 2
         return own
 
 

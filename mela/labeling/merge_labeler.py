@@ -4,13 +4,15 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
 from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
+from mela.labeling.alike_names import name_groups
 from mela.labeling.assignment import Collisions
-from mela.labeling.clusters import of_sources, weighted_sums
+from mela.labeling.clusters import of_sources, renumbered, weighted_sums
 from mela.labeling.corrections import Corrections
 from mela.labeling.effects import Effects, find_effects
 from mela.labeling.growth import grow, more
@@ -19,11 +21,13 @@ from mela.labeling.links import Links, given_links
 from mela.labeling.memberships import Memberships
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
 from mela.labeling.name_checks import require_one_type
+from mela.labeling.name_odds import Names
+from mela.labeling.named_clusters import Named, use_names
 from mela.labeling.nearest_points import ALL_PAIRS
 from mela.labeling.pair_quality import PairQuality, joined_share, pair_quality, pairs_inside
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
-from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, with_sources
+from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, with_sources, with_written
 from mela.labeling.task_labeler import TaskLabeler
 from mela.labeling.unseen_tasks import place_by_model
 
@@ -91,6 +95,9 @@ class MergeLabeler(TaskLabeler):
         A value far below 1 says that the labels rest on thin evidence.
     corrections_ : mela.labeling.corrections.Corrections
         The clusters before anybody's word changes them, which tells what to ask (`mela.labeling.questions`).
+    names_ : mela.labeling.named_clusters.Named or None
+        What the names of local labels say, and how they changed the clusters; None where there are none, or they say
+        no more than chance.
 
     Examples
     --------
@@ -118,6 +125,7 @@ class MergeLabeler(TaskLabeler):
     expected_ari_: float | None
     consistency_: float
     corrections_: Corrections
+    names_: Named | None
     _held_out: PairQuality | None
     # the model of clusters that `partial_fit` has added to
     _grown: Memberships | None = None
@@ -140,6 +148,7 @@ class MergeLabeler(TaskLabeler):
         *,
         must_link: Any = None,
         cannot_link: Any = None,
+        names: Any = None,
     ) -> Self:
         """Infer global labels.
 
@@ -151,22 +160,21 @@ class MergeLabeler(TaskLabeler):
             Person, or other source, of each sample, of any kind that can be sorted; all samples of a task have the
             same one. What the tasks of a person have in common is then found from all of them together. Without it,
             each task counts as another person's, and so does each new task of `predict`.
+        names : array-like (n_samples,), optional
+            What the person calls the class of each sample; all samples of a local label have the same name. Where
+            people who call classes alike are common, names change the clusters (`mela.labeling.named_clusters`).
 
         Raises
         ------
         ValueError
-            As `mela.LearnLabeler.fit`; lengths differ, or a task has samples of two sources.
+            As `mela.LearnLabeler.fit`; lengths differ, a task has samples of two sources, or a local label of two
+            names.
         """
         samples = self._samples(X, y, groups, reset=True)
         if sources is not None:
-            require_one_type(sources, "sources")
-            names = column_or_1d(sources)
-            if len(names) != len(samples.order):
-                raise MelaError(
-                    f"X and sources have {len(samples.order)} and {len(names)} entries; give one source for each row "
-                    "of X"
-                )
-            samples = with_sources(samples, names)
+            samples = with_sources(samples, _of_rows(sources, "sources", samples))
+        if names is not None:
+            samples = with_written(samples, _of_rows(names, "names", samples))
         return self.fit_tasks(samples, given_links(samples, must_link, cannot_link))
 
     def partial_fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
@@ -224,6 +232,65 @@ class MergeLabeler(TaskLabeler):
 
     def _find(self, samples: TaskSamples, classes: ClassMeans, links: Links | None) -> Floats:
         self._grown = None
+        merged, effects, own = self._by_features(samples, classes)
+        means = classes.means if effects is None else effects.means
+        self.names_ = _named(own, means, samples)
+        if self.names_ is not None:
+            found = self.names_.clusters
+            error = own.error_of(found)
+            own = replace(own, clusters=found, error=error, wrong=own.wrong if error is None else error)
+        found = own.clusters if links is None else links.require_ways(own.after(links))
+        told = links is not None or self.names_ is not None
+        if told:
+            error = own.error_of(found)
+            if effects is not None:
+                finest = effects.finest if self.names_ is None else own.clusters
+                if links is not None:
+                    finest = replace(own, clusters=renumbered(finest)).after(links)
+                effects = effects.changed(found, finest, error, classes.starts)
+            else:
+                merged = replace(merged, assignments=found)
+                if error is not None:
+                    known = int(pairs_inside(classes.starts).sum())
+                    self._held_out = PairQuality.by_error(error, known, joined_share(found))
+        self.corrections_, self.expected_ari_ = own, own.expected_ari(found)
+        if effects is not None:
+            space = effects.space
+            merged = replace(merged, space=space, points=space.transform(means), assignments=effects.assignments)
+        counts = np.bincount(merged.assignments[merged.assignments >= 0]).astype(np.int64)
+        keep = counts >= self.min_count
+        if links is not None:
+            # what somebody says is kept to, however rare it is
+            named = merged.assignments[links.asked]
+            keep[named[named >= 0]] = True
+        if not keep.all():
+            # other tasks have judged clusters before rare ones were dropped
+            self._held_out = None
+        if keep.sum() < classes.ways.max():
+            rare = (
+                f", {keep.sum()} of them in merging.min_count={self.min_count} tasks or more"
+                if self.min_count > 1
+                else ""
+            )
+            advice = "lower merging.min_count, " if rare else ""
+            raise MelaError(
+                f"merging: found {len(counts)} classes{rare}, fewer than the {classes.ways.max()} ways of task "
+                f"{classes.widest}; {advice}train the embedding longer, give more samples per class, or "
+                f"{OTHERWISE}"
+            )
+        weights, sums = weighted_sums(merged.assignments, means, classes.sizes)
+        self.cluster_centers_, self.counts_ = (sums / weights[:, None])[keep], counts[keep]
+        if effects is not None or told:
+            number = np.where(keep, np.cumsum(keep) - 1, -1)
+            merged = replace(merged, assignments=np.where(merged.assignments >= 0, number[merged.assignments], -1))
+        # neither neighbours nor people say that each task class is closest to its own center
+        self._own = merged.assignments if effects is not None or told else None
+        self.shifts_ = None if effects is None else effects.shifts
+        self.effects_, self.merged_, self.n_iter_ = effects, merged, sum(done.kept for done in merged.phases)
+        return merged.points
+
+    def _by_features(self, samples: TaskSamples, classes: ClassMeans) -> tuple[Merged, Effects | None, Corrections]:
+        """Return what merging and neighbours find, and the clusters of the better one with what is known of them."""
         seed = check_random_state(self.random_state).randint(2**31)
         merged = merge_classes(samples, classes, seed=seed)
         # merging keeps the classes of a task apart; where each class would go by itself, pairs inside tasks can judge
@@ -255,51 +322,7 @@ class MergeLabeler(TaskLabeler):
         if not (quality.precision_error < UNKNOWN if shared else len(classes.starts) > 2):
             error = None
         found, means = (merged.assignments, classes.means) if effects is None else (effects.cut, effects.means)
-        own = Corrections.of(found, means, classes.starts, 1 - quality.precision, error, same)
-        if links is not None:
-            found = links.require_ways(own.after(links))
-            if effects is not None:
-                effects = effects.corrected(found, own, links)
-            else:
-                merged = replace(merged, assignments=found)
-                if (error := own.error_of(found)) is not None:
-                    known = int(pairs_inside(classes.starts).sum())
-                    self._held_out = PairQuality.by_error(error, known, joined_share(found))
-        self.corrections_, self.expected_ari_ = own, own.expected_ari(found)
-        if effects is not None:
-            space = effects.space
-            merged = replace(merged, space=space, points=space.transform(means), assignments=effects.assignments)
-        counts = np.bincount(merged.assignments[merged.assignments >= 0]).astype(np.int64)
-        keep = counts >= self.min_count
-        if links is not None:
-            # what somebody says is kept to, however rare it is
-            named = merged.assignments[links.asked]
-            keep[named[named >= 0]] = True
-        if not keep.all():
-            # other tasks have judged clusters before rare ones were dropped
-            self._held_out = None
-        if keep.sum() < classes.ways.max():
-            rare = (
-                f", {keep.sum()} of them in merging.min_count={self.min_count} tasks or more"
-                if self.min_count > 1
-                else ""
-            )
-            advice = "lower merging.min_count, " if rare else ""
-            raise MelaError(
-                f"merging: found {len(counts)} classes{rare}, fewer than the {classes.ways.max()} ways of task "
-                f"{classes.widest}; {advice}train the embedding longer, give more samples per class, or "
-                f"{OTHERWISE}"
-            )
-        weights, sums = weighted_sums(merged.assignments, means, classes.sizes)
-        self.cluster_centers_, self.counts_ = (sums / weights[:, None])[keep], counts[keep]
-        if effects is not None or links is not None:
-            number = np.where(keep, np.cumsum(keep) - 1, -1)
-            merged = replace(merged, assignments=np.where(merged.assignments >= 0, number[merged.assignments], -1))
-        # neither neighbours nor people say that each task class is closest to its own center
-        self._own = None if effects is None and links is None else merged.assignments
-        self.shifts_ = None if effects is None else effects.shifts
-        self.effects_, self.merged_, self.n_iter_ = effects, merged, sum(done.kept for done in merged.phases)
-        return merged.points
+        return merged, effects, Corrections.of(found, means, classes.starts, 1 - quality.precision, error, same)
 
     @property
     def learned_labels(self) -> Ints:
@@ -358,6 +381,27 @@ class MergeLabeler(TaskLabeler):
 
     def _model_space(self, samples: TaskSamples, classes: ClassMeans) -> Space | None:
         return self.merged_.space
+
+
+def _of_rows(given: Any, what: str, samples: TaskSamples) -> npt.NDArray[Any]:
+    """Return what is given for each row; raise MelaError if these are not as many as the samples."""
+    require_one_type(given, what)
+    values: npt.NDArray[Any] = column_or_1d(given)
+    if len(values) != len(samples.order):
+        raise MelaError(
+            f"X and {what} have {len(samples.order)} and {len(values)} entries; give one of {what} for each row of X"
+        )
+    return values
+
+
+def _named(own: Corrections, means: Floats, samples: TaskSamples) -> Named | None:
+    """Return the clusters that the names of task classes (n,) speak for; None where there are none, or say nothing."""
+    if samples.written is None:
+        return None
+    sources = np.arange(len(samples.starts) - 1) if samples.sources is None else samples.sources
+    owners = np.repeat(sources, np.diff(samples.starts))
+    candidates = (Names(groups=groups, owners=owners) for groups in name_groups(samples.written.tolist()))
+    return use_names(own.clusters, means, samples.starts, candidates)
 
 
 def _fragments(merged: Merged, classes: ClassMeans) -> Ints:

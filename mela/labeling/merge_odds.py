@@ -5,6 +5,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import Clusters, Merges, meeting_odds
+from mela.labeling.name_odds import NameCounts
 from mela.labeling.size_prior import log_sizes, one_fewer
 
 LEAST_ODDS = -20.0
@@ -21,7 +22,14 @@ def marginal(weights: Floats, sums: Floats, between: Floats) -> Floats:
     return ((between * sums**2 / scale) - np.log(scale)).sum(axis=1) / 2
 
 
-def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) -> Merges:
+def agglomerate(
+    clusters: Clusters,
+    between: Floats,
+    rate: float,
+    gamma: float,
+    power: float = 1.0,
+    names: NameCounts | None = None,
+) -> Merges:
     """Merge greedily, always the pair with the largest log odds for one class, until these are hopeless.
 
     Parameters
@@ -33,6 +41,10 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
         See `mela.labeling.clusters.meeting_odds`.
     gamma : float
         See `mela.labeling.size_prior`.
+    power : float, default=1
+        Of the marginal likelihood of the points.
+    names : NameCounts, optional
+        What people call the task classes of the clusters; changed.
 
     Returns
     -------
@@ -41,14 +53,14 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
     """
     n = len(clusters.weights)
     alive = np.ones(n, dtype=bool)
-    alone = marginal(clusters.weights, clusters.sums, between)
+    alone = power * marginal(clusters.weights, clusters.sums, between)
     sizes, fewer = log_sizes(clusters.counts, gamma), one_fewer(n, int(clusters.counts.sum()), gamma)
 
     def joint(u: int, others: Ints) -> Floats:
         found = np.empty(len(others))
         for start in range(0, len(others), BLOCK):
             some = others[start : start + BLOCK]
-            found[start : start + BLOCK] = marginal(
+            found[start : start + BLOCK] = power * marginal(
                 clusters.weights[u] + clusters.weights[some], clusters.sums[u] + clusters.sums[some], between
             )
         return found
@@ -56,6 +68,8 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
     def row(u: int, together: Floats) -> Floats:
         odds = together - alone[u] - alone + log_sizes(clusters.counts[u] + clusters.counts, gamma) - sizes[u] - sizes
         odds += meeting_odds(clusters.meetings.with_all(u), clusters.counts[u], clusters.counts, rate)
+        if names is not None:
+            odds += names.with_all(u)
         odds[~alive] = -np.inf
         odds[u] = -np.inf
         return odds
@@ -77,9 +91,11 @@ def agglomerate(clusters: Clusters, between: Floats, rate: float, gamma: float) 
         v = int(partner[u])
         merges.append((u, v, total))
         clusters.absorb(u, v)
+        if names is not None:
+            names.absorb(u, v)
         alive[v] = False
         odds[v], odds[:, v], best[v] = -np.inf, -np.inf, -np.inf
-        alone[u] = marginal(clusters.weights[u : u + 1], clusters.sums[u : u + 1], between)[0]
+        alone[u] = power * marginal(clusters.weights[u : u + 1], clusters.sums[u : u + 1], between)[0]
         sizes[u] = log_sizes(clusters.counts[u : u + 1], gamma)[0]
         together = np.zeros(n)
         together[alive] = joint(u, np.flatnonzero(alive))

@@ -1,6 +1,6 @@
 """Compute how probable a partition of task classes is, and improve it step by step."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +9,7 @@ from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, renumbered, weighted_sums
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_odds import agglomerate, marginal, most_probable
+from mela.labeling.name_odds import Names
 from mela.labeling.near_merging import merge_neighbours
 from mela.labeling.nearest_points import ALL_PAIRS
 from mela.labeling.pair_quality import collisions
@@ -34,6 +35,10 @@ class Evidence:
         Variance of the classes.
     rate : float
         See `mela.labeling.clusters.meeting_odds`.
+    power : float, default=1
+        Of the density of the points, which is too sure of itself where it is below 1.
+    names : Names, optional
+        What people call the task classes. Clusters are then at most 5,000.
     """
 
     points: Floats
@@ -41,6 +46,8 @@ class Evidence:
     starts: Ints
     between: Floats
     rate: float
+    power: float = 1.0
+    names: Names | None = None
 
     def log_posterior(self, clusters: Ints) -> float:
         """Return the log posterior of a partition (n,), up to a constant, under the most probable evenness."""
@@ -50,7 +57,8 @@ class Evidence:
         apart = float(log_number(len(counts), int(counts.sum()), gamma) + log_sizes(counts, gamma).sum())
         within = float((counts * (counts - 1) / 2).sum()) * self.rate * (1 - WRONG_MEETINGS)
         wrong = collisions(clusters, self.starts) * np.log(1 / WRONG_MEETINGS)
-        return float(marginal(weights, sums, self.between).sum()) + apart + within - wrong
+        named = 0.0 if self.names is None else self.names.log_evidence(clusters)
+        return self.power * float(marginal(weights, sums, self.between).sum()) + apart + within - wrong + named
 
     def merge(self, clusters: Ints, gamma: float) -> tuple[Ints, Merges, int]:
         """Return the most probable partition of greedy merging, all merges tried, and how many are made."""
@@ -60,7 +68,8 @@ class Evidence:
             merges = merge_neighbours(clusters, *own, self.between, self.rate, gamma)
             return np.where(clusters >= 0, cut(k, merges)[clusters], -1), merges, len(merges)
         start = collect(clusters, self.points, self.weights, self.starts)
-        merges = agglomerate(start, self.between, self.rate, gamma)
+        names = None if self.names is None else self.names.counts(clusters, k)
+        merges = agglomerate(start, self.between, self.rate, gamma, self.power, names)
         kept = most_probable(merges)
         merged = np.where(clusters >= 0, cut(len(start.weights), merges[:kept])[clusters], -1)
         return merged, merges, kept
@@ -68,8 +77,12 @@ class Evidence:
     def reassign(self, clusters: Ints, gamma: float) -> Ints:
         """Move the classes of every task to their most probable clusters, given the clusters of all others."""
         k = int(clusters.max()) + 1
-        model = Memberships.of(self.points, self._rounded, clusters, k, self.between, gamma)
-        found = model.best(self.points, self._rounded, clusters, self.starts)
+        model = replace(Memberships.of(self.points, self._rounded, clusters, k, self.between, gamma), power=self.power)
+        given = self.points, self._rounded, clusters, self.starts
+        if self.names is None:
+            found = model.best(*given)
+        else:
+            found = model.best(*given, self.names.of_others(clusters, k).log_ratios)
         return renumbered(np.where(clusters >= 0, found, -1))
 
     @cached_property

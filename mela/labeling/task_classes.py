@@ -36,6 +36,8 @@ class TaskSamples:
         Covariance of a task class's mean under looks of other people (`mela.models.looks`), if it is known.
     sources : int64 (n_tasks,), optional
         Person, or other source, that each task comes from, from 0, if that is known and there are several.
+    written : (n_classes,), optional
+        What people call each task class, as text, if it is evidence (`mela.labeling.named_clusters`).
     """
 
     features: npt.NDArray[Any]
@@ -46,6 +48,7 @@ class TaskSamples:
     local_labels: npt.NDArray[Any]
     looks: Floats | None = None
     sources: Ints | None = None
+    written: npt.NDArray[Any] | None = None
 
     @property
     def sizes(self) -> Ints:
@@ -92,6 +95,7 @@ class TaskSamples:
             local_labels=self.local_labels[kept],
             # a single source, 0, tells nothing
             sources=sources if sources is not None and sources.any() else None,
+            written=None if self.written is None else self.written[kept],
         )
 
     def blocks(self) -> Iterator[tuple[Floats, Ints]]:
@@ -169,6 +173,34 @@ def with_sources(samples: TaskSamples, sources: npt.NDArray[Any]) -> TaskSamples
         )
     # what all tasks have in common tells nothing
     return replace(samples, sources=first.astype(np.int64) if len(names) > 1 else None)
+
+
+def with_written(samples: TaskSamples, names: npt.NDArray[Any]) -> TaskSamples:
+    """Return the samples with the name of each task class, by that of each sample.
+
+    Parameters
+    ----------
+    samples : TaskSamples
+    names : (n_samples,)
+        In the caller's order, of any kind; they are taken as text.
+
+    Raises
+    ------
+    MelaError
+        One is missing, or samples of a task class have different ones.
+    """
+    require_names(names, "names")
+    given = names[samples.order].astype(str)
+    first = given[samples.first]
+    other = given != first[samples.classes]
+    if other.any():
+        row = int(other.argmax())
+        task, label = samples.names[samples.classes[row]]
+        raise MelaError(
+            f"names: expected one name for all samples of the label {label} of task {task}, got "
+            f"{first[samples.classes[row]]!r} and {given[row]!r}; give each local label one name"
+        )
+    return replace(samples, written=first)
 
 
 def manifest_samples(

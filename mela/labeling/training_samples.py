@@ -7,8 +7,8 @@ import pandas as pd
 from mela.data.array_types import Ints
 from mela.io import feature_tables, store
 from mela.io.look_files import read_looks
-from mela.io.name_tables import TASK_SOURCES
-from mela.labeling.task_classes import TaskSamples, manifest_samples, with_sources
+from mela.io.name_tables import TASK_NAMES, TASK_SOURCES, with_names
+from mela.labeling.task_classes import TaskSamples, manifest_samples, with_sources, with_written
 
 
 def features_in(folder: Path) -> Path:
@@ -22,11 +22,15 @@ def looks_in(folder: Path) -> Path:
 
 
 def read_samples(
-    manifest: pd.DataFrame, features: Path, looks: Path | None = None, sources: Path | None = None
+    manifest: pd.DataFrame,
+    features: Path,
+    looks: Path | None = None,
+    sources: Path | None = None,
+    names: Path | None = None,
 ) -> tuple[TaskSamples, Ints]:
-    """Return the samples of a manifest, with looks and sources if their files are given, and the images of the rows.
+    """Return the samples of a manifest, with looks, sources and names if their files are given.
 
-    The images (n_rows,) are those of the rows of features.
+    The second result are the images (n_rows,) of the rows of features. Drawn tasks have no names.
     """
     image_ids, vectors = feature_tables.read_features(features)
     covariance = None if looks is None else read_looks(looks, vectors.shape[1])
@@ -35,4 +39,7 @@ def read_samples(
     if known is not None and len(known):
         of_tasks = known.set_index("task_id")["source"]
         samples = with_sources(samples, manifest["task_id"].map(of_tasks).to_numpy())
+    written = None if names is None else store.read_table(names, TASK_NAMES)
+    if written is not None and len(written):
+        samples = with_written(samples, with_names(manifest, written)["label"].to_numpy())
     return samples, image_ids

@@ -61,12 +61,14 @@ def read_project(folder: Path = Path()) -> Project:
     if not params.is_file():
         raise MelaError(f"{params}: no such file; go to the folder of a project, which `mela preset` begins")
     merge = UseParams.read(params).labels == "merged"
-    settings = (MergingParams if merge else LabelerParams).read(params).model_dump()
-    labeler = build_labeler(merge=merge, random_state=settings.pop("seed"), **settings)
     manifest, last = read_manifest(folder / TRAIN), folder / LAST_ROUND
     if merge:
-        samples, images = read_samples(manifest, features_in(last), looks_in(last), folder / SOURCES)
+        settings = MergingParams.read(params)
+        labeler = build_labeler(**settings.arguments)
+        names = folder / NAMES if settings.names else None
+        samples, images = read_samples(manifest, features_in(last), looks_in(last), folder / SOURCES, names)
     else:
+        labeler = build_labeler(merge=False, **LabelerParams.read(params).arguments)
         samples, images = read_samples(manifest, folder / FEATURES)
     labeler.fit_tasks(samples)
     labels = pd.DataFrame({"task_id": samples.task_ids, "local_label": samples.local_labels})

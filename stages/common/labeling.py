@@ -30,6 +30,7 @@ def write_labels(
     steps: "Callable[[TaskLabeler], pd.DataFrame]",
     looks: Path | None = None,
     sources: Path | None = None,
+    names: Path | None = None,
 ) -> None:
     """Infer labels of the training tasks and write them; `steps` tells how the number of clusters was found.
 
@@ -39,7 +40,7 @@ def write_labels(
     from mela.labeling.image_labels import image_weights, label_images, weights_table
     from mela.labeling.labeler_files import save_labeler
 
-    samples, known_images = read_samples(read_manifest(train), features, looks, sources)
+    samples, known_images = read_samples(read_manifest(train), features, looks, sources, names)
     # tasks that are not the project's own, as the benchmark has, are none that people speak of
     said = links_between(store.read_table(links, schemas.LINKS), samples) if train == paths.TRAIN else None
     labeler.fit_tasks(samples, said)
@@ -66,6 +67,6 @@ def write_labels(
         store.write_csv(out.clusters, diagnostics.clusters_table(flat, weights, own))
     if said is not None:
         log.info(f"{stage}: kept to {len(said.same) + len(said.different)} corrections")
-    for told in filter(None, (line, diagnostics.single_tasks(labeler))):
+    for told in filter(None, (line, diagnostics.single_tasks(labeler), diagnostics.named(labeler))):
         log.info(f"{stage}: {told}")
     log.info("{stage}: {clusters} clusters, {tasks_clustered:.1f}% of tasks clustered".format(stage=stage, **result))

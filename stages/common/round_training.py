@@ -21,7 +21,9 @@ from stages.common.round_files import before_round
 from stages.common.round_outputs import write_round
 
 
-def train_round(number: RoundName, params: Path, images: Path, train: Path, weights: Path, sources: Path) -> None:
+def train_round(
+    number: RoundName, params: Path, images: Path, train: Path, weights: Path, sources: Path, names: Path
+) -> None:
     """Write the features, looks, embedding and figures of a round that is on.
 
     Raises
@@ -38,10 +40,12 @@ def train_round(number: RoundName, params: Path, images: Path, train: Path, weig
             f"rounds.{number} to false, or extract.features to none"
         )
     first = number == ROUNDS[0]
-    labeler = None if first else MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed)
-    with steady(images, train, sources, before.features, *filter(None, [before.looks])) as inputs:
+    labeler = None if first else MergeLabeler(**merging.arguments)
+    written = names if merging.names else None
+    read = images, train, sources, before.features, *filter(None, [before.looks, written])
+    with steady(*read) as inputs:
         packed = store.open_images(images)
-        samples, known = read_samples(read_manifest(train), before.features, before.looks, sources)
+        samples, known = read_samples(read_manifest(train), before.features, before.looks, sources, written)
         configuration = configure(settings.model, packed, np.unique(known[samples.index]))
     flat, told = labels_so_far(samples, known, labeler)
     log.info(f"{stage}: {told['clusters']} classes of {len(flat.image_ids)} images")

@@ -99,7 +99,7 @@ def rows_of_rounds(run: Path) -> list[dict[str, Any]]:
         if getattr(rounds, number):
             folder = run / paths.ROUND_FEATURES / before
             samples, known = read_samples(manifest, features_in(folder), looks_in(folder), run / paths.TASK_SOURCES)
-            labeler = MergeLabeler(**merging.model_dump(exclude={"seed"}), random_state=merging.seed)
+            labeler = MergeLabeler(**merging.arguments)
             flat, _ = labels_so_far(samples, known, labeler)
             table = pd.DataFrame({"image_id": flat.image_ids, "label": flat.labels})
             scores = score_labels(table, None, manifest, truth)

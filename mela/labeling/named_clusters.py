@@ -1,0 +1,195 @@
+r"""Change clusters of task classes as the names tell that people write for their labels.
+
+Clusters are first found without names. Where their names differ by no more than chance, they stay. Otherwise the most
+probable partition is looked for, by the model of `mela.labeling.merging` with two changes: the density of features has
+a power :math:`s \le 1`, since it is too sure of itself where people differ; and the names count
+(`mela.labeling.name_odds`). Features are coordinates along which the first clusters differ most.
+
+Three numbers are estimated: s, the concentration :math:`\alpha`, and which names are alike
+(`mela.labeling.alike_names`). A task class i with a name of the group g tells of them by
+
+.. math:: \log \sum_v p_{iv} \frac{n_{vg} / b_g + \alpha}{n_v + \alpha}, \quad p_{iv} \propto (n_v + \gamma) f_v(x_i)^s,
+
+how much better its features :math:`x_i` predict its name, by what others wrote in the first clusters v, than chance
+does. No name has a part in these clusters, so that names which say nothing cannot make themselves believed. Names count
+only if the sum over all task classes exceeds the logarithm of their number, which is the Bayesian information criterion
+for two parameters. Of all powers whose sum is not surely smaller than the largest, the smallest one is taken.
+
+The search starts from the first clusters. One whose names differ is divided, unless its parts are more probably one
+class, or their names alone do not speak for a division. Then clusters are merged, and task classes change sides, as
+long as the partition gets more probable.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import softmax
+
+from mela.data.array_types import Floats, Ints
+from mela.errors import MelaError
+from mela.labeling.clusters import collect, meeting_odds, meeting_rate, renumbered
+from mela.labeling.memberships import Memberships
+from mela.labeling.merge_odds import marginal
+from mela.labeling.name_odds import Names
+from mela.labeling.nearest_points import ALL_PAIRS
+from mela.labeling.partition import Evidence, refine
+from mela.labeling.size_prior import evenness, log_sizes
+from mela.labeling.space import discriminant_space
+
+POWERS = np.array([0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1])
+CONCENTRATIONS = np.geomspace(0.01, 1e4, 19)
+# of the people, whose names predict those of others
+SHARES = (0.125, 0.375, 0.625, 0.875)
+# log likelihood by which the best power must be better than a smaller one: two standard errors
+SURELY = 2.0
+# numbers that one part of the computation holds
+NUMBERS = 2**22
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """Hold clusters that names have changed.
+
+    Attributes
+    ----------
+    clusters : int64 (n,)
+        From 0 without gaps; -1 as before.
+    names : Names
+    power : float
+        s.
+    gain : float
+        By how much the names are more probable given the features than by chance, as a logarithm.
+    """
+
+    clusters: Ints
+    names: Names
+    power: float
+    gain: float
+
+
+def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterator[Names]) -> Named | None:
+    """Return the clusters that names speak for; None where these say nothing, or the clusters cannot tell.
+
+    Parameters
+    ----------
+    clusters : int64 (n,)
+        Found without names, from 0; -1 is left out.
+    means : float64 (n, m)
+        Task classes.
+    starts : int64 (n_tasks + 1,)
+        Bounds of the tasks.
+    candidates : iterator of Names
+        The names by several notions of what is alike.
+
+    Raises
+    ------
+    MelaError
+        Clusters, or their parts that are named alike, are more than 5,000, of which not all pairs can be compared.
+    """
+    clusters = renumbered(clusters)
+    _require_few(clusters)
+    space = discriminant_space(means, clusters)
+    if space is None:
+        return None
+    points, ones = space.transform(means), np.ones(len(means))
+    gamma = evenness(np.bincount(clusters[clusters >= 0]))
+    model = Memberships.of(points, ones, clusters, int(clusters.max()) + 1, space.between, gamma)
+    best = max(_told(model, points, clusters, list(candidates)), key=lambda found: found.gain)
+    if best.gain <= np.log(best.names.weights.sum()):
+        return None
+    evidence = Evidence(
+        points=points,
+        weights=ones,
+        starts=starts,
+        between=space.between,
+        rate=meeting_rate(starts),
+        power=best.power,
+        names=best.names,
+    )
+    divided = _divided(evidence, best.names, clusters, gamma)
+    _require_few(divided)
+    joined, _, _ = evidence.merge(divided, gamma)
+    return replace(best, clusters=renumbered(refine(evidence, joined)[0]))
+
+
+def _require_few(clusters: Ints) -> None:
+    """Raise MelaError if clusters (n,), from 0, are too many for a table of all pairs."""
+    if (k := int(clusters.max()) + 1) > ALL_PAIRS:
+        raise MelaError(
+            f"names: expected at most {ALL_PAIRS} clusters that names may change, got {k}; leave names out (in the "
+            "pipeline: set merging.names to false)"
+        )
+
+
+def _told(model: Memberships, points: Floats, clusters: Ints, candidates: list[Names]) -> Iterator[Named]:
+    """Yield what each candidate tells: its concentration, the power, and the gain; the clusters stay."""
+    k = len(model.weights)
+    gains = np.zeros((len(candidates), len(POWERS), len(CONCENTRATIONS)))
+    flat = replace(model, power=0.0)
+    others = [[names.of_some(share, clusters, k) for share in SHARES] for names in candidates]
+    used = np.flatnonzero(clusters >= 0)
+    for rows in np.array_split(used, -(-len(used) * k * len(POWERS) // NUMBERS)):
+        given = points[rows], np.ones(len(rows)), clusters[rows]
+        prior = flat.member_log_odds(*given)
+        odds = model.member_log_odds(*given) - prior
+        probable = softmax(POWERS[:, None, None] * odds + prior, axis=2)
+        for found, names, parts in zip(gains, candidates, others, strict=True):
+            for part in parts:
+                counts, totals = part.counts(rows)
+                for column, concentration in enumerate(CONCENTRATIONS):
+                    ratios = part.ratios(rows, counts, totals, concentration)
+                    told = np.log(np.einsum("pbk,bk->pb", probable, ratios)) @ names.weights[rows]
+                    found[:, column] += told / len(parts)
+    for found, names in zip(gains, candidates, strict=True):
+        power = int((found.max(axis=1) >= found.max() - SURELY).argmax())
+        concentration = float(CONCENTRATIONS[found[power].argmax()])
+        chosen = replace(names, concentration=concentration)
+        yield Named(clusters=clusters, names=chosen, power=float(POWERS[power]), gain=float(found.max()))
+
+
+def _divided(evidence: Evidence, names: Names, clusters: Ints, gamma: float) -> Ints:
+    """Return clusters (n,) of which those are divided whose names speak for it."""
+    found = clusters.copy()
+    for cluster in range(int(clusters.max()) + 1):
+        rows = np.flatnonzero(clusters == cluster)
+        cells = np.unique(names.groups[rows], return_inverse=True)[1]
+        if cells.max() > 0:
+            part = _joined_again(evidence, names, rows, cells, gamma)
+            found[rows] = np.where(part > 0, found.max() + part, cluster)
+    return found
+
+
+def _joined_again(evidence: Evidence, names: Names, rows: Ints, cells: Ints, gamma: float) -> Ints:
+    """Return the parts (b,), from 0, into which some task classes of one cluster fall, which start as cells (b,)."""
+    m, n = int(cells.max()) + 1, len(evidence.points)
+    whole = np.full(n, -1)
+    whole[rows] = cells
+    parts, written = collect(whole, evidence.points, evidence.weights, evidence.starts), names.counts(whole, m)
+    alone = evidence.power * marginal(parts.weights, parts.sums, evidence.between)
+
+    def row(u: int) -> Floats:
+        counts = parts.counts
+        # parts were made by names, and of all divisions into as many, this one is the most surprising
+        by_names = written.with_all(u) + log_sizes(counts + counts[u], 1) - log_sizes(counts, 1)
+        by_names -= log_sizes(counts[u : u + 1], 1)
+        both = parts.weights + parts.weights[u], parts.sums + parts.sums[u]
+        odds = evidence.power * marginal(*both, evidence.between) - alone - alone[u] + written.with_all(u)
+        odds += log_sizes(counts + counts[u], gamma) - log_sizes(counts, gamma) - log_sizes(counts[u : u + 1], gamma)
+        odds += meeting_odds(parts.meetings.with_all(u), counts[u], counts, evidence.rate)
+        found: Floats = np.maximum(by_names, odds)
+        found[gone] = found[u] = -np.inf
+        return found
+
+    gone, of_cells = np.zeros(m, dtype=np.bool_), np.arange(m)
+    odds = np.stack([row(u) for u in range(m)])
+    while odds.max() >= 0:
+        u, v = sorted(divmod(int(odds.argmax()), m))
+        parts.absorb(u, v)
+        written.absorb(u, v)
+        of_cells[of_cells == v] = u
+        gone[v] = True
+        alone[u] = evidence.power * marginal(parts.weights[u : u + 1], parts.sums[u : u + 1], evidence.between)[0]
+        odds[v], odds[:, v] = -np.inf, -np.inf
+        odds[u] = odds[:, u] = row(u)
+    return np.unique(of_cells[cells], return_inverse=True)[1].astype(np.int64)
