@@ -33,7 +33,7 @@ Write = Callable[[Ints, Words, np.random.Generator], Words]
 
 
 def numbers(task: Ints, words: Words, generator: np.random.Generator) -> Words:
-    """Number the classes of a task in any order."""
+    """Write numbers for the classes of a task, in any order."""
     return [str(number) for number in generator.permutation(len(task)) + 1]
 
 
