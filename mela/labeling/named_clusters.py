@@ -11,9 +11,14 @@ Three numbers are estimated: s, the concentration :math:`\alpha`, and which name
 .. math:: \log \sum_v p_{iv} \frac{n_{vg} / b_g + \alpha}{n_v + \alpha}, \quad p_{iv} \propto (n_v + \gamma) f_v(x_i)^s,
 
 how much better its features :math:`x_i` predict its name, by what others wrote in the first clusters v, than chance
-does. No name has a part in these clusters, so that names which say nothing cannot make themselves believed. Names count
-only if the sum over all task classes exceeds the logarithm of their number, which is the Bayesian information criterion
-for two parameters. Of all powers whose sum is not surely smaller than the largest, the smallest one is taken.
+does. No name has a part in these clusters, so that names which say nothing cannot make themselves believed. Nearly all
+names have been written before by somebody, and :math:`\alpha` tells how often a new one comes. So an eighth, three,
+five and seven eighths of the people predict the names, and their sums are averaged, as if people wrote one after the
+other.
+
+Names count only if the sum over all task classes exceeds the logarithm of their number, which is the Bayesian
+information criterion for two parameters. The power is the median of those that are tried, each as probable as it makes
+the names.
 
 The search starts from the first clusters. One whose names differ is divided, unless its parts are more probably one
 class, or their names alone do not speak for a division. Then clusters are merged, and task classes change sides, as
@@ -41,8 +46,6 @@ POWERS = np.array([0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.
 CONCENTRATIONS = np.geomspace(0.01, 1e4, 19)
 # of the people, whose names predict those of others
 SHARES = (0.125, 0.375, 0.625, 0.875)
-# log likelihood by which the best power must be better than a smaller one: two standard errors
-SURELY = 2.0
 # numbers that one part of the computation holds
 NUMBERS = 2**22
 
@@ -142,7 +145,7 @@ def _told(model: Memberships, points: Floats, clusters: Ints, candidates: list[N
                     told = np.log(np.einsum("pbk,bk->pb", probable, ratios)) @ names.weights[rows]
                     found[:, column] += told / len(parts)
     for found, names in zip(gains, candidates, strict=True):
-        power = int((found.max(axis=1) >= found.max() - SURELY).argmax())
+        power = int((np.cumsum(softmax(found.max(axis=1))) >= 0.5).argmax())
         concentration = float(CONCENTRATIONS[found[power].argmax()])
         chosen = replace(names, concentration=concentration)
         yield Named(clusters=clusters, names=chosen, power=float(POWERS[power]), gain=float(found.max()))

@@ -196,9 +196,10 @@ def with_written(samples: TaskSamples, names: npt.NDArray[Any]) -> TaskSamples:
     if other.any():
         row = int(other.argmax())
         task, label = samples.names[samples.classes[row]]
+        both = f"{str(first[samples.classes[row]])!r} and {str(given[row])!r}"
         raise MelaError(
-            f"names: expected one name for all samples of the label {label} of task {task}, got "
-            f"{first[samples.classes[row]]!r} and {given[row]!r}; give each local label one name"
+            f"names: expected one name for all samples of the label {label} of task {task}, got {both}; give each "
+            "local label one name"
         )
     return replace(samples, written=first)
 

@@ -1,0 +1,158 @@
+"""Names as evidence: what they change where people agree on them, and that nothing changes where they do not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from mela import MergeLabeler
+from mela.errors import MelaError
+from mela.labeling import named_clusters
+from mela.labeling.name_odds import Names
+from tests.helpers.several_tasks import SAMPLES, WAYS, Given, people
+
+WORDS = np.array(["".join(np.random.default_rng(seed).choice(list("abcdefghijklmnop"), 6)) for seed in range(120)])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Hold tasks whose people look so different that features alone tell little, and what is found without names."""
+
+    X: np.ndarray
+    y: np.ndarray
+    groups: np.ndarray
+    truth: np.ndarray
+    plain: MergeLabeler
+
+    def fit(self, names: np.ndarray, **more: object) -> MergeLabeler:
+        return MergeLabeler().fit(self.X, self.y, self.groups, names=names.repeat(SAMPLES), **more)
+
+    def ari(self, labeler: MergeLabeler) -> float:
+        return float(adjusted_rand_score(self.truth, labeler.class_labels_))
+
+    @property
+    def tasks(self) -> np.ndarray:
+        return np.arange(len(self.truth)) // WAYS
+
+
+@pytest.fixture(scope="module")
+def asked() -> Asked:
+    X, y, groups, _, truth = people(0, persons=120, tasks=1, shift=0.0, own=1.1)
+    return Asked(X, y, groups, truth, MergeLabeler().fit(X, y, groups))
+
+
+def numbers(given: Asked) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.permutation(WAYS) for _ in range(len(given.truth) // WAYS)]).astype(str)
+
+
+def private(given: Asked) -> np.ndarray:
+    return np.array([f"{WORDS[row % 120]}{row}x{WORDS[row // 120]}" for row in range(len(given.truth))])
+
+
+def two_languages(given: Asked) -> np.ndarray:
+    return WORDS[given.truth + 40 * (given.tasks % 2)]
+
+
+def half_numbers(given: Asked) -> np.ndarray:
+    return np.where(given.tasks % 2, WORDS[given.truth], numbers(given))
+
+
+def test_names_that_all_agree_on_are_the_classes(asked: Asked) -> None:
+    assert asked.ari(asked.plain) < 0.7
+    found = asked.fit(WORDS[asked.truth])
+    assert asked.ari(found) > 0.95
+    assert found.names_ is not None
+    assert 0 < found.names_.power < 1, "features are too sure of themselves where people differ"
+
+
+@pytest.mark.parametrize("write", [two_languages, half_numbers])
+def test_names_that_some_agree_on_help(asked: Asked, write: Callable[[Asked], np.ndarray]) -> None:
+    names = write(asked)
+    found = asked.ari(asked.fit(names))
+    assert found > asked.ari(asked.plain) + 0.05
+    assert found > adjusted_rand_score(asked.truth, np.unique(names, return_inverse=True)[1]) + 0.05
+
+
+@pytest.mark.parametrize("write", [numbers, private])
+def test_names_that_nobody_agrees_on_change_nothing(asked: Asked, write: Callable[[Asked], np.ndarray]) -> None:
+    found = asked.fit(write(asked))
+    assert found.names_ is None
+    np.testing.assert_array_equal(found.class_labels_, asked.plain.class_labels_)
+    np.testing.assert_array_equal(found.round_labels, asked.plain.round_labels)
+    assert found.expected_ari_ == asked.plain.expected_ari_
+
+
+def test_which_words_people_use_makes_no_difference(asked: Asked) -> None:
+    first, again = asked.fit(WORDS[asked.truth]), asked.fit(WORDS[::-1][asked.truth])
+    assert adjusted_rand_score(first.class_labels_, again.class_labels_) == 1
+
+
+def test_words_that_are_often_wrong_do_no_harm() -> None:
+    """Features tell the classes well here, and a third of the names are those of other classes."""
+    X, y, groups, _, truth = people(1, persons=120, tasks=1, shift=0.0, own=0.3)
+    rng = np.random.default_rng(0)
+    names = WORDS[np.where(rng.random(len(truth)) < 1 / 3, rng.integers(40, size=len(truth)), truth)].repeat(SAMPLES)
+    plain, found = MergeLabeler().fit(X, y, groups), MergeLabeler().fit(X, y, groups, names=names)
+    assert found.names_ is not None
+    one, other = (adjusted_rand_score(truth, labeler.class_labels_) for labeler in (plain, found))
+    assert other >= one > 0.9
+
+
+def test_features_divide_what_is_called_alike_by_chance() -> None:
+    """One word for two classes does not make them one."""
+    X, y, groups, _, truth = people(1, persons=120, tasks=1, shift=0.0, own=0.3)
+    found = MergeLabeler().fit(X, y, groups, names=WORDS[truth // 2].repeat(SAMPLES))
+    assert found.names_ is not None
+    assert adjusted_rand_score(truth, found.class_labels_) > 0.9
+    assert adjusted_rand_score(truth, truth // 2) < 0.8
+
+
+def test_what_people_say_outweighs_names(asked: Asked) -> None:
+    names = WORDS[asked.truth]
+    rows = np.flatnonzero(asked.truth == asked.truth[0])[:2]
+    one, other = ((int(asked.tasks[row]), int(row % WAYS)) for row in rows)
+    found = asked.fit(names, cannot_link=[(one, other)])
+    assert found.class_labels_[rows[0]] != found.class_labels_[rows[1]]
+    assert asked.ari(found) > 0.9
+
+
+def test_ten_tasks_of_one_person_count_as_one() -> None:
+    """Each person numbers classes in one way for all tasks, so that numbers agree within a person alone."""
+    given: Given = people(0)
+    X, y, groups, sources, truth = given
+    ways = np.random.default_rng(0).permuted(np.tile(np.arange(40), (5, 1)), axis=1)
+    names = ways[np.arange(5).repeat(len(truth) // 5), truth].astype(str)
+    plain = MergeLabeler().fit(X, y, groups, sources)
+    found = MergeLabeler().fit(X, y, groups, sources, names=names.repeat(SAMPLES))
+    assert adjusted_rand_score(truth, found.class_labels_) >= adjusted_rand_score(truth, plain.class_labels_)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (lambda n: np.array(["a"] * (n - 1)), "X and names have 7200 and 7199 entries; give one of names for each"),
+        (
+            lambda n: np.array(["a"] * 3 + ["b"] * (n - 3)),
+            "one name for all samples of the label 0 of task 0, got 'a' and 'b'; give each",
+        ),
+        (lambda n: [None, *["a"] * (n - 1)], "names: expected a value for every sample, got None at position 0"),
+    ],
+)
+def test_names_that_are_wrong(asked: Asked, names: Callable[[int], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MergeLabeler().fit(asked.X, asked.y, asked.groups, names=names(len(asked.X)))
+
+
+def test_too_many_clusters_are_told(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_clusters, "ALL_PAIRS", 10)
+    with pytest.raises(MelaError, match=r"names: expected at most 10 clusters .*, got \d+; leave names out"):
+        asked.fit(WORDS[asked.truth])
+
+
+def test_clusters_that_join_nothing_cannot_judge_names() -> None:
+    means, starts = np.random.default_rng(0).normal(size=(20, 3)), np.arange(0, 21, 5)
+    names = iter([Names(groups=np.arange(20) % 5, owners=np.arange(20) // 5)])
+    assert named_clusters.use_names(np.arange(20), means, starts, names) is None
