@@ -117,11 +117,6 @@ class Names:
         apart = gammaln(self.concentration) - gammaln(self.concentration + totals)
         return float(apart.sum() + (gammaln(prior + table.data) - gammaln(prior)).sum())
 
-    def of_some(self, share: float, clusters: Ints, k: int) -> "NamesOfOthers":
-        """Return the same for that share of the people, drawn at random."""
-        drawn = np.random.default_rng(0).permutation(int(self.owners.max()) + 1) < share * (self.owners.max() + 1)
-        return self.of_others(np.where(drawn[self.owners], clusters, -1), k)
-
     def of_others(self, clusters: Ints, k: int) -> "NamesOfOthers":
         """Return what others wrote for the task classes of each of k clusters (n,); -1 is left out."""
         return NamesOfOthers(

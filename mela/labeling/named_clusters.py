@@ -1,31 +1,30 @@
 r"""Change clusters of task classes as the names tell that people write for their labels.
 
-Clusters are first found without names. Where their names differ by no more than chance, they stay. Otherwise the most
+Clusters are first found without names. Where names agree in them no more than by chance, they stay. Otherwise the most
 probable partition is looked for, by the model of `mela.labeling.merging` with two changes: the density of features has
 a power :math:`s \le 1`, since it is too sure of itself where people differ; and the names count
 (`mela.labeling.name_odds`). Features are coordinates along which the first clusters differ most.
 
-Three numbers are estimated: s, the concentration :math:`\alpha`, and which names are alike
-(`mela.labeling.alike_names`). A task class i with a name of the group g tells of them by
+Three things are estimated: s, the concentration :math:`\alpha`, and which names are alike
+(`mela.labeling.alike_names`). People are taken one after the other, in an order drawn at random. A task class i with a
+name of the group g tells
 
 .. math:: \log \sum_v p_{iv} \frac{n_{vg} / b_g + \alpha}{n_v + \alpha}, \quad p_{iv} \propto (n_v + \gamma) f_v(x_i)^s,
 
-how much better its features :math:`x_i` predict its name, by what others wrote in the first clusters v, than chance
-does. No name has a part in these clusters, so that names which say nothing cannot make themselves believed. Nearly all
-names have been written before by somebody, and :math:`\alpha` tells how often a new one comes. So an eighth, three,
-five and seven eighths of the people predict the names, and their sums are averaged, as if people wrote one after the
-other.
-
-Names count only if the sum over all task classes exceeds the logarithm of their number, which is the Bayesian
-information criterion for two parameters. The power is the median of those that are tried, each as probable as it makes
-the names.
+how much better its features :math:`x_i` predict its name, by what the people before wrote in the first clusters v, than
+chance does. The sum over all task classes is the *gain*. Such sums are marginal likelihoods (Dawid, "Statistical
+theory: the prequential approach", 1984). No name has a part in the first clusters, so that names which say nothing
+cannot make themselves believed. They count only if the gain exceeds the logarithm of their number, which is the
+Bayesian information criterion for two parameters. The power is the median of those that are tried, each as probable as
+it makes the names.
 
 The search starts from the first clusters. One whose names differ is divided, unless its parts are more probably one
 class, or their names alone do not speak for a division. Then clusters are merged, and task classes change sides, as
-long as the partition gets more probable.
+long as the partition gets more probable. Where features are so weak that the first clusters join next to nothing, names
+cannot be judged, and little changes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,7 +35,7 @@ from mela.errors import MelaError
 from mela.labeling.clusters import collect, meeting_odds, meeting_rate, renumbered
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_odds import marginal
-from mela.labeling.name_odds import Names
+from mela.labeling.name_odds import Names, NamesOfOthers
 from mela.labeling.nearest_points import ALL_PAIRS
 from mela.labeling.partition import Evidence, refine
 from mela.labeling.size_prior import evenness, log_sizes
@@ -44,8 +43,8 @@ from mela.labeling.space import discriminant_space
 
 POWERS = np.array([0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1])
 CONCENTRATIONS = np.geomspace(0.01, 1e4, 19)
-# of the people, whose names predict those of others
-SHARES = (0.125, 0.375, 0.625, 0.875)
+# parts of the people who are taken one after the other
+TURNS = 32
 # numbers that one part of the computation holds
 NUMBERS = 2**22
 
@@ -71,8 +70,8 @@ class Named:
     gain: float
 
 
-def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterator[Names]) -> Named | None:
-    """Return the clusters that names speak for; None where these say nothing, or the clusters cannot tell.
+def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterable[Names]) -> Named | None:
+    """Return the clusters that names speak for; None where these say nothing.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterator[
         Task classes.
     starts : int64 (n_tasks + 1,)
         Bounds of the tasks.
-    candidates : iterator of Names
+    candidates : iterable of Names
         The names by several notions of what is alike.
 
     Raises
@@ -98,7 +97,7 @@ def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterator[
     points, ones = space.transform(means), np.ones(len(means))
     gamma = evenness(np.bincount(clusters[clusters >= 0]))
     model = Memberships.of(points, ones, clusters, int(clusters.max()) + 1, space.between, gamma)
-    best = max(_told(model, points, clusters, list(candidates)), key=lambda found: found.gain)
+    best = max((_told(model, points, clusters, names) for names in candidates), key=lambda found: found.gain)
     if best.gain <= np.log(best.names.weights.sum()):
         return None
     evidence = Evidence(
@@ -125,30 +124,34 @@ def _require_few(clusters: Ints) -> None:
         )
 
 
-def _told(model: Memberships, points: Floats, clusters: Ints, candidates: list[Names]) -> Iterator[Named]:
-    """Yield what each candidate tells: its concentration, the power, and the gain; the clusters stay."""
-    k = len(model.weights)
-    gains = np.zeros((len(candidates), len(POWERS), len(CONCENTRATIONS)))
+def _told(model: Memberships, points: Floats, clusters: Ints, names: Names) -> Named:
+    """Return what names tell by the first clusters (n,), which stay: the concentration, the power and the gain."""
+    n_owners, k = int(names.owners.max()) + 1, len(model.weights)
+    turns = (np.random.default_rng(0).permutation(n_owners) * TURNS // n_owners)[names.owners]
+    gains = np.zeros((len(POWERS), len(CONCENTRATIONS)))
+    # the first ones have nobody before them
+    for turn in range(1, TURNS):
+        before = names.of_others(np.where(turns < turn, clusters, -1), k)
+        gains += _gains(model, points, clusters, before, np.flatnonzero((turns == turn) & (clusters >= 0)))
+    power = int((np.cumsum(softmax(gains.max(axis=1))) >= 0.5).argmax())
+    chosen = replace(names, concentration=float(CONCENTRATIONS[gains[power].argmax()]))
+    return Named(clusters=clusters, names=chosen, power=float(POWERS[power]), gain=float(gains.max()))
+
+
+def _gains(model: Memberships, points: Floats, clusters: Ints, before: NamesOfOthers, rows: Ints) -> Floats:
+    """Return by how much some task classes (b,) predict their names better than chance (n_powers, n_concentrations)."""
+    found = np.zeros((len(POWERS), len(CONCENTRATIONS)))
     flat = replace(model, power=0.0)
-    others = [[names.of_some(share, clusters, k) for share in SHARES] for names in candidates]
-    used = np.flatnonzero(clusters >= 0)
-    for rows in np.array_split(used, -(-len(used) * k * len(POWERS) // NUMBERS)):
-        given = points[rows], np.ones(len(rows)), clusters[rows]
+    for some in np.array_split(rows, -(-len(rows) * len(model.weights) * len(POWERS) // NUMBERS) or 1):
+        given = points[some], np.ones(len(some)), clusters[some]
         prior = flat.member_log_odds(*given)
         odds = model.member_log_odds(*given) - prior
         probable = softmax(POWERS[:, None, None] * odds + prior, axis=2)
-        for found, names, parts in zip(gains, candidates, others, strict=True):
-            for part in parts:
-                counts, totals = part.counts(rows)
-                for column, concentration in enumerate(CONCENTRATIONS):
-                    ratios = part.ratios(rows, counts, totals, concentration)
-                    told = np.log(np.einsum("pbk,bk->pb", probable, ratios)) @ names.weights[rows]
-                    found[:, column] += told / len(parts)
-    for found, names in zip(gains, candidates, strict=True):
-        power = int((np.cumsum(softmax(found.max(axis=1))) >= 0.5).argmax())
-        concentration = float(CONCENTRATIONS[found[power].argmax()])
-        chosen = replace(names, concentration=concentration)
-        yield Named(clusters=clusters, names=chosen, power=float(POWERS[power]), gain=float(found.max()))
+        counts, totals = before.counts(some)
+        for column, concentration in enumerate(CONCENTRATIONS):
+            ratios = before.ratios(some, counts, totals, concentration)
+            found[:, column] += np.log(np.einsum("pbk,bk->pb", probable, ratios)) @ before.names.weights[some]
+    return found
 
 
 def _divided(evidence: Evidence, names: Names, clusters: Ints, gamma: float) -> Ints:

@@ -64,12 +64,3 @@ def test_a_name_is_predicted_by_what_others_wrote() -> None:
             )
     ratios = (counts / names.shares[names.groups][:, None] + 0.7) / (totals + 0.7)
     np.testing.assert_allclose(names.of_others(clusters, K).log_ratios(rows), np.log(ratios))
-
-
-def test_a_share_of_the_people_is_drawn() -> None:
-    names, clusters = some_names(2, n_owners=20)
-    none, all_ = (names.of_some(share, clusters, K).written.sum() for share in (0.0, 1.0))
-    half = names.of_some(0.5, clusters, K)
-    assert none == 0
-    assert all_ == pytest.approx(names.weights[clusters >= 0].sum())
-    assert 0 < half.written.sum() < all_

@@ -86,6 +86,9 @@ def _tasks(tasks: Tasks) -> Iterator[str]:
     images = _range([*table["fewest"].tolist(), *table["most"].tolist()])
     common = ", ".join(repr(name) for name, _ in tasks.label_names.most_common(3))
     yield _line("labels", f"{len(tasks.label_names)} different names, such as {common}; images of a label: {images}")
+    shared = sum(count for count in tasks.label_names.values() if count > 1)
+    if shared:
+        yield _line("names", f"{shared} labels have one that other tasks use; they count with merging.names: true")
     if tasks.support and tasks.query:
         yield _line(
             "roles", f"given: {_range(tasks.support)} support and {_range(tasks.query)} query images of a label"
