@@ -434,12 +434,12 @@ def test_it_keeps_to_corrections(folder: Path) -> None:
 
 
 def test_names_count_where_people_agree(folder: Path) -> None:
-    """Features of random tasks tell nothing here, and names tell classes."""
+    """Each person has a look, which features alone do not see through."""
     tasks = pd.read_csv("tasks.csv")
     words = np.array(["oak", "maple", "birch", "willow", "larch", "hazel"])
     features, truth = np.load("features.npy"), np.load("truth.npy")
     rng = np.random.default_rng(0)
-    people = rng.normal(size=(120, 4)).repeat(5, axis=0) * 4
+    people = rng.normal(size=(120, 4)).repeat(5, axis=0)
     np.save("features.npy", features + people)
     tasks["local_label"] = words[truth]
     tasks.to_csv("named.csv", index=False)
@@ -453,7 +453,7 @@ def test_names_count_where_people_agree(folder: Path) -> None:
     (plain, told), (named, lines) = found(), found("--names")
     assert "names of labels" not in told
     assert "names of labels count; alike ones form 6 groups\n" in lines
-    assert named > 0.9 > 0.6 > plain
+    assert named > 0.95 > 0.85 > plain
     assert "--names has no effect with --no-merge" in found("--names", "--no-merge", "--n-clusters", "20")[1]
 
 

@@ -42,7 +42,7 @@ def truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
     names = names.assign(task=names["task_id"].astype(str), label=[f"word {'abcdefgh'[c % 8]}{c}" for c in classes])
     # a file of its own order
     store.write_table(paths.TASK_NAMES, names.iloc[::-1], TASK_NAMES, stage="names", params={})
-    store.write_array(paths.IMAGES, np.zeros((len(images), 2, 2, 1), dtype=np.uint8))
+    store.write_array(paths.IMAGES, np.zeros((len(images), 16, 16, 1), dtype=np.uint8))
     shutil.copy(ROOT / "params.yaml", tmp_path)
     return classes
 
@@ -68,7 +68,7 @@ def test_labels_and_the_review_rest_on_names_if_asked(truth: np.ndarray, capsys:
         assert adjusted_rand_score(table["cluster"], reviewed) > 0.97, "but for what collides in tasks"
         return float(adjusted_rand_score(truth, table["cluster"]))
 
-    assert found() < 0.7
+    assert found() < 0.7, "features alone see through little"
     assert "names" not in capsys.readouterr().out
     change(Path("params.yaml"), {"merging.names": True})
     assert found() > 0.95
