@@ -61,7 +61,16 @@ def test_python_of_other_pages_runs(copied: Path) -> None:
     """With what it speaks of: samples of tasks, and a few images of two classes."""
     X, y, groups = tasks(0)
     images = list(np.load("data/images/images.npy")[:6])
-    given = {"X": X, "y": y, "groups": groups, "X_new": X[:15], "y_new": y[:15], "groups_new": groups[:15]}
+    words = np.array(["oak", "elm", "fir"])[y]
+    given = {
+        "X": X,
+        "y": y,
+        "groups": groups,
+        "words": words,
+        "X_new": X[:15],
+        "y_new": y[:15],
+        "groups_new": groups[:15],
+    }
     given |= {"images": images, "labels": ["a", "b"] * 3, "new_images": images[:1]}
     given |= {"people": ["anna"] * 6}
     for page in PYTHON:
