@@ -88,7 +88,7 @@ def _tasks(tasks: Tasks) -> Iterator[str]:
     yield _line("labels", f"{len(tasks.label_names)} different names, such as {common}; images of a label: {images}")
     shared = sum(count for count in tasks.label_names.values() if count > 1)
     if shared:
-        yield _line("names", f"{shared} labels have one that other tasks use; they count with merging.names: true")
+        yield _line("names", f"{shared} labels have one that other tasks use, which merging.names: true makes evidence")
     if tasks.support and tasks.query:
         yield _line(
             "roles", f"given: {_range(tasks.support)} support and {_range(tasks.query)} query images of a label"

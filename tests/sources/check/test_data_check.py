@@ -42,6 +42,7 @@ images (--as classes overrules)
   images       48, all 40 x 34 pixels; RGB 48
   tasks        6, ways (local labels of a task): 2
   labels       4 different names, such as 'l1', 'l0', 'l2'; images of a label: 4
+  names        12 labels have one that other tasks use, which merging.names: true makes evidence
   roles        not given; tasks.shots images of each label become support, the others query
   splits       drawn: 3 train, 1 val, 2 test
   allows       tasks with enough support images of each label: 6 for 1-shot, 0 for 5-shot, 0 for 10-shot
@@ -151,10 +152,11 @@ def test_a_table_of_tasks_with_roles_and_splits() -> None:
             "mine: taken for tasks with labels of their own, since tasks.csv is a table of tasks and their images "
             "(--as classes overrules)"
         )
-        assert said[2:8] == [
+        assert said[2:9] == [
             "  images       168, all 40 x 34 pixels; RGB 168",
             "  tasks        8, ways (local labels of a task): 3",
             "  labels       4 different names, such as 'l0', 'l1', 'l2'; images of a label: 7",
+            "  names        24 labels have one that other tasks use, which merging.names: true makes evidence",
             "  roles        given: 5 support and 2 query images of a label",
             "  splits       given: 5 train, 0 val, 3 test",
             "  allows       tasks with enough support images of each label: 8 for 1-shot, 8 for 5-shot, 0 for 10-shot",
