@@ -9,25 +9,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from mela.data.array_types import Ints
-from mela.io import store
 from mela.io.checked_tables import read_manifest, read_truth
-from mela.io.name_tables import TASK_NAMES, no_names
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.task_classes import TaskSamples
 from mela.labeling.training_samples import read_samples
-from mela.params import PARAMS, ROUNDS
+from mela.params import PARAMS
 from stages.common import paths
 from studies.clones import change, run_module
 from studies.labels.expected import scored
-from studies.labels.people import prepare, row_of
-from studies.labels.swapped_labels import BEFORE, PEOPLE, SCHEDULE, TO_LABELS
+from studies.labels.people import prepare
+from studies.labels.swapped_labels import BEFORE, PEOPLE, SCHEDULE
 
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
-# what is trained on beside the labels without names
-LEARNED = ("alike, with slips", "half write numbers")
 Words = list[str]
 Write = Callable[[Ints, Words, np.random.Generator], Words]
 
@@ -107,9 +102,7 @@ def slip(word: str, generator: np.random.Generator) -> str:
 
 
 def measure(*, data: str, look: float, seed: int, folder: Path, root: Path) -> list[dict[str, Any]]:
-    """Return a row without names, one for each way of writing them, and one of the true labels.
-
-    Photographs are also trained on: on labels without names, by some ways of writing, and on true labels.
+    """Return a row without names, and one for each way of writing them, by features of the initial embedding.
 
     Parameters
     ----------
@@ -118,7 +111,7 @@ def measure(*, data: str, look: float, seed: int, folder: Path, root: Path) -> l
     look : float
         How often an image has its person's look.
     seed : int
-        Of the people, of all trainings, and of the names.
+        Of the people, of the training, and of the names.
     folder : Path
         The run has a folder of its own in this one.
     root : Path
@@ -126,12 +119,9 @@ def measure(*, data: str, look: float, seed: int, folder: Path, root: Path) -> l
     """
     own = folder / f"{data}_{look:g}_{seed}"
     prepare(own, data=data, share=look, seed=seed, root=root, train=PEOPLE)
-    off = {f"compare.{name}": False for name in ("merged_soft", "pruned", "kmeans")}
-    change(own / PARAMS, off | {f"rounds.{name}": False for name in ROUNDS} | SCHEDULE)
-    for stage in BEFORE:
+    change(own / PARAMS, SCHEDULE)
+    for stage in (*BEFORE, "embed", "extract"):
         run_module(own, f"stages.{stage}")
-    for stage in TO_LABELS:
-        run_module(own, *f"stages.{stage}".split())
     samples, truth, words = read_run(own, made_up_words=data == "glyphs_people")
     rows = []
     for way in ("nothing", *WAYS):
@@ -141,12 +131,7 @@ def measure(*, data: str, look: float, seed: int, folder: Path, root: Path) -> l
         if written is not None:
             row["names_alone"] = scored(truth, np.unique(written, return_inverse=True)[1])["ari"]
             row["power"] = None if labeler.names_ is None else labeler.names_.power
-        if data != "glyphs_people" and way in ("nothing", *LEARNED):
-            row |= accuracies(learned(own, samples, written), "merged")
         rows.append(row)
-    if data != "glyphs_people":
-        found = {"writing": "true labels", "true_classes": len(words), "clusters": len(words), "ari": 1.0}
-        rows.append(found | accuracies(learned(own, samples, None, truth=True), "oracle"))
     shutil.rmtree(own)
     return rows
 
@@ -168,28 +153,3 @@ def written_by(write: Write, truth: Ints, starts: Ints, words: Words, seed: int)
     generator = np.random.default_rng(seed)
     tasks = (truth[first:last] for first, last in pairwise(starts))
     return np.array([name for task in tasks for name in write(task, words, generator)])
-
-
-def learned(
-    run: Path, samples: TaskSamples, written: npt.NDArray[np.str_] | None, *, truth: bool = False
-) -> dict[str, Any]:
-    """Train on merged labels, by names if there are any, or on true ones; return the metrics."""
-    names, _ = no_names()
-    if written is not None:
-        texts = [str(task) for task in samples.task_ids]
-        names = pd.DataFrame(
-            {"task_id": samples.task_ids, "local_label": samples.local_labels, "task": texts, "label": written}
-        )
-    switches = {"compare.merged": not truth, "compare.oracle": truth, "merging.names": written is not None}
-    change(run / PARAMS, switches)
-    store.write_table(run / paths.TASK_NAMES, names, TASK_NAMES, stage="names", params={})
-    run_module(run, "stages.label_merged")
-    # the other stages know tasks with names from files of people
-    store.write_table(run / paths.TASK_NAMES, no_names()[0], TASK_NAMES, stage="names", params={})
-    run_module(run, "mela", "run", "--from", "label")
-    return store.read_json(run / paths.OVERVIEW)
-
-
-def accuracies(metrics: dict[str, Any], labels: str) -> dict[str, float]:
-    """Return the accuracies of one kind of labels, of a run's metrics."""
-    return {name: value for name, value in row_of(metrics, labels).items() if "_shot" in name and "_to_" not in name}
