@@ -22,14 +22,15 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-# those of the stages, and what DVC imports only when it needs it; not pygit2, which looks for the user's configuration;
-# multiprocessing notes which Python there is
+# those of the stages, and what DVC and others import only when they need it; not pygit2, which looks for the user's
+# configuration; multiprocessing notes which Python there is
 PACKAGES = """
-dulwich.porcelain dvc.cli.parser dvc.data_cloud dvc.repo.experiments.queue.celery dvc.stage.run dvc_data.index.checkout
-dvc_render dvc_task.app.filesystem fsspec.implementations.memory multiprocessing.spawn networkx pyparsing ruamel.yaml
-s3fs sshfs
-matplotlib.figure PIL.Image psutil pyarrow.parquet pydantic safetensors.torch scipy.optimize scipy.stats sklearn.cluster
-sklearn.manifold sklearn.metrics torch._dynamo typer
+dulwich.porcelain dvc.cachemgr dvc.cli.parser dvc.data_cloud dvc.render.convert dvc.repo.experiments.queue.celery
+dvc.repo.index dvc.stage.run dvc_data.index.checkout dvc_render dvc_task.app.filesystem fsspec.implementations.memory
+multiprocessing.spawn networkx pyparsing ruamel.yaml s3fs sshfs
+array_api_compat.numpy jinja2 lazy_loader matplotlib.backends.backend_svg matplotlib.figure PIL.ImageDraw PIL.ImageOps
+psutil pyarrow.pandas_compat pyarrow.parquet pydantic.type_adapter safetensors.torch scipy.io.matlab scipy.optimize
+scipy.stats sklearn.cluster sklearn.manifold sklearn.metrics torch._dynamo typer
 """
 
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from mela.io import atomic, store
-from mela.params import LABELS
+from mela.params import LABELS, ROUNDS
 from stages.common import orphans
 from studies.clones import for_clone
 from studies.robustness.kills import running
@@ -25,7 +25,9 @@ from tests.helpers.project import CELLS, ROOT, TINY, change, stage_words
 
 pytestmark = pytest.mark.slow
 
-TRAININGS = [f"pretrain@{labels}" for labels in LABELS]
+# of the trainings one that works, and one that has nothing to do; of the rounds, which are off, one that passes on the
+# features of the initial embedding, and one that passes on those of another round
+ALIKE = [*(f"pretrain@{labels}" for labels in LABELS[2:]), *(f"round@{number}" for number in ROUNDS[2:])]
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 ENVIRONMENT = for_clone(OMP_NUM_THREADS="1")
 INTERRUPTED = "error: interrupted by {}; run the same command again to go on\n"
@@ -81,8 +83,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, flo
     return folder, seconds
 
 
-# of the trainings one that works, and one that has nothing to do
-@pytest.mark.parametrize("stage", [cell for cell in CELLS if cell not in TRAININGS[2:]])
+@pytest.mark.parametrize("stage", [cell for cell in CELLS if cell not in ALIKE])
 def test_kills_at_random_moments(stage: str, whole: tuple[Path, dict[str, float]], tmp_path: Path) -> None:
     """Two, or six of a training, one after the other, each going on from where the one before it ended.
 
