@@ -1,6 +1,5 @@
 """Group names that are alike, such as "Maple tree" and "maple", or "mapel" and "maple"."""
 
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
@@ -12,6 +11,9 @@ from scipy.spatial.distance import squareform
 from mela.data.array_types import Ints
 from mela.labeling.nearest_points import ALL_PAIRS
 
+# letters of a name that are compared
+LONGEST = 60
+SCRIPTS = ("LATIN", "GREEK", "CYRILLIC")
 # how alike the names of a group are on average, in percent: as sequences of characters, and as sets of words
 BY_CHARACTERS, BY_WORDS = (90, 80), (100, 90)
 
@@ -43,6 +45,15 @@ def name_groups(names: Sequence[str]) -> Iterator[Ints]:
 
 
 def _plain(name: str) -> str:
-    """Return a name without case, accents and punctuation; itself where nothing would be left."""
-    letters = "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
-    return re.sub(r"[\W_]+", " ", letters.casefold()).strip() or name
+    """Return a name without case, accents, punctuation and all after 60 letters; itself where nothing would be left.
+
+    Marks are accents in Latin, Greek and Cyrillic. In other scripts they make another word.
+    """
+    kept, with_accents = [], False
+    for sign in unicodedata.normalize("NFKD", name[:LONGEST].casefold()):
+        if not unicodedata.category(sign).startswith("M"):
+            with_accents = unicodedata.name(sign, "").startswith(SCRIPTS)
+            kept.append(" " if unicodedata.category(sign)[0] in "PZC" else sign)
+        elif not with_accents:
+            kept.append(sign)
+    return " ".join(unicodedata.normalize("NFC", "".join(kept)).split()) or name

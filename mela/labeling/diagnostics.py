@@ -164,11 +164,13 @@ def remark(labeler: "TaskLabeler") -> str | None:
 def _doubts(labeler: "TaskLabeler", consistency: float) -> str | None:
     metrics = label_metrics(labeler)
     quality = labeler.pair_quality_
-    if consistency < THIN:
+    # both are of features alone, which are not all where names count
+    by_features = getattr(labeler, "names_", None) is None
+    if by_features and consistency < THIN:
         found = (
             f"only {metrics['consistency']:.0f}% of the task classes would find their cluster without being part of it"
         )
-    elif metrics.get("certainty", 100) < 100 * THIN:
+    elif by_features and metrics.get("certainty", 100) < 100 * THIN:
         found = f"the labels have a probability of only {metrics['certainty']:.0f}% on average"
     elif quality.precision + 2 * quality.precision_error < THIN:
         found = (

@@ -53,7 +53,7 @@ import numpy as np
 from mela.data.array_types import Floats, Ints
 from mela.labeling.clusters import cluster_means
 from mela.labeling.expected_ari import same_share
-from mela.labeling.pair_quality import PairQuality, pair_quality
+from mela.labeling.pair_quality import PairQuality
 from mela.labeling.shifts import Shifts, no_shifts, without_shifts
 from mela.labeling.space import Space, discriminant_space, noise_of, space_of
 from mela.labeling.task_classes import ClassMeans, TaskSamples
@@ -101,10 +101,10 @@ class Effects:
     error: float | None
     covariance: Floats
 
-    def changed(self, cut: Ints, finest: Ints, error: float | None, starts: Ints) -> "Effects":
+    def changed(self, cut: Ints, finest: Ints, error: float | None, quality: PairQuality, starts: Ints) -> "Effects":
         """Return the partition with another cut, and another finest one (n,); its space remains.
 
-        `error` is a / b of the cut, and `starts` are the bounds of the tasks.
+        `error` is a / b of the cut, `quality` is its quality, and `starts` are the bounds of the tasks.
         """
         points = self.space.transform(self.means)
         squared = (points - cluster_means(cut, points)[1][cut]) ** 2
@@ -113,7 +113,7 @@ class Effects:
             assignments=_apart(cut, squared, starts),
             cut=cut,
             finest=finest,
-            quality=pair_quality(cut, starts),
+            quality=quality,
             error=error,
         )
 

@@ -74,7 +74,7 @@ class MergeLabeler(TaskLabeler):
         See `mela.labeling.task_labeler.TaskLabeler`, which has the other attributes too.
     random_state : int, RandomState or None, default=0
         Seed of the fragments that merging starts from where 5,001 to 100,000 task classes are of fewer than about 1,300
-        classes; otherwise nothing is random.
+        classes; nothing else depends on it.
 
     Attributes
     ----------
@@ -88,8 +88,8 @@ class MergeLabeler(TaskLabeler):
         What that partition takes for shifts that the classes of a task share. They are subtracted from new tasks, too.
     expected_ari_ : float or None
         Estimated adjusted Rand index of the clusters of task classes (`mela.labeling.expected_ari`), before classes of
-        one task are told apart and rare clusters are dropped. None where pairs inside tasks, or the task classes of a
-        cluster, are too few to tell.
+        one task are told apart and rare clusters are dropped. Where names have changed the clusters, it takes names for
+        right. None where pairs inside tasks, or the task classes of a cluster, are too few to tell.
     consistency_ : float
         Share of the labelled task classes whose cluster is still the nearest one when they are taken out of its center.
         A value far below 1 says that the labels rest on thin evidence.
@@ -242,17 +242,18 @@ class MergeLabeler(TaskLabeler):
         found = own.clusters if links is None else links.require_ways(own.after(links))
         told = links is not None or self.names_ is not None
         if told:
-            error = own.error_of(found)
+            error, known = own.error_of(found), int(pairs_inside(classes.starts).sum())
+            judged = None if error is None else PairQuality.by_error(error, known, joined_share(found))
             if effects is not None:
+                # names keep the classes of a task apart, so that pairs inside tasks cannot judge them
+                quality = pair_quality(found, classes.starts) if self.names_ is None else judged or effects.quality
                 finest = effects.finest if self.names_ is None else own.clusters
                 if links is not None:
                     finest = replace(own, clusters=renumbered(finest)).after(links)
-                effects = effects.changed(found, finest, error, classes.starts)
+                effects = effects.changed(found, finest, error, quality, classes.starts)
             else:
                 merged = replace(merged, assignments=found)
-                if error is not None:
-                    known = int(pairs_inside(classes.starts).sum())
-                    self._held_out = PairQuality.by_error(error, known, joined_share(found))
+                self._held_out = judged or self._held_out
         self.corrections_, self.expected_ari_ = own, own.expected_ari(found)
         if effects is not None:
             space = effects.space
@@ -367,7 +368,7 @@ class MergeLabeler(TaskLabeler):
         found = of_parts[left_out(points, classes.sizes, parts, classes.of_sources)]
         self.consistency_ = float((found == self.class_labels_)[used].mean())
         if self.effects_ is not None:
-            return pair_quality(self.effects_.cut, classes.starts)
+            return self.effects_.quality
         return pair_quality(found, classes.starts) if self._held_out is None else self._held_out
 
     def _fitted_means(self, classes: ClassMeans) -> Floats:

@@ -20,7 +20,9 @@ it makes the names.
 
 The search starts from the first clusters. One whose names differ is divided, unless its parts are more probably one
 class, or their names alone do not speak for a division. Then clusters are merged, and task classes change sides, as
-long as the partition gets more probable. Where features are so weak that the first clusters join next to nothing, names
+long as the partition gets more probable. A second search starts from the first clusters divided by all their names. Of
+both, the one with the larger gain is taken, since features with a small power would by themselves rather leave
+everything apart. Where features are so weak that the first clusters join next to nothing, names
 cannot be judged, and little changes.
 """
 
@@ -90,29 +92,29 @@ def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterable[
         Clusters, or their parts that are named alike, are more than 5,000, of which not all pairs can be compared.
     """
     clusters = renumbered(clusters)
-    _require_few(clusters)
     space = discriminant_space(means, clusters)
     if space is None:
         return None
-    points, ones = space.transform(means), np.ones(len(means))
-    gamma = evenness(np.bincount(clusters[clusters >= 0]))
-    model = Memberships.of(points, ones, clusters, int(clusters.max()) + 1, space.between, gamma)
-    best = max((_told(model, points, clusters, names) for names in candidates), key=lambda found: found.gain)
-    if best.gain <= np.log(best.names.weights.sum()):
-        return None
     evidence = Evidence(
-        points=points,
-        weights=ones,
+        points=space.transform(means),
+        weights=np.ones(len(means)),
         starts=starts,
         between=space.between,
         rate=meeting_rate(starts),
-        power=best.power,
-        names=best.names,
     )
-    divided = _divided(evidence, best.names, clusters, gamma)
-    _require_few(divided)
-    joined, _, _ = evidence.merge(divided, gamma)
-    return replace(best, clusters=renumbered(refine(evidence, joined)[0]))
+    best = max((_told(evidence, clusters, names) for names in candidates), key=lambda found: found.gain)
+    if best.gain <= np.log(best.names.weights.sum()):
+        return None
+    evidence, gamma = (
+        replace(evidence, power=best.power, names=best.names),
+        evenness(np.bincount(clusters[clusters >= 0])),
+    )
+    cells = renumbered(np.where(clusters >= 0, clusters * best.names.n_groups + best.names.groups, -1))
+    _require_few(cells)
+    starts_from = (_divided(evidence, best.names, clusters, gamma), cells)
+    ends = (renumbered(refine(evidence, evidence.merge(start, gamma)[0])[0]) for start in starts_from)
+    found = max((_told(evidence, end, best.names) for end in ends), key=lambda end: end.gain)
+    return replace(best, clusters=found.clusters)
 
 
 def _require_few(clusters: Ints) -> None:
@@ -124,9 +126,11 @@ def _require_few(clusters: Ints) -> None:
         )
 
 
-def _told(model: Memberships, points: Floats, clusters: Ints, names: Names) -> Named:
-    """Return what names tell by the first clusters (n,), which stay: the concentration, the power and the gain."""
-    n_owners, k = int(names.owners.max()) + 1, len(model.weights)
+def _told(evidence: Evidence, clusters: Ints, names: Names) -> Named:
+    """Return what names tell by clusters (n,), which stay: the concentration, the power and the gain."""
+    n_owners, k, points = int(names.owners.max()) + 1, int(clusters.max()) + 1, evidence.points
+    gamma = evenness(np.bincount(clusters[clusters >= 0]))
+    model = Memberships.of(points, evidence.weights, clusters, k, evidence.between, gamma)
     turns = (np.random.default_rng(0).permutation(n_owners) * TURNS // n_owners)[names.owners]
     gains = np.zeros((len(POWERS), len(CONCENTRATIONS)))
     # the first ones have nobody before them
@@ -135,7 +139,7 @@ def _told(model: Memberships, points: Floats, clusters: Ints, names: Names) -> N
         gains += _gains(model, points, clusters, before, np.flatnonzero((turns == turn) & (clusters >= 0)))
     power = int((np.cumsum(softmax(gains.max(axis=1))) >= 0.5).argmax())
     chosen = replace(names, concentration=float(CONCENTRATIONS[gains[power].argmax()]))
-    return Named(clusters=clusters, names=chosen, power=float(POWERS[power]), gain=float(gains.max()))
+    return Named(clusters=clusters, names=chosen, power=float(POWERS[power]), gain=float(gains[power].max()))
 
 
 def _gains(model: Memberships, points: Floats, clusters: Ints, before: NamesOfOthers, rows: Ints) -> Floats:
@@ -189,8 +193,10 @@ def _joined_again(evidence: Evidence, names: Names, rows: Ints, cells: Ints, gam
 
     gone, of_cells = np.zeros(m, dtype=np.bool_), np.arange(m)
     odds = np.stack([row(u) for u in range(m)])
-    while odds.max() >= 0:
-        u, v = sorted(divmod(int(odds.argmax()), m))
+    partner = odds.argmax(axis=1)
+    while (best := odds[np.arange(m), partner]).max() >= 0:
+        v = int(partner[u := int(best.argmax())])
+        u, v = min(u, v), max(u, v)
         parts.absorb(u, v)
         written.absorb(u, v)
         of_cells[of_cells == v] = u
@@ -198,4 +204,7 @@ def _joined_again(evidence: Evidence, names: Names, rows: Ints, cells: Ints, gam
         alone[u] = evidence.power * marginal(parts.weights[u : u + 1], parts.sums[u : u + 1], evidence.between)[0]
         odds[v], odds[:, v] = -np.inf, -np.inf
         odds[u] = odds[:, u] = row(u)
+        stale = (partner == u) | (partner == v) | (odds[:, u] > best)
+        stale[u] = True
+        partner[stale] = odds[stale].argmax(axis=1)
     return np.unique(of_cells[cells], return_inverse=True)[1].astype(np.int64)

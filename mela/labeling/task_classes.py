@@ -190,7 +190,7 @@ def with_written(samples: TaskSamples, names: npt.NDArray[Any]) -> TaskSamples:
         One is missing, or samples of a task class have different ones.
     """
     require_names(names, "names")
-    given = names[samples.order].astype(str)
+    given = names[samples.order]
     first = given[samples.first]
     other = given != first[samples.classes]
     if other.any():
@@ -201,7 +201,7 @@ def with_written(samples: TaskSamples, names: npt.NDArray[Any]) -> TaskSamples:
             f"names: expected one name for all samples of the label {label} of task {task}, got {both}; give each "
             "local label one name"
         )
-    return replace(samples, written=first)
+    return replace(samples, written=first.astype(str))
 
 
 def manifest_samples(
