@@ -25,6 +25,16 @@ def test_case_accents_and_punctuation_make_no_difference() -> None:
     assert not together(first, "?", "!"), "of these nothing else would be left"
 
 
+def test_marks_are_accents_in_some_scripts_alone() -> None:
+    """In Thai, Hindi and Japanese they make another word, as signs do that are no punctuation."""
+    words = ["ปี", "ปู", "बिल", "बाल", "かき", "かぎ", "C++", "C#", "♂ duck", "♀ duck"]
+    assert len(np.unique(next(name_groups(words)))) == len(words)
+    accents = ["café", "cafe", "Ёлка", "елка", "ἄλφα", "αλφα"]
+    found = next(name_groups(accents))
+    np.testing.assert_array_equal(found[::2], found[1::2])
+    assert len(np.unique(found)) == 3
+
+
 def test_wrong_letters_and_further_words_are_alike_by_other_notions() -> None:
     rest = list(name_groups(NAMES))[1:]
     assert any(together(groups, "mapel tree", "Maple Tree") for groups in rest)

@@ -110,6 +110,26 @@ def test_features_divide_what_is_called_alike_by_chance() -> None:
     assert adjusted_rand_score(truth, truth // 2) < 0.8
 
 
+def test_clusters_that_are_too_coarse_are_divided_by_names() -> None:
+    """Of few people, features alone make a few large clusters."""
+    X, y, groups, _, truth = people(1, persons=80, tasks=1, shift=0.0, own=1.1)
+    plain = MergeLabeler().fit(X, y, groups)
+    found = MergeLabeler().fit(X, y, groups, names=WORDS[truth].repeat(SAMPLES))
+    assert plain.corrections_.clusters.max() < 20
+    assert adjusted_rand_score(truth, plain.corrections_.clusters) < 0.5
+    assert adjusted_rand_score(truth, found.class_labels_) > 0.9
+
+
+def test_pairs_inside_tasks_do_not_judge_clusters_that_keep_them_apart(asked: Asked) -> None:
+    """Clusters by half of the names are not all right, although none has two classes of a task."""
+    found = asked.fit(half_numbers(asked))
+    pairs = np.triu_indices(len(asked.truth), 1)
+    together = np.equal.outer(found.class_labels_, found.class_labels_)[pairs]
+    right = float(np.equal.outer(asked.truth, asked.truth)[pairs][together].mean())
+    assert right < 0.95
+    assert found.pair_quality_.precision < right + 2 * found.pair_quality_.precision_error
+
+
 def test_what_people_say_outweighs_names(asked: Asked) -> None:
     names = WORDS[asked.truth]
     rows = np.flatnonzero(asked.truth == asked.truth[0])[:2]
@@ -150,6 +170,7 @@ def test_too_many_clusters_are_told(asked: Asked, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(named_clusters, "ALL_PAIRS", 10)
     with pytest.raises(MelaError, match=r"names: expected at most 10 clusters .*, got \d+; leave names out"):
         asked.fit(WORDS[asked.truth])
+    assert asked.fit(numbers(asked)).names_ is None, "these change nothing, however many there are"
 
 
 def test_clusters_that_join_nothing_cannot_judge_names() -> None:
