@@ -22,8 +22,8 @@ The search starts from the first clusters. One whose names differ is divided, un
 class, or their names alone do not speak for a division. Then clusters are merged, and task classes change sides, as
 long as the partition gets more probable. A second search starts from the first clusters divided by all their names. Of
 both, the one with the larger gain is taken, since features with a small power would by themselves rather leave
-everything apart. Where features are so weak that the first clusters join next to nothing, names
-cannot be judged, and little changes.
+everything apart. Where features are so weak that the first clusters join next to nothing, names cannot be judged, and
+little changes.
 """
 
 from collections.abc import Iterable
