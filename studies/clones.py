@@ -30,6 +30,12 @@ def run_module(folder: Path, *words: str) -> None:
     subprocess.run([sys.executable, "-m", *words], cwd=folder, env=for_clone(), check=True)
 
 
+def run_stages(folder: Path, *cells: str) -> None:
+    """Run stages, such as ``embed`` and ``round first``, one after the other; raise CalledProcessError if one fails."""
+    for cell in cells:
+        run_module(folder, *f"stages.{cell}".split())
+
+
 def change(params: Path, changes: Mapping[str, Any]) -> None:
     """Set dotted keys of a params file, and blocks that are a single value."""
     yaml = YAML()

@@ -22,7 +22,7 @@ from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.task_classes import manifest_samples
 from mela.params import PARAMS, EvaluateParams
 from stages.common import paths
-from studies.clones import run_module
+from studies.clones import run_stages
 from studies.labels.expected import scored
 from studies.labels.people import prepare, run_folder
 from studies.labels.worth import tasks_by_dataset
@@ -43,8 +43,7 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     network = trained_network()
     own = run_folder(folder, data, share, seed)
     prepare(own, data=data, share=share, seed=seed, root=root)
-    for stage in STAGES:
-        run_module(own, f"stages.{stage}")
+    run_stages(own, *STAGES)
     found = _of_folder(own, network)
     shutil.rmtree(own)
     return found

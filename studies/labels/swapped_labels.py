@@ -17,7 +17,7 @@ from mela.labeling.wrong_label_listing import clusters_of
 from mela.labeling.wrong_labels import find_wrong_labels
 from mela.params import ROUNDS
 from stages.common import paths
-from studies.clones import change, run_module
+from studies.clones import change, run_module, run_stages
 from studies.labels.expected import scored
 from studies.labels.people import prepare, row_of
 
@@ -60,13 +60,11 @@ def measure(*, data: str, look: float, wrong: float, seed: int, folder: Path, ro
     prepare(own, data=data, share=look, seed=seed, root=root, train=PEOPLE)
     compared = {f"compare.{name}": value for name, value in COMPARED.items()}
     change(own / "params.yaml", compared | {f"rounds.{name}": False for name in ROUNDS} | SCHEDULE)
-    for stage in BEFORE:
-        run_module(own, f"stages.{stage}")
+    run_stages(own, *BEFORE)
     right = read_manifest(own / paths.TRAIN)
     given = mixed(right, wrong, np.random.default_rng(seed))
     _write(own, given)
-    for stage in TO_LABELS:
-        run_module(own, *f"stages.{stage}".split())
+    run_stages(own, *TO_LABELS)
     found, moved = _found(own, given)
     told = scores(found, given["local_label"].to_numpy() != right["local_label"].to_numpy())
     if look:

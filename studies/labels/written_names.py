@@ -17,7 +17,7 @@ from mela.labeling.task_classes import TaskSamples
 from mela.labeling.training_samples import read_samples
 from mela.params import PARAMS
 from stages.common import paths
-from studies.clones import change, run_module
+from studies.clones import change, run_stages
 from studies.labels.expected import scored
 from studies.labels.people import prepare
 from studies.labels.swapped_labels import BEFORE, PEOPLE, SCHEDULE
@@ -120,8 +120,7 @@ def measure(*, data: str, look: float, seed: int, folder: Path, root: Path) -> l
     own = folder / f"{data}_{look:g}_{seed}"
     prepare(own, data=data, share=look, seed=seed, root=root, train=PEOPLE)
     change(own / PARAMS, SCHEDULE)
-    for stage in (*BEFORE, "embed", "extract"):
-        run_module(own, f"stages.{stage}")
+    run_stages(own, *BEFORE, "embed", "extract")
     samples, truth, words = read_run(own, made_up_words=data == "glyphs_people")
     rows = []
     for way in ("nothing", *WAYS):

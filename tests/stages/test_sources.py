@@ -1,6 +1,5 @@
 """Stages that infer labels know whose the tasks are where the raw data says so."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +9,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from mela.io import schemas, store
 from mela.io.checked_tables import read_manifest
-from mela.io.feature_tables import write_features
-from mela.io.look_files import write_looks
 from mela.io.name_tables import TASK_SOURCES
-from mela.labeling.training_samples import features_in, looks_in, read_samples
+from mela.labeling.training_samples import features_in, read_samples
 from stages import label_merged
 from stages.common import paths
-from tests.helpers.project import ROOT
-from tests.helpers.several_tasks import SAMPLES, people
+from tests.helpers.several_tasks import SAMPLES, people, write_last_round
 
 PERSONS, TASKS = 5, 30
 
@@ -26,20 +22,13 @@ PERSONS, TASKS = 5, 30
 def truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
     """The class of each image of tasks by five people with cameras of their own, whose files are below this folder."""
     monkeypatch.chdir(tmp_path)
-    vectors, labels, number, _, classes = people(0)
-    images = np.arange(len(vectors))
-    rows = pd.DataFrame({"task_id": number, "image_id": images, "local_label": labels})
-    rows["role"] = np.where(images % SAMPLES < 3, "support", "query")
-    store.write_table(paths.TRAIN, rows, schemas.MANIFEST, stage="manifest", params={})
-    write_features(features_in(paths.LAST_ROUND), [(images, vectors.astype(np.float32))], 24, stage="round", params={})
-    write_looks(looks_in(paths.LAST_ROUND), None)
+    given = people(0)
+    write_last_round(given)
     names = pd.DataFrame({"task_id": np.arange(PERSONS * TASKS)})
     names["source"] = np.array(["ann", "bob", "cem", "dee", "eve"])[names["task_id"] // TASKS]
     # a file of its own order
     store.write_table(paths.TASK_SOURCES, names.iloc[::-1], TASK_SOURCES, stage="names", params={})
-    store.write_table(paths.LINKS, schemas.LINKS.empty_table(), schemas.LINKS, stage="corrections", params={})
-    shutil.copy(ROOT / "params.yaml", tmp_path)
-    return classes.repeat(SAMPLES)
+    return given[-1].repeat(SAMPLES)
 
 
 def test_samples_have_the_sources_of_their_tasks(truth: np.ndarray) -> None:

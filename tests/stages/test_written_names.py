@@ -1,6 +1,5 @@
 """Stages and the review read what people call their labels where `merging.names` says so, and not otherwise."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +9,13 @@ from sklearn.metrics import adjusted_rand_score
 
 from mela.io import schemas, store
 from mela.io.checked_tables import read_manifest
-from mela.io.feature_tables import write_features
-from mela.io.look_files import write_looks
 from mela.io.name_tables import TASK_NAMES, TASK_SOURCES, no_names
-from mela.labeling.training_samples import features_in, looks_in, read_samples
+from mela.labeling.training_samples import features_in, read_samples
 from mela.review.project import read_project
 from stages import label_merged
 from stages.common import paths
 from studies.clones import change
-from tests.helpers.project import ROOT
-from tests.helpers.several_tasks import SAMPLES, WAYS, people
+from tests.helpers.several_tasks import WAYS, people, write_last_round
 
 TASKS = 120
 
@@ -28,22 +24,15 @@ TASKS = 120
 def truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
     """The class of each task class, of people who differ much and use the same words; their files are below here."""
     monkeypatch.chdir(tmp_path)
-    vectors, labels, number, _, classes = people(0, persons=TASKS, tasks=1, shift=0.0, own=1.1)
-    images = np.arange(len(vectors))
-    rows = pd.DataFrame({"task_id": number, "image_id": images, "local_label": labels})
-    rows["role"] = np.where(images % SAMPLES < 3, "support", "query")
-    store.write_table(paths.TRAIN, rows, schemas.MANIFEST, stage="manifest", params={})
-    write_features(features_in(paths.LAST_ROUND), [(images, vectors.astype(np.float32))], 24, stage="round", params={})
-    write_looks(looks_in(paths.LAST_ROUND), None)
+    given = people(0, persons=TASKS, tasks=1, shift=0.0, own=1.1)
+    rows, classes = write_last_round(given), given[-1]
     sources = pd.DataFrame(columns=TASK_SOURCES.names)
     store.write_table(paths.TASK_SOURCES, sources, TASK_SOURCES, stage="names", params={})
-    store.write_table(paths.LINKS, schemas.LINKS.empty_table(), schemas.LINKS, stage="corrections", params={})
     names = rows.drop_duplicates(["task_id", "local_label"])[["task_id", "local_label"]]
     names = names.assign(task=names["task_id"].astype(str), label=[f"word {'abcdefgh'[c % 8]}{c}" for c in classes])
     # a file of its own order
     store.write_table(paths.TASK_NAMES, names.iloc[::-1], TASK_NAMES, stage="names", params={})
-    store.write_array(paths.IMAGES, np.zeros((len(images), 16, 16, 1), dtype=np.uint8))
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    store.write_array(paths.IMAGES, np.zeros((len(rows), 16, 16, 1), dtype=np.uint8))
     return classes
 
 
