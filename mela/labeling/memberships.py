@@ -111,7 +111,7 @@ class Memberships:
         weights: Floats,
         clusters: Ints,
         starts: Ints,
-        more: Callable[[Ints], Floats] = lambda rows: np.zeros((len(rows), 1)),
+        more: Callable[[Ints], Floats] | None = None,
     ) -> Ints:
         """Return the most probable clusters (n,) of each task's classes, all different, given the other tasks.
 
@@ -119,6 +119,11 @@ class Memberships:
         clusters, each goes where it most probably belongs. `more` returns what else is known of some task classes (b,),
         as log odds (b, k); of more than 5,000 clusters it is not asked.
         """
+
+        def log_odds(rows: Ints) -> Floats:
+            odds = self.member_log_odds(points[rows], weights[rows], clusters[rows])
+            return odds if more is None else odds + more(rows)
+
         found = np.full(len(points), -1, dtype=np.int64)
         used = np.flatnonzero(clusters >= 0)
         if len(self.weights) > ALL_PAIRS:
@@ -127,13 +132,11 @@ class Memberships:
             for weight in np.unique(weights[used]):
                 rows = used[weights[used] == weight]
                 for block in np.array_split(rows, -(-len(rows) // BLOCK)):
-                    odds = self.member_log_odds(points[block], weights[block], clusters[block])
-                    found[block] = (odds + more(block)).argmax(axis=1)
+                    found[block] = log_odds(block).argmax(axis=1)
         fine = distinct(found, starts) | (clusters < 0)
         for task in np.flatnonzero(~fine[starts[:-1]] & (np.diff(starts) <= len(self.weights))):
             own = np.arange(starts[task], starts[task + 1])
-            odds = self.member_log_odds(points[own], weights[own], clusters[own]) + more(own)
-            found[own] = linear_sum_assignment(-odds)[1]
+            found[own] = linear_sum_assignment(-log_odds(own))[1]
         return found
 
     def _blocks(

@@ -105,10 +105,8 @@ def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterable[
     best = max((_told(evidence, clusters, names) for names in candidates), key=lambda found: found.gain)
     if best.gain <= np.log(best.names.weights.sum()):
         return None
-    evidence, gamma = (
-        replace(evidence, power=best.power, names=best.names),
-        evenness(np.bincount(clusters[clusters >= 0])),
-    )
+    evidence = replace(evidence, power=best.power, names=best.names)
+    gamma = evenness(np.bincount(clusters[clusters >= 0]))
     cells = renumbered(np.where(clusters >= 0, clusters * best.names.n_groups + best.names.groups, -1))
     _require_few(cells)
     starts_from = (_divided(evidence, best.names, clusters, gamma), cells)
@@ -179,12 +177,12 @@ def _joined_again(evidence: Evidence, names: Names, rows: Ints, cells: Ints, gam
     alone = evidence.power * marginal(parts.weights, parts.sums, evidence.between)
 
     def row(u: int) -> Floats:
-        counts = parts.counts
+        counts, of_names = parts.counts, written.with_all(u)
         # parts were made by names, and of all divisions into as many, this one is the most surprising
-        by_names = written.with_all(u) + log_sizes(counts + counts[u], 1) - log_sizes(counts, 1)
+        by_names = of_names + log_sizes(counts + counts[u], 1) - log_sizes(counts, 1)
         by_names -= log_sizes(counts[u : u + 1], 1)
         both = parts.weights + parts.weights[u], parts.sums + parts.sums[u]
-        odds = evidence.power * marginal(*both, evidence.between) - alone - alone[u] + written.with_all(u)
+        odds = evidence.power * marginal(*both, evidence.between) - alone - alone[u] + of_names
         odds += log_sizes(counts + counts[u], gamma) - log_sizes(counts, gamma) - log_sizes(counts[u : u + 1], gamma)
         odds += meeting_odds(parts.meetings.with_all(u), counts[u], counts, evidence.rate)
         found: Floats = np.maximum(by_names, odds)

@@ -78,11 +78,8 @@ class Evidence:
         """Move the classes of every task to their most probable clusters, given the clusters of all others."""
         k = int(clusters.max()) + 1
         model = replace(Memberships.of(self.points, self._rounded, clusters, k, self.between, gamma), power=self.power)
-        given = self.points, self._rounded, clusters, self.starts
-        if self.names is None:
-            found = model.best(*given)
-        else:
-            found = model.best(*given, self.names.of_others(clusters, k).log_ratios)
+        more = None if self.names is None else self.names.of_others(clusters, k).log_ratios
+        found = model.best(self.points, self._rounded, clusters, self.starts, more)
         return renumbered(np.where(clusters >= 0, found, -1))
 
     @cached_property
