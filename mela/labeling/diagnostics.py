@@ -137,7 +137,8 @@ def named(labeler: "TaskLabeler") -> str | None:
     found = labeler.names_
     if found is None:
         return "names of labels do not count, since they agree within clusters no more than elsewhere"
-    return f"names of labels count; alike ones form {found.names.n_groups} groups"
+    count, names = int((found.names.groups >= 0).sum()), found.names
+    return f"names of {count} of {len(names.groups)} labels count, in {names.n_groups} groups of alike ones"
 
 
 def remark(labeler: "TaskLabeler") -> str | None:

@@ -152,7 +152,7 @@ class Memberships:
             if members:
                 odds[inside] = self.member_log_odds(points[chosen], weights[chosen], own)
             else:
-                odds[inside] = self._log_odds(points[chosen], weights[chosen])
+                odds[inside] = self.log_odds(points[chosen], weights[chosen])
             kept = odds[inside, own].copy()
             for first, last in pairwise(starts[task[rows[0]] : task[rows[-1]] + 2]):
                 others = clusters[first:last]
@@ -163,13 +163,28 @@ class Memberships:
 
     def member_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:
         """Return the log odds (n, k) of the clusters for task classes that these were made of, each without itself."""
-        odds = self._log_odds(points, weights)
+        odds = self.log_odds(points, weights)
         odds[np.arange(len(points)), clusters] = self._own_log_odds(points, weights, clusters)
+        return odds
+
+    def log_odds(self, points: Floats, weights: Floats) -> Floats:
+        """Return the log odds (n, k) of the clusters for task classes that these were not made of."""
+        precision = self.weights[:, None] + 1 / self.between
+        means = self.sums / precision
+        odds = np.empty((len(points), len(means)))
+        prior = np.log(np.where(self.counts > 0, self.counts + self.gamma, self.novelty))
+        powers, half = np.hstack([points**2, points, np.ones((len(points), 1))]), self.power / 2
+        for weight in np.unique(weights):
+            rows = weights == weight
+            variance = 1 / weight + 1 / precision
+            # the square multiplied out, so that one product gives everything
+            constants = prior - self.power * (means**2 / variance + np.log(variance)).sum(axis=1) / 2
+            odds[rows] = powers[rows] @ np.hstack([-half / variance, 2 * half * means / variance, constants[:, None]]).T
         return odds
 
     def of_samples(self, points: Floats, weight: float) -> Floats:
         """Return the posterior of the clusters for single points (n, d) of the same weight: float64 (n, k)."""
-        posterior: Floats = softmax(self._log_odds(points, np.full(len(points), weight)), axis=1)
+        posterior: Floats = softmax(self.log_odds(points, np.full(len(points), weight)), axis=1)
         return posterior
 
     def log_odds_or_none(self, points: Floats, weights: Floats) -> Floats:
@@ -189,7 +204,7 @@ class Memberships:
         ratio = float(log_number(found + 1, n, model.gamma) - log_number(found, n, model.gamma))
         variance = 1 / weights[:, None] + self.between
         none = np.log(model.gamma) + ratio - (points**2 / variance + np.log(variance)).sum(axis=1) / 2
-        return np.hstack([model._log_odds(points, weights), none[:, None]])
+        return np.hstack([model.log_odds(points, weights), none[:, None]])
 
     def _best_near(self, points: Floats, weights: Floats, clusters: Ints) -> Ints:
         """Return the most probable of the clusters (n,) nearest to each task class, and of its own."""
@@ -208,20 +223,6 @@ class Memberships:
             stay = self._own_log_odds(points[rows], weights[rows], own) >= odds.max(axis=1)
             best[rows] = np.where(stay, own, some[np.arange(len(some)), odds.argmax(axis=1)])
         return best
-
-    def _log_odds(self, points: Floats, weights: Floats) -> Floats:
-        precision = self.weights[:, None] + 1 / self.between
-        means = self.sums / precision
-        odds = np.empty((len(points), len(means)))
-        prior = np.log(np.where(self.counts > 0, self.counts + self.gamma, self.novelty))
-        powers, half = np.hstack([points**2, points, np.ones((len(points), 1))]), self.power / 2
-        for weight in np.unique(weights):
-            rows = weights == weight
-            variance = 1 / weight + 1 / precision
-            # the square multiplied out, so that one product gives everything
-            constants = prior - self.power * (means**2 / variance + np.log(variance)).sum(axis=1) / 2
-            odds[rows] = powers[rows] @ np.hstack([-half / variance, 2 * half * means / variance, constants[:, None]]).T
-        return odds
 
     def _own_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:
         others = self.counts[clusters] - 1

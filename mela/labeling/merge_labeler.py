@@ -21,8 +21,9 @@ from mela.labeling.links import Links, given_links
 from mela.labeling.memberships import Memberships
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
 from mela.labeling.name_checks import require_one_type
+from mela.labeling.name_gain import NameGain
 from mela.labeling.name_odds import Names
-from mela.labeling.named_clusters import Named, use_names
+from mela.labeling.named_clusters import use_names
 from mela.labeling.nearest_points import ALL_PAIRS
 from mela.labeling.pair_quality import PairQuality, joined_share, pair_quality, pairs_inside
 from mela.labeling.shifts import Shifts
@@ -95,7 +96,7 @@ class MergeLabeler(TaskLabeler):
         A value far below 1 says that the labels rest on thin evidence.
     corrections_ : mela.labeling.corrections.Corrections
         The clusters before anybody's word changes them, which tells what to ask (`mela.labeling.questions`).
-    names_ : mela.labeling.named_clusters.Named or None
+    names_ : mela.labeling.name_gain.NameGain or None
         What the names of local labels say, and how they changed the clusters; None where there are none, or they say
         no more than chance.
 
@@ -125,7 +126,7 @@ class MergeLabeler(TaskLabeler):
     expected_ari_: float | None
     consistency_: float
     corrections_: Corrections
-    names_: Named | None
+    names_: NameGain | None
     _held_out: PairQuality | None
     # the model of clusters that `partial_fit` has added to
     _grown: Memberships | None = None
@@ -395,7 +396,7 @@ def _of_rows(given: Any, what: str, samples: TaskSamples) -> npt.NDArray[Any]:
     return values
 
 
-def _named(own: Corrections, means: Floats, samples: TaskSamples) -> Named | None:
+def _named(own: Corrections, means: Floats, samples: TaskSamples) -> NameGain | None:
     """Return the clusters that the names of task classes (n,) speak for; None where there are none, or say nothing."""
     if samples.written is None:
         return None

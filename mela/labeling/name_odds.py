@@ -11,7 +11,7 @@ Where people call a class alike, the concentration :math:`\alpha` is small. The 
 numbers such as "1" to "5" it grows without bound. One person who writes a name for many task classes counts as one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -70,7 +70,7 @@ class Names:
     Attributes
     ----------
     groups : int64 (n,)
-        From 0 without gaps.
+        From 0 without gaps; -1 where a name tells nothing.
     owners : int64 (n,)
         Person of each task class, or where nobody says, its task.
     concentration : float
@@ -84,12 +84,13 @@ class Names:
     @cached_property
     def _pairs(self) -> Ints:
         """Number of what a person wrote (n,): the same for what the person wrote alike."""
-        return np.unique(self.owners * self.n_groups + self.groups, return_inverse=True)[1].astype(np.int64)
+        own = self.owners * (self.n_groups + 1) + self.groups
+        return np.unique(own, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
     def weights(self) -> Floats:
         """What each name (n,) counts: one over how often its person has written it."""
-        return 1 / np.bincount(self._pairs)[self._pairs]
+        return np.where(self.groups >= 0, 1 / np.bincount(self._pairs)[self._pairs], 0)
 
     @property
     def n_groups(self) -> int:
@@ -99,12 +100,27 @@ class Names:
     @cached_property
     def shares(self) -> Floats:
         """Share of each group (g,) among all names."""
-        return np.bincount(self.groups, self.weights) / self.weights.sum()
+        counts = np.bincount(self.groups[self.groups >= 0], self.weights[self.groups >= 0])
+        return counts / counts.sum()
 
     @property
     def priors(self) -> Floats:
         r""":math:`\alpha b_g` of each group (g,)."""
         return self.concentration * self.shares
+
+    def shared(self) -> "Names":
+        """Return the names without those that only one person has written."""
+        of_groups = np.zeros(self._pairs.max() + 1, dtype=np.int64)
+        of_groups[self._pairs] = self.groups
+        people = np.bincount(of_groups[of_groups >= 0], minlength=self.n_groups)
+        return self.without(np.flatnonzero(people < 2))
+
+    def without(self, gone: Ints) -> "Names":
+        """Return the names without some groups."""
+        kept = np.setdiff1d(np.arange(self.n_groups), gone)
+        numbers = np.full(self.n_groups + 1, -1)
+        numbers[kept] = np.arange(len(kept))
+        return replace(self, groups=numbers[self.groups])
 
     def counts(self, clusters: Ints, k: int) -> NameCounts:
         """Return how often each of k clusters has each group, to be merged; cluster -1 is left out."""
@@ -126,7 +142,7 @@ class Names:
         )
 
     def _table(self, rows: Ints, clusters: Ints, k: int) -> csr_array:
-        used = clusters >= 0
+        used = (clusters >= 0) & (self.groups >= 0)
         shape = (int(rows.max()) + 1, k)
         return csr_array((self.weights[used], (rows[used], clusters[used])), shape=shape)
 
@@ -163,7 +179,6 @@ class NamesOfOthers:
 
     def ratios(self, rows: Ints, counts: Floats, totals: Floats, concentration: float) -> Floats:
         """Return the same for such counts and a concentration, and not as logarithms."""
-        found: Floats = (counts / self.names.shares[self.names.groups[rows], None] + concentration) / (
-            totals + concentration
-        )
-        return found
+        groups = self.names.groups[rows, None]
+        found: Floats = (counts / self.names.shares[groups] + concentration) / (totals + concentration)
+        return np.where(groups >= 0, found, 1.0)

@@ -1,78 +1,48 @@
-r"""Change clusters of task classes as the names tell that people write for their labels.
+"""Change clusters of task classes as the names tell that people write for their labels.
 
 Clusters are first found without names. Where names agree in them no more than by chance, they stay. Otherwise the most
 probable partition is looked for, by the model of `mela.labeling.merging` with two changes: the density of features has
-a power :math:`s \le 1`, since it is too sure of itself where people differ; and the names count
-(`mela.labeling.name_odds`). Features are coordinates along which the first clusters differ most.
+a power s of at most 1, since it is too sure of itself where people differ; and the names count
+(`mela.labeling.name_odds`). Features are coordinates along which the clusters differ most.
 
-Three things are estimated: s, the concentration :math:`\alpha`, and which names are alike
-(`mela.labeling.alike_names`). People are taken one after the other, in an order drawn at random. A task class i with a
-name of the group g tells
+Three things are estimated: the power, the concentration of names, and which names are alike
+(`mela.labeling.alike_names`). All of it is told by how well the features of a task class predict its name
+(`mela.labeling.name_gain`). No name has a part in the first clusters, so that names which say nothing cannot make
+themselves believed. They count only if the gain exceeds the logarithm of their number, which is the Bayesian
+information criterion for two parameters. What only one person writes tells nothing.
 
-.. math:: \log \sum_v p_{iv} \frac{n_{vg} / b_g + \alpha}{n_v + \alpha}, \quad p_{iv} \propto (n_v + \gamma) f_v(x_i)^s,
-
-how much better its features :math:`x_i` predict its name, by what the people before wrote in the first clusters v, than
-chance does. The sum over all task classes is the *gain*. Such sums are marginal likelihoods (Dawid, "Statistical
-theory: the prequential approach", 1984). No name has a part in the first clusters, so that names which say nothing
-cannot make themselves believed. They count only if the gain exceeds the logarithm of their number, which is the
-Bayesian information criterion for two parameters. The power is the median of those that are tried, each as probable as
-it makes the names.
-
-The search starts from the first clusters. One whose names differ is divided, unless its parts are more probably one
-class, or their names alone do not speak for a division. Then clusters are merged, and task classes change sides, as
-long as the partition gets more probable. A second search starts from the first clusters divided by all their names. Of
-both, the one with the larger gain is taken, since features with a small power would by themselves rather leave
-everything apart. Where features are so weak that the first clusters join next to nothing, names cannot be judged, and
-little changes.
+The search starts from the clusters. One whose names differ is divided, unless its parts are more probably one class, or
+their names alone do not speak for a division. Task classes whose names tell nothing follow their features into one of
+the parts. Then clusters are merged, and task classes change sides, as long as the partition gets more probable. A
+second search starts from the clusters divided by all their names. Of both, the one with the larger gain is taken, since
+features with a small power would by themselves rather leave everything apart. Its clusters give new coordinates, a new
+power and a new concentration, by which is searched again, as long as the gain rises. Names that once told nothing
+never come back: people who number their labels would else make clusters of their own. Where features are so weak that
+the first clusters join next to nothing, names cannot be judged, and little changes.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from scipy.special import softmax
 
-from mela.data.array_types import Floats, Ints
+from mela.data.array_types import Flags, Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.clusters import collect, meeting_odds, meeting_rate, renumbered
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_odds import marginal
-from mela.labeling.name_odds import Names, NamesOfOthers
+from mela.labeling.name_gain import NameGain, name_gain
+from mela.labeling.name_odds import Names
 from mela.labeling.nearest_points import ALL_PAIRS
 from mela.labeling.partition import Evidence, refine
 from mela.labeling.size_prior import evenness, log_sizes
 from mela.labeling.space import discriminant_space
 
-POWERS = np.array([0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1])
-CONCENTRATIONS = np.geomspace(0.01, 1e4, 19)
-# parts of the people who are taken one after the other
-TURNS = 32
-# numbers that one part of the computation holds
-NUMBERS = 2**22
+# by how much the gain has to rise for one more search
+STEP = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Named:
-    """Hold clusters that names have changed.
-
-    Attributes
-    ----------
-    clusters : int64 (n,)
-        From 0 without gaps; -1 as before.
-    names : Names
-    power : float
-        s.
-    gain : float
-        By how much the names are more probable given the features than by chance, as a logarithm.
-    """
-
-    clusters: Ints
-    names: Names
-    power: float
-    gain: float
-
-
-def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterable[Names]) -> Named | None:
+def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterable[Names]) -> NameGain | None:
     """Return the clusters that names speak for; None where these say nothing.
 
     Parameters
@@ -92,27 +62,41 @@ def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterable[
         Clusters, or their parts that are named alike, are more than 5,000, of which not all pairs can be compared.
     """
     clusters = renumbered(clusters)
+    evidence, shared = _evidence(clusters, means, starts), [names.shared() for names in candidates]
+    if evidence is None or not any(names.n_groups for names in shared):
+        return None
+    told = (name_gain(evidence, clusters, names) for names in shared if names.n_groups)
+    best = max(told, key=lambda found: found.gain)
+    if best.gain <= np.log(len(clusters)):
+        return None
+    _require_few(_cells(best))
+    best = _searched(evidence, best)
+    while (found := _evidence(best.clusters, means, starts)) is not None:
+        again = _searched(found, best)
+        if again.gain <= best.gain + STEP:
+            break
+        best = again
+    return best
+
+
+def _evidence(clusters: Ints, means: Floats, starts: Ints) -> Evidence | None:
+    """Return task classes (n, m) along which clusters (n,) differ most, or None if they differ in nothing."""
     space = discriminant_space(means, clusters)
     if space is None:
         return None
-    evidence = Evidence(
+    return Evidence(
         points=space.transform(means),
         weights=np.ones(len(means)),
         starts=starts,
         between=space.between,
         rate=meeting_rate(starts),
     )
-    best = max((_told(evidence, clusters, names) for names in candidates), key=lambda found: found.gain)
-    if best.gain <= np.log(best.names.weights.sum()):
-        return None
-    evidence = replace(evidence, power=best.power, names=best.names)
-    gamma = evenness(np.bincount(clusters[clusters >= 0]))
-    cells = renumbered(np.where(clusters >= 0, clusters * best.names.n_groups + best.names.groups, -1))
-    _require_few(cells)
-    starts_from = (_divided(evidence, best.names, clusters, gamma), cells)
-    ends = (renumbered(refine(evidence, evidence.merge(start, gamma)[0])[0]) for start in starts_from)
-    found = max((_told(evidence, end, best.names) for end in ends), key=lambda end: end.gain)
-    return replace(best, clusters=found.clusters)
+
+
+def _cells(told: NameGain) -> Ints:
+    """Return clusters (n,) divided by all their names."""
+    cells = told.clusters * (told.names.n_groups + 1) + told.names.groups + 1
+    return renumbered(np.where(told.clusters >= 0, cells, -1))
 
 
 def _require_few(clusters: Ints) -> None:
@@ -124,36 +108,15 @@ def _require_few(clusters: Ints) -> None:
         )
 
 
-def _told(evidence: Evidence, clusters: Ints, names: Names) -> Named:
-    """Return what names tell by clusters (n,), which stay: the concentration, the power and the gain."""
-    n_owners, k, points = int(names.owners.max()) + 1, int(clusters.max()) + 1, evidence.points
-    gamma = evenness(np.bincount(clusters[clusters >= 0]))
-    model = Memberships.of(points, evidence.weights, clusters, k, evidence.between, gamma)
-    turns = (np.random.default_rng(0).permutation(n_owners) * TURNS // n_owners)[names.owners]
-    gains = np.zeros((len(POWERS), len(CONCENTRATIONS)))
-    # the first ones have nobody before them
-    for turn in range(1, TURNS):
-        before = names.of_others(np.where(turns < turn, clusters, -1), k)
-        gains += _gains(model, points, clusters, before, np.flatnonzero((turns == turn) & (clusters >= 0)))
-    power = int((np.cumsum(softmax(gains.max(axis=1))) >= 0.5).argmax())
-    chosen = replace(names, concentration=float(CONCENTRATIONS[gains[power].argmax()]))
-    return Named(clusters=clusters, names=chosen, power=float(POWERS[power]), gain=float(gains[power].max()))
-
-
-def _gains(model: Memberships, points: Floats, clusters: Ints, before: NamesOfOthers, rows: Ints) -> Floats:
-    """Return by how much some task classes (b,) predict their names better than chance (n_powers, n_concentrations)."""
-    found = np.zeros((len(POWERS), len(CONCENTRATIONS)))
-    flat = replace(model, power=0.0)
-    for some in np.array_split(rows, -(-len(rows) * len(model.weights) * len(POWERS) // NUMBERS) or 1):
-        given = points[some], np.ones(len(some)), clusters[some]
-        prior = flat.member_log_odds(*given)
-        odds = model.member_log_odds(*given) - prior
-        probable = softmax(POWERS[:, None, None] * odds + prior, axis=2)
-        counts, totals = before.counts(some)
-        for column, concentration in enumerate(CONCENTRATIONS):
-            ratios = before.ratios(some, counts, totals, concentration)
-            found[:, column] += np.log(np.einsum("pbk,bk->pb", probable, ratios)) @ before.names.weights[some]
-    return found
+def _searched(evidence: Evidence, told: NameGain) -> NameGain:
+    """Return what names tell about the better one of the partitions that two searches find."""
+    own = replace(evidence, power=told.power, names=told.names)
+    gamma = evenness(np.bincount(told.clusters[told.clusters >= 0]))
+    starts = [_divided(own, told.names, told.clusters, gamma)]
+    if (cells := _cells(told)).max() < ALL_PAIRS:
+        starts.append(cells)
+    ends = (renumbered(refine(own, own.merge(start, gamma)[0])[0]) for start in starts)
+    return max((name_gain(evidence, end, told.names) for end in ends), key=lambda found: found.gain)
 
 
 def _divided(evidence: Evidence, names: Names, clusters: Ints, gamma: float) -> Ints:
@@ -161,11 +124,28 @@ def _divided(evidence: Evidence, names: Names, clusters: Ints, gamma: float) -> 
     found = clusters.copy()
     for cluster in range(int(clusters.max()) + 1):
         rows = np.flatnonzero(clusters == cluster)
+        rows = rows[names.groups[rows] >= 0]
         cells = np.unique(names.groups[rows], return_inverse=True)[1]
-        if cells.max() > 0:
+        if len(rows) and cells.max() > 0:
             part = _joined_again(evidence, names, rows, cells, gamma)
             found[rows] = np.where(part > 0, found.max() + part, cluster)
-    return found
+    return _placed(evidence, clusters, found, (names.groups < 0) & (clusters >= 0), gamma)
+
+
+def _placed(evidence: Evidence, clusters: Ints, parts: Ints, silent: Flags, gamma: float) -> Ints:
+    """Return the parts (n,) with some silent task classes (n,) in the most probable part of their cluster."""
+    k, own = int(parts.max()) + 1, np.where(silent, -1, parts)
+    # a cluster of which nobody says anything stays whole
+    silent &= np.isin(clusters, clusters[own >= 0])
+    own = np.where(silent, -1, parts)
+    model = Memberships.of(evidence.points, evidence.weights, own, k, evidence.between, gamma)
+    of_parts = np.full(k, -1)
+    of_parts[own[own >= 0]] = clusters[own >= 0]
+    rows = np.flatnonzero(silent)
+    odds = replace(model, power=evidence.power).log_odds(evidence.points[rows], evidence.weights[rows])
+    odds[of_parts != clusters[rows, None]] = -np.inf
+    own[rows] = odds.argmax(axis=1)
+    return own
 
 
 def _joined_again(evidence: Evidence, names: Names, rows: Ints, cells: Ints, gamma: float) -> Ints:

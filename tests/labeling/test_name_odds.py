@@ -64,3 +64,26 @@ def test_a_name_is_predicted_by_what_others_wrote() -> None:
             )
     ratios = (counts / names.shares[names.groups][:, None] + 0.7) / (totals + 0.7)
     np.testing.assert_allclose(names.of_others(clusters, K).log_ratios(rows), np.log(ratios))
+
+
+def test_names_that_are_left_out_count_nowhere() -> None:
+    """Whatever is asked is the same as if nobody had written them."""
+    names, clusters = some_names(5, n_owners=12)
+    few, kept = names.without(np.array([1, 3])), ~np.isin(names.groups, [1, 3])
+    assert few.n_groups == G - 2
+    np.testing.assert_array_equal(few.groups < 0, ~kept)
+    alone = Names(groups=few.groups[kept], owners=names.owners[kept], concentration=names.concentration)
+    np.testing.assert_allclose(few.weights, np.where(kept, names.weights, 0))
+    np.testing.assert_allclose(few.shares, alone.shares)
+    assert few.log_evidence(clusters) == pytest.approx(alone.log_evidence(clusters[kept]))
+    np.testing.assert_allclose(few.counts(clusters, K).with_all(2), alone.counts(clusters[kept], K).with_all(2))
+    ratios = few.of_others(clusters, K).log_ratios(np.arange(N))
+    np.testing.assert_allclose(ratios[kept], alone.of_others(clusters[kept], K).log_ratios(np.arange(kept.sum())))
+    np.testing.assert_array_equal(ratios[~kept], 0)
+
+
+def test_names_of_one_person_are_not_shared() -> None:
+    names = Names(groups=np.array([0, 0, 1, 2, 1]), owners=np.array([0, 0, 0, 1, 1]))
+    shared = names.shared()
+    np.testing.assert_array_equal(shared.groups, [-1, -1, 0, -1, 0])
+    assert shared.n_groups == 1

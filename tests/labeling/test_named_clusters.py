@@ -64,15 +64,13 @@ def test_names_that_all_agree_on_are_the_classes(asked: Asked) -> None:
     assert asked.ari(asked.plain) < 0.7
     found = asked.fit(WORDS[asked.truth])
     assert asked.ari(found) > 0.95
-    assert found.names_ is not None
-    assert 0 < found.names_.power < 1, "features are too sure of themselves where people differ"
 
 
 @pytest.mark.parametrize("write", [two_languages, half_numbers])
 def test_names_that_some_agree_on_help(asked: Asked, write: Callable[[Asked], np.ndarray]) -> None:
     names = write(asked)
     found = asked.ari(asked.fit(names))
-    assert found > asked.ari(asked.plain) + 0.05
+    assert found > asked.ari(asked.plain) + 0.15
     assert found > adjusted_rand_score(asked.truth, np.unique(names, return_inverse=True)[1]) + 0.05
 
 
@@ -83,6 +81,14 @@ def test_names_that_nobody_agrees_on_change_nothing(asked: Asked, write: Callabl
     np.testing.assert_array_equal(found.class_labels_, asked.plain.class_labels_)
     np.testing.assert_array_equal(found.round_labels, asked.plain.round_labels)
     assert found.expected_ari_ == asked.plain.expected_ari_
+
+
+def test_numbers_of_half_of_the_people_tell_nothing(asked: Asked) -> None:
+    found = asked.fit(half_numbers(asked)).names_
+    assert found is not None
+    words = asked.tasks % 2 == 1
+    assert not (found.names.groups[~words] >= 0).any()
+    assert (found.names.groups[words] >= 0).mean() > 0.95
 
 
 def test_which_words_people_use_makes_no_difference(asked: Asked) -> None:
