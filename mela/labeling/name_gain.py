@@ -68,7 +68,7 @@ def name_gain(evidence: Evidence, clusters: Ints, names: Names) -> NameGain:
         sums = np.maximum(gains, -cost).sum(axis=2)
         power = int((np.cumsum(softmax(sums.max(axis=1))) >= 0.5).argmax())
         best = power, int(sums[power].argmax())
-        silent = np.flatnonzero(gains[best] < -logit(_telling(gains[best])))
+        silent = np.flatnonzero((gains[best] < -logit(_telling(gains[best]))) & (gains[power].max(axis=0) <= cost))
         if len(silent) in (0, names.n_groups):
             chosen = replace(names, concentration=float(CONCENTRATIONS[best[1]]))
             gain = float(sums[best]) - paid
