@@ -103,9 +103,12 @@ def _gains(evidence: Evidence, clusters: Ints, names: Names) -> Floats:
             odds = model.member_log_odds(*given) - prior
             probable = softmax(POWERS[:, None, None] * odds + prior, axis=2)
             counts, totals = before.counts(some)
-            table = np.arange(len(some)), names.groups[some]
-            of_groups = csr_array((names.weights[some], table), shape=(len(some), names.n_groups))
+            found = np.empty((len(POWERS), len(CONCENTRATIONS), len(some)))
             for column, concentration in enumerate(CONCENTRATIONS):
                 ratios = before.ratios(some, counts, totals, concentration)
-                gains[:, column] += np.log(np.einsum("pbk,bk->pb", probable, ratios)) @ of_groups
+                found[:, column] = np.log(np.einsum("pbk,bk->pb", probable, ratios))
+            table = np.arange(len(some)), names.groups[some]
+            of_groups = csr_array((names.weights[some], table), shape=(len(some), names.n_groups))
+            flattened = found.reshape(len(POWERS) * len(CONCENTRATIONS), len(some))
+            gains += np.asarray(flattened @ of_groups).reshape(gains.shape)
     return gains

@@ -1,7 +1,7 @@
 """Names as evidence: what they change where people agree on them, and that nothing changes where they do not."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -26,8 +26,14 @@ class Asked:
     truth: np.ndarray
     plain: MergeLabeler
 
-    def fit(self, names: np.ndarray, **more: object) -> MergeLabeler:
-        return MergeLabeler().fit(self.X, self.y, self.groups, names=names.repeat(SAMPLES), **more)
+    found: dict[tuple[str, ...], MergeLabeler] = field(default_factory=dict)
+
+    def fit(self, names: np.ndarray) -> MergeLabeler:
+        """Fit once for the same names."""
+        key = tuple(names.tolist())
+        if key not in self.found:
+            self.found[key] = MergeLabeler().fit(self.X, self.y, self.groups, names=names.repeat(SAMPLES))
+        return self.found[key]
 
     def ari(self, labeler: MergeLabeler) -> float:
         return float(adjusted_rand_score(self.truth, labeler.class_labels_))
@@ -140,7 +146,8 @@ def test_what_people_say_outweighs_names(asked: Asked) -> None:
     names = WORDS[asked.truth]
     rows = np.flatnonzero(asked.truth == asked.truth[0])[:2]
     one, other = ((int(asked.tasks[row]), int(row % WAYS)) for row in rows)
-    found = asked.fit(names, cannot_link=[(one, other)])
+    given = {"names": names.repeat(SAMPLES), "cannot_link": [(one, other)]}
+    found = MergeLabeler().fit(asked.X, asked.y, asked.groups, **given)
     assert found.class_labels_[rows[0]] != found.class_labels_[rows[1]]
     assert asked.ari(found) > 0.9
 
@@ -174,6 +181,7 @@ def test_names_that_are_wrong(asked: Asked, names: Callable[[int], object], mess
 
 def test_too_many_clusters_are_told(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(named_clusters, "ALL_PAIRS", 10)
+    asked.found.clear()
     with pytest.raises(MelaError, match=r"names: expected at most 10 clusters .*, got \d+; leave names out"):
         asked.fit(WORDS[asked.truth])
     assert asked.fit(numbers(asked)).names_ is None, "these change nothing, however many there are"
