@@ -11,10 +11,10 @@
     theme.textContent = `Theme: ${names[next]}`;
   });
 
-  const map = document.getElementById("map-class");
+  const map = document.getElementById("map-class"), maps = document.querySelectorAll(".maps svg");
   const choose = (label) => {
     map.value = label;
-    for (const svg of document.querySelectorAll(".maps svg")) {
+    for (const svg of maps) {
       svg.classList.toggle("chosen", label !== "");
       for (const circle of svg.querySelectorAll("circle")) {
         circle.classList.toggle("chosen", circle.dataset.label === label);
@@ -25,6 +25,35 @@
   map.addEventListener("change", () => choose(map.value));
   for (const circle of document.querySelectorAll(".maps circle")) {
     circle.addEventListener("click", () => choose(map.value === circle.dataset.label ? "" : circle.dataset.label));
+  }
+
+  const large = document.getElementById("large"), body = document.getElementById("large-body");
+  const zoom = document.getElementById("zoom"), slider = zoom.querySelector("input");
+  const enlarge = (title, content) => {
+    document.getElementById("large-title").textContent = title;
+    zoom.hidden = !content.matches("svg");
+    slider.value = 100;
+    body.style.setProperty("--zoom", 100);
+    body.replaceChildren(content);
+    large.showModal();
+  };
+  large.addEventListener("click", (event) => { if (event.target === large) large.close(); });
+  slider.addEventListener("input", () => {
+    // what is in the middle stays there
+    const x = (body.scrollLeft + body.clientWidth / 2) / body.scrollWidth;
+    const y = (body.scrollTop + body.clientHeight / 2) / body.scrollHeight;
+    body.style.setProperty("--zoom", slider.value);
+    body.scrollTo(x * body.scrollWidth - body.clientWidth / 2, y * body.scrollHeight - body.clientHeight / 2);
+  });
+  for (const button of document.querySelectorAll(".enlarge")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const svg = button.closest("figure").querySelector("svg"), gap = document.createElement("div");
+      gap.style.height = `${svg.getBoundingClientRect().height}px`;
+      svg.replaceWith(gap);
+      enlarge(button.closest("section").querySelector("h2").textContent, svg);
+      large.addEventListener("close", () => gap.replaceWith(svg), { once: true });
+    });
   }
 
   const sheets = document.getElementById("sheets");
@@ -58,12 +87,9 @@
   filter.addEventListener("submit", (event) => event.preventDefault());
   apply();
 
-  const large = document.getElementById("large");
   for (const card of cards) {
     card.querySelector(".zoom").addEventListener("click", () => {
-      document.getElementById("large-title").textContent = card.querySelector("h3").textContent;
-      document.getElementById("large-body").replaceChildren(card.querySelector("img").cloneNode());
-      large.showModal();
+      enlarge(card.querySelector("h3").textContent, card.querySelector("img").cloneNode());
     });
     const show = card.querySelector(".show");
     if (show) {
@@ -75,5 +101,4 @@
       });
     }
   }
-  large.addEventListener("click", (event) => { if (event.target === large) large.close(); });
 })();

@@ -61,6 +61,9 @@ def test_axe_finds_nothing(visit: Visit) -> None:
     assert violations(visit.page) == []
     visit.page.locator("#sheets .zoom").first.click()
     assert violations(visit.page) == []
+    visit.page.keyboard.press("Escape")
+    visit.page.locator(".enlarge").first.click()
+    assert violations(visit.page) == []
 
 
 @everywhere
@@ -151,6 +154,50 @@ def test_by_keyboard(visit: Visit) -> None:
     expect(first).to_be_focused()
 
 
+BODY = "document.getElementById('large-body')"
+
+
+@everywhere
+def test_charts_can_be_enlarged(visit: Visit) -> None:
+    page, body, chart = visit.page, visit.page.locator("#large-body"), visit.page.locator("#figure-curves svg")
+    there, before = chart.bounding_box(), visit.count("svg")
+    assert there is not None
+    height = page.evaluate("document.body.scrollHeight")
+    page.locator("#figure-curves .enlarge").click()
+    expect(page.locator("#large-title")).to_have_text("Training")
+    assert page.evaluate("document.body.scrollHeight") == height, "the page behind stays as it is"
+    width = body.locator("svg").evaluate("svg => svg.getBoundingClientRect().width")
+    assert width > 0.95 * there["width"], "a phone has no more room"
+    assert (
+        page.evaluate("document.getElementById('large').scrollWidth - document.getElementById('large').clientWidth")
+        == 0
+    )
+    page.locator("#zoom input").fill("400")
+    assert body.locator("svg").evaluate("svg => svg.getBoundingClientRect().width") == pytest.approx(4 * width, rel=0.1)
+    middle = page.evaluate(f"({BODY}.scrollLeft + {BODY}.clientWidth / 2) / {BODY}.scrollWidth")
+    assert middle == pytest.approx(0.5, abs=0.02)
+    page.evaluate(f"{BODY}.addEventListener('scroll', () => {{ {BODY}.dataset.scrolled = 'yes'; }})")
+    body.focus()
+    page.keyboard.press("ArrowRight")
+    expect(body).to_have_attribute("data-scrolled", "yes")
+    page.keyboard.press("Escape")
+    expect(page.locator("#figure-curves .enlarge")).to_be_focused()
+    assert chart.bounding_box()["width"] == there["width"]
+    assert visit.count("svg") == before
+
+
+def test_a_map_that_is_enlarged_can_be_asked(visit: Visit) -> None:
+    visit.page.locator(".maps .enlarge").last.click()
+    circle = visit.page.locator("#large-body circle").first
+    circle.click(force=True)
+    chosen = visit.page.locator("#large-body circle.chosen")
+    expect(chosen.first).to_be_visible()
+    assert chosen.first.get_attribute("data-label") == circle.get_attribute("data-label")
+    label = circle.get_attribute("data-label")
+    visit.page.locator("#large button").click()
+    assert visit.page.locator("#map-class").input_value() == label
+
+
 def test_classes_are_found_and_ordered(visit: Visit) -> None:
     page = visit.page
     total = visit.count("#sheets li")
@@ -188,4 +235,4 @@ def test_a_class_is_shown_on_the_map(visit: Visit) -> None:
 @pytest.mark.parametrize("visit", [{"java_script_enabled": False}], indirect=True)
 def test_without_scripts_all_is_shown(visit: Visit) -> None:
     assert visit.count("#sheets li") > 50
-    assert visit.count("#filter") == visit.count("#theme") == visit.count(".show") == 0
+    assert visit.count("#filter") == visit.count("#theme") == visit.count(".show") == visit.count(".enlarge") == 0
