@@ -136,7 +136,7 @@ def named(labeler: "TaskLabeler") -> str | None:
         return None
     found = labeler.names_
     if found is None:
-        return "names of labels do not count, since they agree within clusters no more than elsewhere"
+        return "names of labels do not count, since people agree on them no more within clusters than elsewhere"
     count, names = int((found.names.groups >= 0).sum()), found.names
     return f"names of {count} of {len(names.groups)} labels count, in {names.n_groups} groups of alike ones"
 

@@ -9,18 +9,26 @@ chance does; b, n and :math:`\alpha` are those of `mela.labeling.name_odds`. The
 the *gain* of the group. Such sums are marginal likelihoods (Dawid, "Statistical theory: the prequential approach",
 1984).
 
-Words such as "1" or "other" can be written for any class. A group of names like them has a gain of about 0 or below,
-and its names tell nothing. Leaving one of G groups out costs :math:`\log G`, and the power s and the concentration
-:math:`\alpha` are those under which the gains, less such costs, add up to most. Of the powers that are tried, each as
-probable as it makes the names, s is the median. By these gains, the share of the groups that tell something is
-estimated by maximum likelihood. What more probably tells nothing is left out, and everything is estimated again.
+Words such as "1" or "other" can be written for any class. A group of names like them has a gain of about 0 or below.
+What is estimated is found in this order:
+
+- The power s is the median of those that are tried, each as probable as it makes the names by its best
+  :math:`\alpha`. :math:`\alpha` is the one with the largest sum of gains for this s. A group takes at most
+  :math:`\log G` from a sum, where G is the number of groups, since it can be left out.
+- By the gains of all groups, the share of those that tell something is estimated by maximum likelihood. A group is
+  silent if it more probably tells nothing, and gains at most :math:`\log G` with any other :math:`\alpha`.
+- Silent groups are left out, and all is estimated again, until no group is silent, or all are.
+
+The gain of the names is that of the groups that are kept, less the logarithm of how many such choices of groups there
+are, :math:`(G + 1) \binom{G}{kept}`.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.sparse import csr_array
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, gammaln, logit, softmax
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.memberships import Memberships
@@ -34,8 +42,6 @@ CONCENTRATIONS = np.geomspace(0.01, 1e4, 19)
 TURNS = 32
 # numbers that one part of the computation holds
 NUMBERS = 2**22
-# of the fixed point for the share of groups that tell something
-ROUNDS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +57,8 @@ class NameGain:
     power : float
         s, of the density of the features.
     gain : float
-        By how much the names are more probable given the features than by chance, as a logarithm.
+        By how much the names are more probable given the features than by chance, as a logarithm, less the price of
+        having chosen them.
     """
 
     clusters: Ints
@@ -60,28 +67,52 @@ class NameGain:
     gain: float
 
 
-def name_gain(evidence: Evidence, clusters: Ints, names: Names) -> NameGain:
-    """Return what names, of at least one group, say about clusters (n,) of the task classes of some evidence."""
-    cost, paid = np.log(names.n_groups), 0.0
+def name_gain(evidence: Evidence, clusters: Ints, names: Names, n_groups: int) -> NameGain:
+    """Return what names say about clusters of task classes.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Its points are the task classes.
+    clusters : int64 (n,)
+        From 0 without gaps; -1 is left out.
+    names : Names
+        Of at least one group.
+    n_groups : int
+        How many groups there were before any was left out.
+    """
+    most = np.log(n_groups)
     while True:
         gains = _gains(evidence, clusters, names)
-        sums = np.maximum(gains, -cost).sum(axis=2)
+        sums = np.maximum(gains, -most).sum(axis=2)
         power = int((np.cumsum(softmax(sums.max(axis=1))) >= 0.5).argmax())
         best = power, int(sums[power].argmax())
-        silent = np.flatnonzero((gains[best] < -logit(_telling(gains[best]))) & (gains[power].max(axis=0) <= cost))
+        silent = np.flatnonzero((gains[best] < -logit(_telling(gains[best]))) & (gains[power].max(axis=0) <= most))
         if len(silent) in (0, names.n_groups):
             chosen = replace(names, concentration=float(CONCENTRATIONS[best[1]]))
-            gain = float(sums[best]) - paid
+            gain = float(sums[best]) - _log_choices(n_groups, names.n_groups)
             return NameGain(clusters=clusters, names=chosen, power=float(POWERS[power]), gain=gain)
-        names, paid = names.without(silent), paid + cost * len(silent)
+        names = names.without(silent)
+
+
+def _log_choices(n: int, kept: int) -> float:
+    """Return the logarithm of the number of choices of some of n groups, if each number of them is as probable."""
+    return float(np.log(n + 1) + gammaln(n + 1) - gammaln(kept + 1) - gammaln(n - kept + 1))
 
 
 def _telling(gains: Floats) -> float:
-    """Return the most probable share of groups that tell something, by the gains (g,) of all."""
-    n, share = len(gains), 0.9
-    for _ in range(ROUNDS):
-        share = float(np.clip(expit(gains + logit(share)).mean(), 1 / (n + 1), n / (n + 1)))
-    return share
+    """Return the most probable share of groups that tell something, by the gains (g,) of all.
+
+    One more group tells something, and one more tells nothing, so that it is neither 0 nor 1.
+    """
+
+    def rises(share: float) -> float:
+        return float(expit(gains + logit(share)).mean()) - share
+
+    least, most = 1 / (len(gains) + 1), len(gains) / (len(gains) + 1)
+    if rises(least) <= 0:
+        return least
+    return most if rises(most) >= 0 else float(brentq(rises, least, most))
 
 
 def _gains(evidence: Evidence, clusters: Ints, names: Names) -> Floats:

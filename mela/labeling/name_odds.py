@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import gammaln
 
-from mela.data.array_types import Floats, Ints
+from mela.data.array_types import Flags, Floats, Ints
 
 
 class NameCounts:
@@ -108,12 +108,13 @@ class Names:
         r""":math:`\alpha b_g` of each group (g,)."""
         return self.concentration * self.shares
 
-    def shared(self) -> "Names":
-        """Return the names without those that only one person has written."""
-        of_groups = np.zeros(self._pairs.max() + 1, dtype=np.int64)
-        of_groups[self._pairs] = self.groups
-        people = np.bincount(of_groups[of_groups >= 0], minlength=self.n_groups)
-        return self.without(np.flatnonzero(people < 2))
+    def shared(self, used: Flags) -> "Names":
+        """Return the names of some task classes (n,), without those that only one person has written."""
+        own = replace(self, groups=np.where(used, self.groups, -1))
+        of_pairs = np.full(own._pairs.max() + 1, -1)
+        of_pairs[own._pairs] = own.groups
+        people = np.bincount(of_pairs[of_pairs >= 0], minlength=own.n_groups)
+        return own.without(np.flatnonzero(people < 2))
 
     def without(self, gone: Ints) -> "Names":
         """Return the names without some groups."""

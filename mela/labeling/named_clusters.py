@@ -8,16 +8,16 @@ a power s of at most 1, since it is too sure of itself where people differ; and 
 Three things are estimated: the power, the concentration of names, and which names are alike
 (`mela.labeling.alike_names`). All of it is told by how well the features of a task class predict its name
 (`mela.labeling.name_gain`). No name has a part in the first clusters, so that names which say nothing cannot make
-themselves believed. They count only if the gain exceeds the logarithm of their number, which is the Bayesian
-information criterion for two parameters. What only one person writes tells nothing.
+themselves believed at first. They count only if the gain exceeds the logarithm of the number of task classes, which is
+the Bayesian information criterion for two parameters. What only one person writes tells nothing.
 
 The search starts from the clusters. One whose names differ is divided, unless its parts are more probably one class, or
 their names alone do not speak for a division. Task classes whose names tell nothing follow their features into one of
 the parts. Then clusters are merged, and task classes change sides, as long as the partition gets more probable. A
 second search starts from the clusters divided by all their names. Of both, the one with the larger gain is taken, since
 features with a small power would by themselves rather leave everything apart. Its clusters give new coordinates, a new
-power and a new concentration, by which is searched again, as long as the gain rises. Names that once told nothing
-never come back: people who number their labels would else make clusters of their own. Where features are so weak that
+power and a new concentration for two more searches, as long as the gain rises. Names that once told nothing never come
+back: people who number their labels would otherwise make clusters of their own. Where features are so weak that
 the first clusters join next to nothing, names cannot be judged, and little changes.
 """
 
@@ -29,7 +29,7 @@ import numpy as np
 from mela.data.array_types import Flags, Floats, Ints
 from mela.errors import MelaError
 from mela.labeling.clusters import collect, meeting_odds, meeting_rate, renumbered
-from mela.labeling.memberships import Memberships
+from mela.labeling.memberships import BLOCK, Memberships
 from mela.labeling.merge_odds import marginal
 from mela.labeling.name_gain import NameGain, name_gain
 from mela.labeling.name_odds import Names
@@ -62,17 +62,18 @@ def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterable[
         Clusters, or their parts that are named alike, are more than 5,000, of which not all pairs can be compared.
     """
     clusters = renumbered(clusters)
-    evidence, shared = _evidence(clusters, means, starts), [names.shared() for names in candidates]
+    evidence, shared = _evidence(clusters, means, starts), [names.shared(clusters >= 0) for names in candidates]
     if evidence is None or not any(names.n_groups for names in shared):
         return None
-    told = (name_gain(evidence, clusters, names) for names in shared if names.n_groups)
-    best = max(told, key=lambda found: found.gain)
+    told = (
+        (name_gain(evidence, clusters, names, names.n_groups), names.n_groups) for names in shared if names.n_groups
+    )
+    best, n_groups = max(told, key=lambda found: found[0].gain)
     if best.gain <= np.log(len(clusters)):
         return None
-    _require_few(_cells(best))
-    best = _searched(evidence, best)
+    best = _searched(evidence, best, n_groups)
     while (found := _evidence(best.clusters, means, starts)) is not None:
-        again = _searched(found, best)
+        again = _searched(found, best, n_groups)
         if again.gain <= best.gain + STEP:
             break
         best = again
@@ -93,30 +94,21 @@ def _evidence(clusters: Ints, means: Floats, starts: Ints) -> Evidence | None:
     )
 
 
-def _cells(told: NameGain) -> Ints:
-    """Return clusters (n,) divided by all their names."""
-    cells = told.clusters * (told.names.n_groups + 1) + told.names.groups + 1
-    return renumbered(np.where(told.clusters >= 0, cells, -1))
-
-
-def _require_few(clusters: Ints) -> None:
-    """Raise MelaError if clusters (n,), from 0, are too many for a table of all pairs."""
-    if (k := int(clusters.max()) + 1) > ALL_PAIRS:
-        raise MelaError(
-            f"names: expected at most {ALL_PAIRS} clusters that names may change, got {k}; leave names out (in the "
-            "pipeline: set merging.names to false)"
-        )
-
-
-def _searched(evidence: Evidence, told: NameGain) -> NameGain:
+def _searched(evidence: Evidence, told: NameGain, n_groups: int) -> NameGain:
     """Return what names tell about the better one of the partitions that two searches find."""
     own = replace(evidence, power=told.power, names=told.names)
     gamma = evenness(np.bincount(told.clusters[told.clusters >= 0]))
-    starts = [_divided(own, told.names, told.clusters, gamma)]
-    if (cells := _cells(told)).max() < ALL_PAIRS:
-        starts.append(cells)
-    ends = (renumbered(refine(own, own.merge(start, gamma)[0])[0]) for start in starts)
-    return max((name_gain(evidence, end, told.names) for end in ends), key=lambda found: found.gain)
+    divided = _divided(own, told.names, told.clusters, gamma)
+    cells = told.clusters * (told.names.n_groups + 1) + told.names.groups + 1
+    starts = [divided, renumbered(np.where(told.clusters >= 0, cells, -1))]
+    few = [start for start in starts if start.max() < ALL_PAIRS]
+    if not few:
+        raise MelaError(
+            f"names: expected at most {ALL_PAIRS} clusters that names may change, got {divided.max() + 1}; leave names "
+            "out (in the pipeline: set merging.names to false)"
+        )
+    ends = (renumbered(refine(own, own.merge(start, gamma)[0])[0]) for start in few)
+    return max((name_gain(evidence, end, told.names, n_groups) for end in ends), key=lambda found: found.gain)
 
 
 def _divided(evidence: Evidence, names: Names, clusters: Ints, gamma: float) -> Ints:
@@ -141,10 +133,10 @@ def _placed(evidence: Evidence, clusters: Ints, parts: Ints, silent: Flags, gamm
     model = Memberships.of(evidence.points, evidence.weights, own, k, evidence.between, gamma)
     of_parts = np.full(k, -1)
     of_parts[own[own >= 0]] = clusters[own >= 0]
-    rows = np.flatnonzero(silent)
-    odds = replace(model, power=evidence.power).log_odds(evidence.points[rows], evidence.weights[rows])
-    odds[of_parts != clusters[rows, None]] = -np.inf
-    own[rows] = odds.argmax(axis=1)
+    for rows in np.array_split(np.flatnonzero(silent), -(-int(silent.sum()) // BLOCK) or 1):
+        odds = replace(model, power=evidence.power).log_odds(evidence.points[rows], evidence.weights[rows])
+        odds[of_parts != clusters[rows, None]] = -np.inf
+        own[rows] = odds.argmax(axis=1)
     return own
 
 

@@ -459,6 +459,6 @@ def test_names_count_where_people_agree(folder: Path) -> None:
 
 def test_numbers_are_no_names(folder: Path) -> None:
     done = mela("features.npy", "tasks.csv", "--out", "found.csv", "--names")
-    assert "names of labels do not count, since they agree within clusters no more than elsewhere\n" in done.stdout
+    assert "names of labels do not count" in done.stdout
     found = pd.read_csv("found.csv").sort_values("image_id")["label"]
     assert same_partition(found, expected_labels())

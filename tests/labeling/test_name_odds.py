@@ -84,6 +84,9 @@ def test_names_that_are_left_out_count_nowhere() -> None:
 
 def test_names_of_one_person_are_not_shared() -> None:
     names = Names(groups=np.array([0, 0, 1, 2, 1]), owners=np.array([0, 0, 0, 1, 1]))
-    shared = names.shared()
+    shared = names.shared(np.arange(5) < 5)
     np.testing.assert_array_equal(shared.groups, [-1, -1, 0, -1, 0])
     assert shared.n_groups == 1
+    assert names.shared(np.array([True, True, False, True, True])).n_groups == 0, (
+        "one person alone, of those that count"
+    )
