@@ -59,12 +59,15 @@ class NameGain:
     gain : float
         By how much the names are more probable given the features than by chance, as a logarithm, less the price of
         having chosen them.
+    n_groups : int
+        How many groups there were before any was left out.
     """
 
     clusters: Ints
     names: Names
     power: float
     gain: float
+    n_groups: int
 
 
 def name_gain(evidence: Evidence, clusters: Ints, names: Names, n_groups: int) -> NameGain:
@@ -91,7 +94,8 @@ def name_gain(evidence: Evidence, clusters: Ints, names: Names, n_groups: int) -
         if len(silent) in (0, names.n_groups):
             chosen = replace(names, concentration=float(CONCENTRATIONS[best[1]]))
             gain = float(sums[best]) - _log_choices(n_groups, names.n_groups)
-            return NameGain(clusters=clusters, names=chosen, power=float(POWERS[power]), gain=gain)
+            s = float(POWERS[power])
+            return NameGain(clusters=clusters, names=chosen, power=s, gain=gain, n_groups=n_groups)
         names = names.without(silent)
 
 

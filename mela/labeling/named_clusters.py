@@ -65,15 +65,13 @@ def use_names(clusters: Ints, means: Floats, starts: Ints, candidates: Iterable[
     evidence, shared = _evidence(clusters, means, starts), [names.shared(clusters >= 0) for names in candidates]
     if evidence is None or not any(names.n_groups for names in shared):
         return None
-    told = (
-        (name_gain(evidence, clusters, names, names.n_groups), names.n_groups) for names in shared if names.n_groups
-    )
-    best, n_groups = max(told, key=lambda found: found[0].gain)
+    told = (name_gain(evidence, clusters, names, names.n_groups) for names in shared if names.n_groups)
+    best = max(told, key=lambda found: found.gain)
     if best.gain <= np.log(len(clusters)):
         return None
-    best = _searched(evidence, best, n_groups)
+    best = _searched(evidence, best)
     while (found := _evidence(best.clusters, means, starts)) is not None:
-        again = _searched(found, best, n_groups)
+        again = _searched(found, best)
         if again.gain <= best.gain + STEP:
             break
         best = again
@@ -94,7 +92,7 @@ def _evidence(clusters: Ints, means: Floats, starts: Ints) -> Evidence | None:
     )
 
 
-def _searched(evidence: Evidence, told: NameGain, n_groups: int) -> NameGain:
+def _searched(evidence: Evidence, told: NameGain) -> NameGain:
     """Return what names tell about the better one of the partitions that two searches find."""
     own = replace(evidence, power=told.power, names=told.names)
     gamma = evenness(np.bincount(told.clusters[told.clusters >= 0]))
@@ -108,7 +106,7 @@ def _searched(evidence: Evidence, told: NameGain, n_groups: int) -> NameGain:
             "out (in the pipeline: set merging.names to false)"
         )
     ends = (renumbered(refine(own, own.merge(start, gamma)[0])[0]) for start in few)
-    return max((name_gain(evidence, end, told.names, n_groups) for end in ends), key=lambda found: found.gain)
+    return max((name_gain(evidence, end, told.names, told.n_groups) for end in ends), key=lambda found: found.gain)
 
 
 def _divided(evidence: Evidence, names: Names, clusters: Ints, gamma: float) -> Ints:
@@ -126,15 +124,17 @@ def _divided(evidence: Evidence, names: Names, clusters: Ints, gamma: float) -> 
 
 def _placed(evidence: Evidence, clusters: Ints, parts: Ints, silent: Flags, gamma: float) -> Ints:
     """Return the parts (n,) with some silent task classes (n,) in the most probable part of their cluster."""
-    k, own = int(parts.max()) + 1, np.where(silent, -1, parts)
+    k = int(parts.max()) + 1
     # a cluster of which nobody says anything stays whole
-    silent &= np.isin(clusters, clusters[own >= 0])
-    own = np.where(silent, -1, parts)
+    moved = np.flatnonzero(silent & np.isin(clusters, clusters[~silent]))
+    own = parts.copy()
+    own[moved] = -1
     model = Memberships.of(evidence.points, evidence.weights, own, k, evidence.between, gamma)
+    model = replace(model, power=evidence.power)
     of_parts = np.full(k, -1)
     of_parts[own[own >= 0]] = clusters[own >= 0]
-    for rows in np.array_split(np.flatnonzero(silent), -(-int(silent.sum()) // BLOCK) or 1):
-        odds = replace(model, power=evidence.power).log_odds(evidence.points[rows], evidence.weights[rows])
+    for rows in np.array_split(moved, -(-len(moved) // BLOCK) or 1):
+        odds = model.log_odds(evidence.points[rows], evidence.weights[rows])
         odds[of_parts != clusters[rows, None]] = -np.inf
         own[rows] = odds.argmax(axis=1)
     return own
