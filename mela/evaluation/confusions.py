@@ -1,4 +1,7 @@
-"""Tell which test classes are taken for which, and which images are mistaken most often."""
+"""Tell which test classes are taken for which, and which images are mistaken most often.
+
+The classes are the true ones where they are known, and elsewhere the labels of each task as its person wrote them.
+"""
 
 from collections.abc import Sequence
 
@@ -7,6 +10,7 @@ import pandas as pd
 
 from mela.data.array_types import Ints
 from mela.evaluation.calibration import QueryOutputs
+from mela.io.name_tables import KEYS, with_names
 from mela.io.schemas import CONFUSIONS, MISTAKEN, PREDICTIONS
 
 # pairs of which images are told, and how many
@@ -73,12 +77,41 @@ def confusions(
     mistaken : DataFrame
         Columns as `mela.io.schemas.MISTAKEN`: of the first pairs, the images that were mistaken most often.
     """
-    if predictions.empty or truth.empty:
+    known = manifest.merge(truth[["image_id", "class"]], on="image_id").groupby(KEYS)["class"]
+    return _counted(predictions, known.agg(lambda images: images.mode().iloc[0]).rename("class").reset_index())
+
+
+def confused_labels(predictions: pd.DataFrame, names: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Count how often the images of a label are taken for another label of their task, where nobody knows the classes.
+
+    Parameters
+    ----------
+    predictions : DataFrame
+        As above.
+    names : DataFrame
+        Columns as `mela.io.name_tables.TASK_NAMES`.
+
+    Returns
+    -------
+    pairs, mistaken : DataFrame
+        As above; a class is called like "pilz (anna)", by its label and its task.
+
+    Raises
+    ------
+    MelaError
+        There are names, but not of all labels.
+    """
+    written = with_names(predictions[KEYS].drop_duplicates(), names)
+    return _counted(predictions, written.assign(**{"class": written["label"] + " (" + written["task"] + ")"}))
+
+
+def _counted(predictions: pd.DataFrame, classes: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Count confusions of classes, which are those of task_id and local_label."""
+    if predictions.empty or classes.empty:
         return CONFUSIONS.empty_table().to_pandas(), MISTAKEN.empty_table().to_pandas()
-    known = manifest.merge(truth[["image_id", "class"]], on="image_id").groupby(["task_id", "local_label"])["class"]
-    classes = known.agg(lambda images: images.mode().iloc[0]).rename("class").reset_index()
+    classes = classes[[*KEYS, "class"]]
     others = classes.rename(columns={"local_label": "predicted", "class": "taken_for"})
-    named = predictions.merge(classes, on=["task_id", "local_label"])
+    named = predictions.merge(classes, on=KEYS)
     asked = named.groupby(["task_id", "class"]).size().rename("queries").reset_index()
     met = asked.merge(others[["task_id", "taken_for"]].drop_duplicates(), on="task_id")
     queries = met.groupby(["class", "taken_for"])["queries"].sum()

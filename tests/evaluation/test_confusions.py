@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from mela.evaluation.confusions import IMAGES, PAIRS, confusions
+from mela.errors import MelaError
+from mela.evaluation.confusions import IMAGES, PAIRS, confused_labels, confusions
 from mela.io import schemas, store
+from mela.io.name_tables import IMAGE_NAMES, TASK_NAMES
 from mela.io.text_tables import read_text_csv
 from stages.common import paths
 from tests.helpers.project import change, run_stages
@@ -101,15 +103,56 @@ def test_errors_are_those_of_the_accuracy(finished: Path) -> None:
     assert (pairs["errors"] <= pairs["queries"]).all()
 
 
-def test_they_are_on_the_page_with_pictures(finished: Path, of_people: Path) -> None:
+def test_they_are_on_the_page_with_pictures(finished: Path) -> None:
     pairs = read_text_csv(finished / paths.CONFUSIONS, schemas.CONFUSIONS)
     page = (finished / paths.PAGE).read_text(encoding="utf-8")
     assert page.count('<img class="mistaken" src="data:image/png;base64,') == PAIRS
     first = pairs.iloc[0]
     assert f'alt="Images of {first["class"]} that were taken for {first["taken_for"]}"' in page
-    # nobody knows the classes of what people have sorted
-    assert read_text_csv(of_people / paths.CONFUSIONS, schemas.CONFUSIONS).empty
-    assert "mistaken" not in (of_people / paths.PAGE).read_text(encoding="utf-8")
+
+
+def test_labels_of_people_are_told_as_they_wrote_them(of_people: Path) -> None:
+    """Nobody knows the classes of what people have sorted, and their folders tell which images were mistaken."""
+    names = store.read_table(of_people / paths.TASK_NAMES, TASK_NAMES).set_index(["task_id", "local_label"])
+    predictions = store.read_table(of_people / paths.PREDICTIONS, schemas.PREDICTIONS)
+    own = predictions[predictions["model"] == "merged"]
+    written = names["label"] + " (" + names["task"] + ")"
+    kinds = written[pd.MultiIndex.from_frame(own[["task_id", "local_label"]])].to_numpy()
+    taken = written[pd.MultiIndex.from_frame(own[["task_id", "predicted"]])].to_numpy()
+    errors = Counter((one, other) for one, other in zip(kinds, taken, strict=True) if one != other)
+    pairs = read_text_csv(of_people / paths.CONFUSIONS, schemas.CONFUSIONS)
+    assert {(row["class"], row.taken_for): row.errors for _, row in pairs.iterrows()} == errors
+    assert len(errors) > 0
+    assert all(row.queries == (kinds == row["class"]).sum() for _, row in pairs.iterrows())
+    mistaken = read_text_csv(of_people / paths.MISTAKEN, schemas.MISTAKEN)
+    files = store.read_table(of_people / paths.IMAGE_NAMES, IMAGE_NAMES).set_index("image_id")["path"]
+    for _, row in mistaken.iterrows():
+        task, label = Path(files[row.image_id]).parts[:2]
+        assert row["class"] == f"{label} ({task})"
+    page = (of_people / paths.PAGE).read_text(encoding="utf-8")
+    shown = page[page.index('<table id="confusions">') :].partition("</table>")[0]
+    assert shown.count('<img class="mistaken" src="data:image/png') == mistaken.groupby(["class", "taken_for"]).ngroups
+    assert shown.count("<bdi>") == len(mistaken)
+
+
+def test_a_label_that_nobody_named_is_told_by_its_number() -> None:
+    predictions, _, _ = drawn()
+    pairs, _ = confused_labels(predictions, TASK_NAMES.empty_table().to_pandas())
+    wrong = predictions[predictions["predicted"] != predictions["local_label"]]
+    expected = Counter(
+        (f"{row.local_label} ({row.task_id})", f"{row.predicted} ({row.task_id})") for row in wrong.itertuples()
+    )
+    assert {(row["class"], row.taken_for): row.errors for _, row in pairs.iterrows()} == expected
+    # each label of these tasks has five queries
+    assert set(pairs["queries"]) == {5}
+
+
+def test_a_label_without_a_name_among_named_ones_is_an_error() -> None:
+    predictions, _, _ = drawn()
+    labels = predictions[["task_id", "local_label"]].drop_duplicates()
+    names = labels.assign(task="anna", label=labels["local_label"].astype(str))
+    with pytest.raises(MelaError, match="has no name; rerun names"):
+        confused_labels(predictions, names.iloc[1:])
 
 
 @pytest.mark.slow

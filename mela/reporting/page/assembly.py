@@ -250,7 +250,11 @@ def doubtful_images(run: Run) -> list[dict[str, str]]:
 
 
 def confused_classes(run: Run) -> list[dict[str, Any]]:
-    """Describe the pairs of classes that are confused most often, each with a sheet of images that were mistaken."""
+    """Describe the pairs of classes that are confused most often, each with a sheet of images that were mistaken.
+
+    Where people wrote names, the ``files`` of the sheet have theirs, else None.
+    """
+    files = dict(zip(run.files["image_id"], run.files["path"], strict=True))
     images = {
         (str(one), str(other)): group["image_id"].to_numpy()
         for (one, other), group in run.mistaken.groupby(["class", "taken_for"])
@@ -264,7 +268,8 @@ def confused_classes(run: Run) -> list[dict[str, Any]]:
             rate = f"{100 * row['errors'] / row['queries']:.1f}"
             told = {"class": one, "taken_for": other, "shots": shots, "rate": rate}
             counts = {"errors": row["errors"], "queries": row["queries"]}
-            found.append(told | counts | {"sheet": sheet(run.images[images[pair]])})
+            listed = [readable(PurePosixPath(files[image]).name) for image in images[pair].tolist()] if files else None
+            found.append(told | counts | {"sheet": sheet(run.images[images[pair]]), "files": listed})
     return found
 
 
