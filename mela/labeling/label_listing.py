@@ -88,7 +88,8 @@ def _of_training(labeler: TaskLabeler, train: TaskSamples, assignments: pd.DataF
     if model is not None and space is not None:
         classes = class_means(train)
         points, weights = space.transform(labeler._means(classes)), classes.sizes / labeler.class_size_
-        found = model.of_tasks(points, weights, clusters, classes.starts, members=True)
+        more = labeler._told_by_names(clusters)
+        found = model.of_tasks(points, weights, clusters, classes.starts, members=True, more=more)
         certainty[clustered] = found[np.flatnonzero(clustered), clusters[clustered]]
     alone = clustered & (np.bincount(clusters[clustered], minlength=1)[clusters] == 1)
     return rows.assign(

@@ -17,6 +17,7 @@ from mela.labeling.learn_labeler import LearnLabeler
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.merging import Merged, Phase
+from mela.labeling.name_odds import Names
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
 from mela.labeling.task_labeler import TaskLabeler
@@ -32,6 +33,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64] | None = None) -> None:
     """Write what `predict` and `predict_proba` need, without samples and their labels.
 
+    Where names have changed the clusters, it is also said which of the fitted task classes are named alike.
+
     Parameters
     ----------
     folder : Path
@@ -44,9 +47,9 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
     if order is None:
         order = np.arange(len(labeler.cluster_centers_))
     space, model = labeler.space_, labeler.memberships_
-    merged, shifts = isinstance(labeler, MergeLabeler), None
+    merged, shifts, names = isinstance(labeler, MergeLabeler), None, None
     if merged:
-        space, shifts = labeler.merged_.space, labeler.shifts_
+        space, shifts, names = labeler.merged_.space, labeler.shifts_, labeler._names
     arrays: Arrays = {"centers": labeler.cluster_centers_[order], "counts": labeler.counts_[order]}
     if space is not None:
         arrays |= {f"space.{field.name}": getattr(space, field.name) for field in fields(Space)}
@@ -54,6 +57,8 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
         arrays |= {f"shifts.{field.name}": getattr(shifts, field.name) for field in fields(Shifts)}
     if model is not None:
         arrays |= {f"memberships.{name}": getattr(model, name)[order].copy() for name in ("weights", "sums", "counts")}
+    if names is not None:
+        arrays |= {"names.groups": names.groups, "names.owners": names.owners}
     parameters = labeler.get_params()
     if not isinstance(parameters.get("random_state"), (int, np.integer, type(None))):
         # a generator is no number, and prediction draws nothing
@@ -74,6 +79,7 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
             "merged": merged,
             "class_size": labeler.class_size_,
             "memberships": None if model is None else {"gamma": model.gamma, "novelty": model.novelty},
+            **({} if names is None else {"names": {"concentration": names.concentration}}),
         },
     )
 
@@ -135,7 +141,7 @@ def _restored(about: dict[str, Any], arrays: Arrays) -> TaskLabeler:
     _require_shape(arrays, "space.components", m, d)
     _require_shape(arrays, "space.center", m)
     if isinstance(labeler, MergeLabeler):
-        labeler.shifts_ = _shifts(arrays, m)
+        labeler.shifts_, labeler._names = _shifts(arrays, m), _names(about, arrays)
         none = Phase(n_items=0, odds=np.empty(0), kept=0)
         classes = np.empty(0, dtype=np.int64)
         labeler.merged_ = Merged(
@@ -164,6 +170,18 @@ def _shifts(arrays: Arrays, m: int) -> Shifts | None:
     for name, shape in {"center": (m,), "axes": (m, r), "variances": (r,), "back": (r, m)}.items():
         _require_shape(arrays, f"shifts.{name}", *shape)
     return Shifts(**{field.name: arrays[f"shifts.{field.name}"] for field in fields(Shifts)})
+
+
+def _names(about: dict[str, Any], arrays: Arrays) -> Names | None:
+    """Return the names of the task classes that a labeler was fitted to; None if they did not count."""
+    if "names" not in about:
+        return None
+    _require_shape(arrays, "names.owners", *arrays["names.groups"].shape)
+    return Names(
+        groups=arrays["names.groups"],
+        owners=arrays["names.owners"],
+        concentration=float(about["names"]["concentration"]),
+    )
 
 
 def _require_shape(arrays: Arrays, name: str, *shape: int) -> None:

@@ -20,6 +20,7 @@ BLOCK = 1024
 # nearest clusters that are looked at where there are too many to look at all
 NEAR = 10
 LEAST = 1e-3
+MoreOdds = Callable[[Ints], Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +87,16 @@ class Memberships:
         odds = log_number(found, n, self.gamma) - log_number(max(found - 1, 1), n, self.gamma)
         return self.gamma * float(np.exp(odds))
 
-    def of_tasks(self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, *, members: bool) -> csr_array:
+    def of_tasks(
+        self,
+        points: Floats,
+        weights: Floats,
+        clusters: Ints,
+        starts: Ints,
+        *,
+        members: bool,
+        more: MoreOdds | None = None,
+    ) -> csr_array:
         """Return the posterior of the clusters for each task class (n, k); rows sum to 1, or to 0 for cluster -1.
 
         Entries below one in a thousand are left out.
@@ -101,8 +111,11 @@ class Memberships:
             Bounds of the tasks.
         members : bool
             Whether these are the task classes that the clusters were made of.
+        more : callable, optional
+            What else is known of some task classes (b,), as log odds (b, k).
         """
-        parts = [_sparse(odds, inside) for odds, inside in self._blocks(points, weights, clusters, starts, members)]
+        blocks = self._blocks(points, weights, clusters, starts, members, more)
+        parts = [_sparse(odds, inside) for odds, inside in blocks]
         return vstack(parts, format="csr")
 
     def best(
@@ -111,13 +124,12 @@ class Memberships:
         weights: Floats,
         clusters: Ints,
         starts: Ints,
-        more: Callable[[Ints], Floats] | None = None,
+        more: MoreOdds | None = None,
     ) -> Ints:
         """Return the most probable clusters (n,) of each task's classes, all different, given the other tasks.
 
         The task classes are those that the clusters were made of; -1 stays. If a task has more classes than there are
-        clusters, each goes where it most probably belongs. `more` returns what else is known of some task classes (b,),
-        as log odds (b, k); of more than 5,000 clusters it is not asked.
+        clusters, each goes where it most probably belongs. Of more than 5,000 clusters, `more` is not asked.
         """
 
         def log_odds(rows: Ints) -> Floats:
@@ -140,7 +152,13 @@ class Memberships:
         return found
 
     def _blocks(
-        self, points: Floats, weights: Floats, clusters: Ints, starts: Ints, members: bool
+        self,
+        points: Floats,
+        weights: Floats,
+        clusters: Ints,
+        starts: Ints,
+        members: bool,
+        more: MoreOdds | None,
     ) -> Iterator[tuple[Floats, Ints]]:
         """Yield the log odds (b, k) of some task classes at a time, and which of them have a cluster."""
         task = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -153,6 +171,8 @@ class Memberships:
                 odds[inside] = self.member_log_odds(points[chosen], weights[chosen], own)
             else:
                 odds[inside] = self.log_odds(points[chosen], weights[chosen])
+            if more is not None:
+                odds[inside] += more(chosen)
             kept = odds[inside, own].copy()
             for first, last in pairwise(starts[task[rows[0]] : task[rows[-1]] + 2]):
                 others = clusters[first:last]

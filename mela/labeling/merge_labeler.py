@@ -18,7 +18,7 @@ from mela.labeling.effects import Effects, find_effects
 from mela.labeling.growth import grow, more
 from mela.labeling.held_out import held_out_error
 from mela.labeling.links import Links, given_links
-from mela.labeling.memberships import Memberships
+from mela.labeling.memberships import Memberships, MoreOdds
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
 from mela.labeling.name_checks import require_one_type
 from mela.labeling.name_gain import NameGain
@@ -130,6 +130,8 @@ class MergeLabeler(TaskLabeler):
     _held_out: PairQuality | None
     # the model of clusters that `partial_fit` has added to
     _grown: Memberships | None = None
+    # those of `names_`, which a file keeps
+    _names: Names | None = None
     _block = "merging"
 
     def __init__(
@@ -232,12 +234,12 @@ class MergeLabeler(TaskLabeler):
         return self._class_model(class_means(self.task_classes_), self.merged_.space)[2]
 
     def _find(self, samples: TaskSamples, classes: ClassMeans, links: Links | None) -> Floats:
-        self._grown = None
+        self._grown = self._names = None
         merged, effects, own = self._by_features(samples, classes)
         means = classes.means if effects is None else effects.means
         self.names_ = _named(own, means, samples)
         if self.names_ is not None:
-            found = self.names_.clusters
+            found, self._names = self.names_.clusters, self.names_.names
             error = own.error_of(found)
             own = replace(own, clusters=found, error=error, wrong=own.wrong if error is None else error)
         found = own.clusters if links is None else links.require_ways(own.after(links))
@@ -346,6 +348,16 @@ class MergeLabeler(TaskLabeler):
         """
         found = self._effects_for_learning
         return self.class_labels_ if found is None else found.finest
+
+    def _told_by_names(self, clusters: Ints) -> MoreOdds | None:
+        if self._names is None:
+            return None
+        if len(self._names.groups) != len(clusters):
+            raise MelaError(
+                f"labeler: it was fitted to {len(self._names.groups)} task classes with names, while these are "
+                f"{len(clusters)}; rerun the stage that infers the labels"
+            )
+        return self._names.of_others(clusters, len(self.cluster_centers_)).log_ratios
 
     @property
     def _effects_for_learning(self) -> Effects | None:

@@ -17,7 +17,7 @@ from mela.errors import MelaError
 from mela.labeling.assignment import Collisions, assign_tasks, settle_collisions
 from mela.labeling.centroids import nearest
 from mela.labeling.links import Links, given_links
-from mela.labeling.memberships import Memberships
+from mela.labeling.memberships import Memberships, MoreOdds
 from mela.labeling.name_checks import require_one_type
 from mela.labeling.pair_quality import PairQuality, pair_quality
 from mela.labeling.size_prior import evenness
@@ -121,6 +121,10 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _model_space(self, samples: TaskSamples, classes: ClassMeans) -> Space | None:
         """Return the space of the model behind soft labels; None where no task class has two samples."""
         return sample_space(samples, classes) if (classes.sizes > 1).any() else None
+
+    def _told_by_names(self, clusters: Ints) -> MoreOdds | None:
+        """Return the log odds that names give to the clusters (n,) of fitted task classes, or None without names."""
+        return None
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, *, must_link: Any = None, cannot_link: Any = None) -> Self:
         """Infer global labels.
@@ -271,7 +275,10 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.space_ = self._model_space(samples, classes)
         if self.space_ is not None:
             points, weights, self.memberships_ = self._class_model(classes, self.space_)
-            self.class_weights_ = self.memberships_.of_tasks(points, weights, clusters, classes.starts, members=True)
+            more = self._told_by_names(clusters)
+            self.class_weights_ = self.memberships_.of_tasks(
+                points, weights, clusters, classes.starts, members=True, more=more
+            )
         else:
             rows = np.flatnonzero(clusters >= 0)
             self.class_weights_ = csr_array((np.ones(len(rows)), (rows, clusters[rows])), shape=(len(clusters), k))

@@ -44,6 +44,29 @@ def test_it_predicts_as_the_one_that_was_saved(kind: str, tmp_path: Path) -> Non
         np.testing.assert_array_equal(found.predict_proba(new[0]), labeler.predict_proba(new[0]))
 
 
+def test_names_that_count_are_kept_and_others_are_not(tmp_path: Path) -> None:
+    X, y, groups = tasks(0)
+    labeler = clone(LABELERS["merged"]).fit(X, y, groups)
+    words = np.array(["ash", "birch", "elm", "fir", "oak", "yew"])[labeler.labels_]
+    for place, names in enumerate([words, y.astype(str)]):
+        labeler.fit(X, y, groups, names=names)
+        save_labeler(tmp_path / str(place), labeler)
+        found, clusters = load_labeler(tmp_path / str(place)), labeler.class_labels_
+        own, again = (each._told_by_names(clusters) for each in (labeler, found))
+        assert (own is None) == (again is None) == (place == 1)
+        if own is not None and again is not None:
+            rows = np.arange(len(clusters))
+            np.testing.assert_array_equal(own(rows), again(rows))
+            with pytest.raises(
+                MelaError, match=f"fitted to {len(clusters)} task classes with names, while these are 3"
+            ):
+                found._told_by_names(clusters[:3])
+    save_file(load_file(tmp_path / "0" / ARRAYS) | {"names.owners": np.zeros(3)}, tmp_path / "0" / ARRAYS)
+    edited(sha256=hashlib.sha256((tmp_path / "0" / ARRAYS).read_bytes()).hexdigest())(tmp_path / "0")
+    with pytest.raises(MelaError, match=r"names\.owners of the shape \(3,\) in place of"):
+        load_labeler(tmp_path / "0")
+
+
 def test_a_file_that_has_the_parameters_of_both_labelers_is_read(tmp_path: Path) -> None:
     labeler = clone(LABELERS["merged"]).fit(*tasks(0))
     save_labeler(tmp_path, labeler)

@@ -82,6 +82,18 @@ def test_equal_to_a_plain_loop(seed: int, block: int) -> None:
     np.testing.assert_allclose(found.sum(axis=1), clusters >= 0, rtol=0, atol=1e-12)
 
 
+def test_what_else_is_known_is_multiplied_in() -> None:
+    points, weights, clusters, starts, between = tasks(3)
+    model, rng = Memberships.of(points, weights, clusters, 8, between, GAMMA), np.random.default_rng(0)
+    known = rng.normal(size=(len(points), 8))
+    found = model.of_tasks(points, weights, clusters, starts, members=True, more=lambda rows: known[rows]).toarray()
+    expected = by_hand(points, weights, clusters, 8, between, starts) * np.exp(known)
+    used = clusters >= 0
+    expected[used] /= expected[used].sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=8 * LEAST)
+    assert np.abs(found - by_hand(points, weights, clusters, 8, between, starts)).max() > 0.2
+
+
 def weights_of(
     points: np.ndarray, clusters: np.ndarray, k: int, between: np.ndarray, gamma: float, starts: Any
 ) -> tuple[Memberships, np.ndarray]:

@@ -12,6 +12,7 @@ from mela.errors import MelaError
 from mela.labeling import named_clusters
 from mela.labeling.name_odds import Names
 from mela.labeling.partition import Evidence
+from mela.labeling.task_classes import class_means
 from tests.helpers.several_tasks import SAMPLES, WAYS, Given, people
 
 WORDS = np.array(["".join(np.random.default_rng(seed).choice(list("abcdefghijklmnop"), 6)) for seed in range(120)])
@@ -151,6 +152,25 @@ def test_clusters_that_are_too_coarse_are_divided_by_names() -> None:
     assert plain.corrections_.clusters.max() < 20
     assert adjusted_rand_score(truth, plain.corrections_.clusters) < 0.3
     assert adjusted_rand_score(truth, found.class_labels_) > 0.97, "as new coordinates show, and the first ones do not"
+
+
+@pytest.mark.parametrize("write", [two_languages, half_numbers])
+def test_names_make_certainties_better(asked: Asked, write: Callable[[Asked], np.ndarray]) -> None:
+    """By the logarithmic score of each label's certainty, whether most of its cluster are of its class."""
+    names = write(asked).repeat(SAMPLES)
+    found = MergeLabeler(soft=True).fit(asked.X, asked.y, asked.groups, names=names)
+    clusters = found.class_labels_
+    of_clusters = [np.bincount(asked.truth[clusters == cluster]).argmax() for cluster in range(clusters.max() + 1)]
+    right = np.array(of_clusters)[clusters] == asked.truth
+
+    def score() -> float:
+        own = np.asarray(found.class_weights_[np.arange(len(clusters)), clusters]).ravel().clip(1e-3, 1 - 1e-3)
+        return float(np.log(np.where(right, own, 1 - own)).mean())
+
+    with_names = score()
+    found._names = None
+    found._weigh(found.task_classes_, class_means(found.task_classes_), None)
+    assert with_names > score() + 0.05
 
 
 def test_pairs_inside_tasks_do_not_judge_clusters_that_keep_them_apart(asked: Asked) -> None:

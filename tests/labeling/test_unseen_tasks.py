@@ -1,6 +1,8 @@
 """New tasks among fitted classes: against brute force and by hand, and where it is known which classes are new."""
 
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from mela.labeling.diagnostics import assignments_table
 from mela.labeling.image_labels import label_images
 from mela.labeling.label_listing import listing
 from mela.labeling.labeler_choice import build_labeler
+from mela.labeling.labeler_files import load_labeler, save_labeler
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.size_prior import log_number
@@ -203,19 +206,23 @@ def test_without_a_model_one_wide_task_does_not_cost_the_others() -> None:
     assert len(set(clusters["usual"])) == 3
 
 
-@pytest.mark.parametrize("shift", [0.0, 10.0])
-def test_the_table_of_labels_is_as_certain_as_the_labeler(shift: float) -> None:
+@pytest.mark.parametrize(("shift", "named"), [(0.0, False), (10.0, False), (0.0, True)])
+def test_the_table_of_labels_is_as_certain_as_the_labeler(shift: float, named: bool, tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     centers = rng.normal(size=(12, 5 if shift else 3)) * 1.2
-    samples, _ = draw(rng, centers, np.arange(12), 100 if shift else 40, ways=3, shift=shift)
+    samples, truth = draw(rng, centers, np.arange(12), 100 if shift else 40, ways=3, shift=shift)
+    if named:
+        samples = replace(samples, written=np.array([5 * "abcdefghijkl"[own] for own in truth]))
     others, _ = draw(rng, centers, np.arange(12), 10, ways=3, shift=shift)
     labeler = MergeLabeler(soft=True).fit_tasks(samples)
     assert (labeler.shifts_ is not None and len(labeler.shifts_.variances) > 0) == (shift > 0)
+    assert (labeler.names_ is not None) == named
+    save_labeler(tmp_path, labeler)
     flat = label_images(labeler.class_labels_, len(labeler.cluster_centers_), samples.index, samples.classes)
     _, labels, groups = as_arrays(others)
     held_out = pd.DataFrame({"task_id": 1000 + groups, "image_id": others.index, "local_label": labels})
     # the features of both kinds of images have the same numbers, in tables of their own
-    known = labeler, samples, assignments_table(flat, labeler)
+    known = load_labeler(tmp_path), samples, assignments_table(flat, labeler)
     table = listing(*known, {"test": held_out}, pd.DataFrame(), others.index, others.features)
     trained, new = table[table["split"] == "train"], table[table["split"] == "test"]
     used = labeler.class_labels_ >= 0
