@@ -55,7 +55,7 @@ def add(
     layout = find_layout(folder, "tasks")
     rows = read_tasks(layout.root, None if layout.table is None else layout.root / layout.table)
     features = classifier.transform([layout.root / path for path in rows["path"]])
-    placed = place_labels(labeler, features, rows["local_label"], rows["task_id"])
+    placed = place_labels(labeler, features, rows["local_label"], rows["task_id"], names=rows["local_label"])
     called = _names_of_clusters()
     table = placed.assign(
         cluster=placed["cluster"].where(placed["cluster"] >= 0).astype(float),

@@ -25,7 +25,7 @@ def name_groups(names: Sequence[str]) -> Iterator[Ints]:
     characters are nearly the same, and those that share words; scores are those of RapidFuzz. Of more than 5,000
     different names, only the first groups are yielded, since the others need all pairs.
     """
-    plain, of_names = np.unique([_plain(name) for name in names], return_inverse=True)
+    plain, of_names = np.unique([plain_name(name) for name in names], return_inverse=True)
     yield of_names.astype(np.int64)
     if not 1 < len(plain) <= ALL_PAIRS:
         return
@@ -44,7 +44,7 @@ def name_groups(names: Sequence[str]) -> Iterator[Ints]:
                 yield groups[of_names]
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return a name without case, accents, punctuation and all after 60 letters; itself where nothing would be left.
 
     Marks are accents in Latin, Greek and Cyrillic. In other scripts they make another word.

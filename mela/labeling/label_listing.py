@@ -8,7 +8,7 @@ import pandas as pd
 
 from mela.errors import MelaError
 from mela.io.name_tables import KEYS, LISTING, with_names
-from mela.labeling.task_classes import TaskSamples, class_means, manifest_samples
+from mela.labeling.task_classes import TaskSamples, class_means, manifest_samples, with_written
 from mela.labeling.task_labeler import TaskLabeler
 from mela.labeling.unseen_tasks import place
 
@@ -69,6 +69,8 @@ def listing(
         rows.append(_without_features(manifest[~known]).assign(split=split))
         if known.any():
             samples = manifest_samples(manifest[known], image_ids, features)
+            if not names.empty:
+                samples = with_written(samples, with_names(manifest[known], names)["label"].to_numpy())
             taken = _of_the_same_people(pd.concat(rows, ignore_index=True), samples, names)
             rows.append(_assigned(labeler, samples, taken).assign(split=split))
     table = with_names(pd.concat(rows, ignore_index=True), names).assign(name="")

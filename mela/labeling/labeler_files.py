@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
+from scipy.sparse import csr_array
 
 from mela.errors import MelaError, one_line, raise_if_machine
 from mela.io.atomic import replacing
@@ -17,7 +18,7 @@ from mela.labeling.learn_labeler import LearnLabeler
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.merging import Merged, Phase
-from mela.labeling.name_odds import Names
+from mela.labeling.name_odds import KnownWords, Names
 from mela.labeling.shifts import Shifts
 from mela.labeling.space import Space
 from mela.labeling.task_labeler import TaskLabeler
@@ -33,7 +34,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64] | None = None) -> None:
     """Write what `predict` and `predict_proba` need, without samples and their labels.
 
-    Where names have changed the clusters, it is also said which of the fitted task classes are named alike.
+    Where names have changed the clusters, the files also have which of the fitted task classes are named alike, and the
+    words that count.
 
     Parameters
     ----------
@@ -47,9 +49,9 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
     if order is None:
         order = np.arange(len(labeler.cluster_centers_))
     space, model = labeler.space_, labeler.memberships_
-    merged, shifts, names = isinstance(labeler, MergeLabeler), None, None
+    merged, shifts, names, words = isinstance(labeler, MergeLabeler), None, None, None
     if merged:
-        space, shifts, names = labeler.merged_.space, labeler.shifts_, labeler._names
+        space, shifts, names, words = labeler.merged_.space, labeler.shifts_, labeler._names, labeler._words
     arrays: Arrays = {"centers": labeler.cluster_centers_[order], "counts": labeler.counts_[order]}
     if space is not None:
         arrays |= {f"space.{field.name}": getattr(space, field.name) for field in fields(Space)}
@@ -57,8 +59,11 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
         arrays |= {f"shifts.{field.name}": getattr(shifts, field.name) for field in fields(Shifts)}
     if model is not None:
         arrays |= {f"memberships.{name}": getattr(model, name)[order].copy() for name in ("weights", "sums", "counts")}
-    if names is not None:
-        arrays |= {"names.groups": names.groups, "names.owners": names.owners}
+    if names is not None and words is not None:
+        written = words.written.tocoo()
+        arrays |= {"names.groups": names.groups, "names.owners": names.owners, "names.shares": words.shares}
+        of_clusters = np.argsort(order)[written.col]
+        arrays |= {"names.written": written.data, "names.rows": written.row, "names.clusters": of_clusters}
     parameters = labeler.get_params()
     if not isinstance(parameters.get("random_state"), (int, np.integer, type(None))):
         # a generator is no number, and prediction draws nothing
@@ -79,7 +84,7 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
             "merged": merged,
             "class_size": labeler.class_size_,
             "memberships": None if model is None else {"gamma": model.gamma, "novelty": model.novelty},
-            **({} if names is None else {"names": {"concentration": names.concentration}}),
+            **({} if words is None else {"names": {"concentration": words.concentration, "words": words.groups}}),
         },
     )
 
@@ -141,7 +146,9 @@ def _restored(about: dict[str, Any], arrays: Arrays) -> TaskLabeler:
     _require_shape(arrays, "space.components", m, d)
     _require_shape(arrays, "space.center", m)
     if isinstance(labeler, MergeLabeler):
-        labeler.shifts_, labeler._names = _shifts(arrays, m), _names(about, arrays)
+        labeler.shifts_ = _shifts(arrays, m)
+        if "names" in about:
+            labeler._names, labeler._words = _names(about["names"], arrays, k)
         none = Phase(n_items=0, odds=np.empty(0), kept=0)
         classes = np.empty(0, dtype=np.int64)
         labeler.merged_ = Merged(
@@ -172,16 +179,21 @@ def _shifts(arrays: Arrays, m: int) -> Shifts | None:
     return Shifts(**{field.name: arrays[f"shifts.{field.name}"] for field in fields(Shifts)})
 
 
-def _names(about: dict[str, Any], arrays: Arrays) -> Names | None:
-    """Return the names of the task classes that a labeler was fitted to; None if they did not count."""
-    if "names" not in about:
-        return None
+def _names(about: dict[str, Any], arrays: Arrays, k: int) -> tuple[Names, KnownWords]:
+    """Return the names of the task classes that a labeler of k clusters was fitted to, and the words in them."""
     _require_shape(arrays, "names.owners", *arrays["names.groups"].shape)
-    return Names(
-        groups=arrays["names.groups"],
-        owners=arrays["names.owners"],
-        concentration=float(about["names"]["concentration"]),
+    concentration, shares = float(about["concentration"]), arrays["names.shares"]
+    table = arrays["names.written"], (arrays["names.rows"], arrays["names.clusters"])
+    words = KnownWords(
+        groups={word: int(group) for word, group in about["words"].items()},
+        written=csr_array(table, shape=(len(shares), k)),
+        shares=shares,
+        concentration=concentration,
     )
+    if not all(0 <= group < len(shares) for group in words.groups.values()):
+        raise ValueError(f"a word of a group that is none of {len(shares)}")
+    names = Names(groups=arrays["names.groups"], owners=arrays["names.owners"], concentration=concentration)
+    return names, words
 
 
 def _require_shape(arrays: Arrays, name: str, *shape: int) -> None:

@@ -1,12 +1,11 @@
 """Define MergeLabeler: a scikit-learn estimator that merges task classes that are probably one class."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import column_or_1d
 
 from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
@@ -20,9 +19,8 @@ from mela.labeling.held_out import held_out_error
 from mela.labeling.links import Links, given_links
 from mela.labeling.memberships import Memberships, MoreOdds
 from mela.labeling.merging import OTHERWISE, Merged, left_out, merge_classes
-from mela.labeling.name_checks import require_one_type
 from mela.labeling.name_gain import NameGain
-from mela.labeling.name_odds import Names
+from mela.labeling.name_odds import KnownWords, Names
 from mela.labeling.named_clusters import use_names
 from mela.labeling.nearest_points import ALL_PAIRS
 from mela.labeling.pair_quality import PairQuality, joined_share, pair_quality, pairs_inside
@@ -130,8 +128,9 @@ class MergeLabeler(TaskLabeler):
     _held_out: PairQuality | None
     # the model of clusters that `partial_fit` has added to
     _grown: Memberships | None = None
-    # those of `names_`, which a file keeps
+    # those of `names_`, and what was written in the clusters, which a file keeps
     _names: Names | None = None
+    _words: KnownWords | None = None
     _block = "merging"
 
     def __init__(
@@ -175,9 +174,9 @@ class MergeLabeler(TaskLabeler):
         """
         samples = self._samples(X, y, groups, reset=True)
         if sources is not None:
-            samples = with_sources(samples, _of_rows(sources, "sources", samples))
+            samples = with_sources(samples, sources)
         if names is not None:
-            samples = with_written(samples, _of_rows(names, "names", samples))
+            samples = with_written(samples, names)
         return self.fit_tasks(samples, given_links(samples, must_link, cannot_link))
 
     def partial_fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
@@ -219,6 +218,15 @@ class MergeLabeler(TaskLabeler):
             self.space_, self.memberships_ = space, grown.model
             self.class_weights_ = grown.model.of_tasks(points, weights, found, classes.starts, members=True)
             self.soft_labels_ = self.class_weights_[samples.spread(np.arange(len(found)))]
+        return self
+
+    def fit_tasks(self, samples: TaskSamples, links: Links | None = None) -> Self:
+        """Infer global labels as `TaskLabeler.fit_tasks` does, and keep what words people wrote for them."""
+        super().fit_tasks(samples, links)
+        self._words = None
+        if self._names is not None and samples.written is not None:
+            written, k = samples.written.tolist(), len(self.cluster_centers_)
+            self._words = KnownWords.of(self._names, written, self.class_labels_, k)
         return self
 
     def _known_model(self) -> Memberships:
@@ -359,6 +367,9 @@ class MergeLabeler(TaskLabeler):
             )
         return self._names.of_others(clusters, len(self.cluster_centers_)).log_ratios
 
+    def _told_by_words(self, words: Sequence[str], k: int) -> Floats:
+        return super()._told_by_words(words, k) if self._words is None else self._words.log_ratios(words, k)
+
     @property
     def _effects_for_learning(self) -> Effects | None:
         """Clusters for a network to learn; None where they are those of `class_labels_`.
@@ -395,17 +406,6 @@ class MergeLabeler(TaskLabeler):
 
     def _model_space(self, samples: TaskSamples, classes: ClassMeans) -> Space | None:
         return self.merged_.space
-
-
-def _of_rows(given: Any, what: str, samples: TaskSamples) -> npt.NDArray[Any]:
-    """Return what is given for each row; raise MelaError if these are not as many as the samples."""
-    require_one_type(given, what)
-    values: npt.NDArray[Any] = column_or_1d(given)
-    if len(values) != len(samples.order):
-        raise MelaError(
-            f"X and {what} have {len(samples.order)} and {len(values)} entries; give one of {what} for each row of X"
-        )
-    return values
 
 
 def _named(own: Corrections, means: Floats, samples: TaskSamples) -> NameGain | None:

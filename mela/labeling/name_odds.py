@@ -11,6 +11,7 @@ Where people call a class alike, the concentration :math:`\alpha` is small. The 
 numbers such as "1" to "5" it grows without bound. One person who writes a name for many task classes counts as one.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,6 +20,7 @@ from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 from mela.data.array_types import Flags, Floats, Ints
+from mela.labeling.alike_names import plain_name
 
 
 class NameCounts:
@@ -180,6 +182,51 @@ class NamesOfOthers:
 
     def ratios(self, rows: Ints, counts: Floats, totals: Floats, concentration: float) -> Floats:
         """Return the same for such counts and a concentration, and not as logarithms."""
-        groups = self.names.groups[rows, None]
-        found: Floats = (counts / self.names.shares[groups] + concentration) / (totals + concentration)
-        return np.where(groups >= 0, found, 1.0)
+        return _ratios(self.names.groups[rows], self.names.shares, counts, totals, concentration)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownWords:
+    r"""Hold what people wrote in k clusters, for the names that others will write.
+
+    Attributes
+    ----------
+    groups : mapping from str to int
+        Group of each word that tells something, without what makes no difference (`mela.labeling.alike_names`).
+    written : csr_array (g, k)
+        How often each group was written.
+    shares : float64 (g,)
+        Share of each group among all names.
+    concentration : float
+        :math:`\alpha`.
+    """
+
+    groups: Mapping[str, int]
+    written: csr_array
+    shares: Floats
+    concentration: float
+
+    @classmethod
+    def of(cls, names: Names, written: Sequence[str], clusters: Ints, k: int) -> "KnownWords":
+        """Return what was written (n,) for task classes of k clusters (n,); -1 is left out."""
+        told = zip(written, names.groups.tolist(), strict=True)
+        groups = {plain_name(word): group for word, group in told if group >= 0}
+        table = names.of_others(clusters, k).written
+        return cls(groups=groups, written=table, shares=names.shares, concentration=names.concentration)
+
+    def log_ratios(self, words: Sequence[str], k: int) -> Floats:
+        """Return how much more probable each of k clusters makes some names (n,) than chance: (n, k).
+
+        Nobody has written anything yet in clusters beyond those that are known, and unknown words tell nothing.
+        """
+        groups = np.array([self.groups.get(plain_name(word), -1) for word in words], dtype=np.int64)
+        more = k - self.written.shape[1]
+        counts: Floats = np.pad(self.written[groups].toarray(), ((0, 0), (0, more)))
+        totals: Floats = np.pad(np.asarray(self.written.sum(axis=0)), (0, more))
+        return np.log(_ratios(groups, self.shares, counts, totals, self.concentration))
+
+
+def _ratios(groups: Ints, shares: Floats, counts: Floats, totals: Floats, concentration: float) -> Floats:
+    """Return by how often each name (b,) and all names were written in each cluster what they tell of it (b, k)."""
+    found: Floats = (counts / shares[groups, None] + concentration) / (totals + concentration)
+    return np.where(groups[:, None] >= 0, found, 1.0)

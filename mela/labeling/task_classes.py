@@ -10,7 +10,7 @@ import pandas as pd
 
 from mela.data.array_types import Floats, Ints
 from mela.errors import MelaError
-from mela.labeling.name_checks import require_names
+from mela.labeling.name_checks import require_names, require_one_type
 
 BLOCK_SAMPLES = 4096
 Value = TypeVar("Value", bound=np.generic)
@@ -145,22 +145,22 @@ def group_samples(
     )
 
 
-def with_sources(samples: TaskSamples, sources: npt.NDArray[Any]) -> TaskSamples:
+def with_sources(samples: TaskSamples, sources: npt.ArrayLike) -> TaskSamples:
     """Return the samples with the source of each task, by that of each sample.
 
     Parameters
     ----------
     samples : TaskSamples
-    sources : (n_samples,)
+    sources : array-like (n_samples,)
         In the caller's order, of any kind that can be sorted.
 
     Raises
     ------
     MelaError
-        One is missing, they are of types that cannot be sorted together, or samples of a task have different ones.
+        There are more or fewer than samples, one is missing, they are of types that cannot be sorted together, or
+        samples of a task have different ones.
     """
-    require_names(sources, "sources")
-    names, codes = np.unique(sources[samples.order], return_inverse=True)
+    names, codes = np.unique(_of_samples(sources, "sources", samples), return_inverse=True)
     task = np.repeat(np.arange(len(samples.starts) - 1), np.diff(samples.starts))[samples.classes]
     # samples are sorted by task
     first = codes[np.flatnonzero(np.diff(task, prepend=-1))]
@@ -175,22 +175,21 @@ def with_sources(samples: TaskSamples, sources: npt.NDArray[Any]) -> TaskSamples
     return replace(samples, sources=first.astype(np.int64) if len(names) > 1 else None)
 
 
-def with_written(samples: TaskSamples, names: npt.NDArray[Any]) -> TaskSamples:
+def with_written(samples: TaskSamples, names: npt.ArrayLike) -> TaskSamples:
     """Return the samples with the name of each task class, by that of each sample.
 
     Parameters
     ----------
     samples : TaskSamples
-    names : (n_samples,)
+    names : array-like (n_samples,)
         In the caller's order, of any kind; they are taken as text.
 
     Raises
     ------
     MelaError
-        One is missing, or samples of a task class have different ones.
+        There are more or fewer than samples, one is missing, or samples of a task class have different ones.
     """
-    require_names(names, "names")
-    given = names[samples.order]
+    given = _of_samples(names, "names", samples)
     first = given[samples.first]
     other = given != first[samples.classes]
     if other.any():
@@ -202,6 +201,21 @@ def with_written(samples: TaskSamples, names: npt.NDArray[Any]) -> TaskSamples:
             "local label one name"
         )
     return replace(samples, written=first.astype(str))
+
+
+def _of_samples(given: npt.ArrayLike, what: str, samples: TaskSamples) -> npt.NDArray[Any]:
+    """Return what is given for each sample, in the order of the samples; raise MelaError if it is not one for each."""
+    # packages that take long to import are not needed to import an estimator
+    from sklearn.utils.validation import column_or_1d
+
+    require_one_type(given, what)
+    values: npt.NDArray[Any] = column_or_1d(given)
+    if len(values) != len(samples.order):
+        raise MelaError(
+            f"X and {what} have {len(samples.order)} and {len(values)} entries; give one of {what} for each row of X"
+        )
+    require_names(values, what)
+    return values[samples.order]
 
 
 def manifest_samples(

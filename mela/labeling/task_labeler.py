@@ -1,6 +1,7 @@
 """Define what labelers of tasks share: clusters of given tasks' classes, and labels of new tasks."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -125,6 +126,10 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _told_by_names(self, clusters: Ints) -> MoreOdds | None:
         """Return the log odds that names give to the clusters (n,) of fitted task classes, or None without names."""
         return None
+
+    def _told_by_words(self, words: Sequence[str], k: int) -> Floats:
+        """Return the log odds (n, k) that k clusters get by what others call their labels."""
+        return np.zeros((len(words), k))
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, *, must_link: Any = None, cannot_link: Any = None) -> Self:
         """Infer global labels.

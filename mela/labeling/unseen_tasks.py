@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from mela.data.array_types import Floats, Ints
 from mela.labeling.memberships import Memberships
-from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means
+from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, with_written
 from mela.labeling.task_labeler import TaskLabeler
 
 NONE = -1
@@ -40,6 +40,8 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
     In each task, labels get the clusters that are jointly most probable, all different, where any label may be none of
     the clusters (`mela.labeling.memberships.Memberships.log_odds_or_none`). So no task is dropped, unlike in `predict`.
 
+    Where names counted in the fit, what these people call their labels counts too, if somebody has written it before.
+
     A labeler without the model behind soft labels cannot recognise labels of no cluster. Then the clusters are those of
     `predict`, and -1 stands for tasks whose labels collide or outnumber the clusters.
 
@@ -60,11 +62,17 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
             clusters=_predicted(labeler, samples, classes, forbidden), certainty=np.full(len(classes.sizes), np.nan)
         )
     points, weights = space.transform(labeler._means(classes)), classes.sizes / labeler.class_size_
-    return place_by_model(model, points, weights, classes.starts, forbidden)
+    told = None if samples.written is None else labeler._told_by_words(samples.written.tolist(), len(model.weights))
+    return place_by_model(model, points, weights, classes.starts, forbidden, told)
 
 
 def place_by_model(
-    model: Memberships, points: Floats, weights: Floats, starts: Ints, forbidden: Sequence[Ints] | None = None
+    model: Memberships,
+    points: Floats,
+    weights: Floats,
+    starts: Ints,
+    forbidden: Sequence[Ints] | None = None,
+    told: Floats | None = None,
 ) -> Placed:
     """Place task classes as `place` does, given their points (n, d) in the space of the model.
 
@@ -78,10 +86,14 @@ def place_by_model(
         Bounds of the tasks.
     forbidden : sequence of int64 arrays (n_tasks), optional
         Clusters that labels of each task must not get.
+    told : float64 (n, k), optional
+        What else is known, as log odds of the clusters to none of them.
     """
     clusters, certainty = np.full(len(points), NONE, dtype=np.int64), np.empty(len(points))
     for tasks, rows in _blocks(starts):
         odds = model.log_odds_or_none(points[rows], weights[rows])
+        if told is not None:
+            odds[:, :-1] += told[rows]
         for task in tasks:
             own = slice(starts[task], starts[task + 1])
             odds_of_task = odds[own.start - rows.start : own.stop - rows.start]
@@ -106,7 +118,7 @@ def _predicted(labeler: TaskLabeler, samples: TaskSamples, classes: ClassMeans, 
     return clusters
 
 
-def place_labels(labeler: TaskLabeler, X: Any, y: Any, groups: Any) -> pd.DataFrame:
+def place_labels(labeler: TaskLabeler, X: Any, y: Any, groups: Any, names: Any = None) -> pd.DataFrame:
     """Place the labels of tasks given by their samples, as for `predict` of a labeler.
 
     Parameters
@@ -116,6 +128,8 @@ def place_labels(labeler: TaskLabeler, X: Any, y: Any, groups: Any) -> pd.DataFr
     X : array-like (n_samples, n_features)
     y, groups : array-like (n_samples,)
         Label and task of each sample.
+    names : array-like (n_samples,), optional
+        What the person calls the class of each sample, as `mela.MergeLabeler.fit` takes it.
 
     Returns
     -------
@@ -123,6 +137,8 @@ def place_labels(labeler: TaskLabeler, X: Any, y: Any, groups: Any) -> pd.DataFr
         Columns task, label, cluster and certainty, with a row for each label of each task.
     """
     samples = labeler._samples(X, y, groups, reset=False)
+    if names is not None:
+        samples = with_written(samples, names)
     placed = place(labeler, samples)
     columns = {"task": samples.task_ids, "label": samples.local_labels}
     return pd.DataFrame(columns | {"cluster": placed.clusters, "certainty": placed.certainty})

@@ -50,13 +50,20 @@ def test_names_that_count_are_kept_and_others_are_not(tmp_path: Path) -> None:
     words = np.array(["ash", "birch", "elm", "fir", "oak", "yew"])[labeler.labels_]
     for place, names in enumerate([words, y.astype(str)]):
         labeler.fit(X, y, groups, names=names)
-        save_labeler(tmp_path / str(place), labeler)
+        save_labeler(tmp_path / str(place), labeler, order := np.array([3, 1, 5, 0, 2, 4]))
         found, clusters = load_labeler(tmp_path / str(place)), labeler.class_labels_
-        own, again = (each._told_by_names(clusters) for each in (labeler, found))
+        own, again = labeler._told_by_names(clusters), found._told_by_names(np.argsort(order)[clusters])
         assert (own is None) == (again is None) == (place == 1)
         if own is not None and again is not None:
             rows = np.arange(len(clusters))
-            np.testing.assert_array_equal(own(rows), again(rows))
+            np.testing.assert_array_equal(own(rows)[:, order], again(rows))
+            said = ["Elm!", "ash", "maple"]
+            told = found._told_by_words(said, 7)
+            np.testing.assert_array_equal(told[:, :6], labeler._told_by_words(said, 6)[:, order])
+            of_words = labeler.labels_[[np.flatnonzero(words == word)[0] for word in ("elm", "ash")]]
+            np.testing.assert_array_equal(order[told[:2].argmax(axis=1)], of_words)
+            assert (told[2] == 0).all(), "nobody has written this"
+            assert (told[:, 6] == 0).all(), "nobody has written anything there"
             with pytest.raises(
                 MelaError, match=f"fitted to {len(clusters)} task classes with names, while these are 3"
             ):

@@ -213,7 +213,7 @@ def test_the_table_of_labels_is_as_certain_as_the_labeler(shift: float, named: b
     samples, truth = draw(rng, centers, np.arange(12), 100 if shift else 40, ways=3, shift=shift)
     if named:
         samples = replace(samples, written=np.array([5 * "abcdefghijkl"[own] for own in truth]))
-    others, _ = draw(rng, centers, np.arange(12), 10, ways=3, shift=shift)
+    others, kinds = draw(rng, centers, np.arange(12), 10, ways=3, shift=shift)
     labeler = MergeLabeler(soft=True).fit_tasks(samples)
     assert (labeler.shifts_ is not None and len(labeler.shifts_.variances) > 0) == (shift > 0)
     assert (labeler.names_ is not None) == named
@@ -223,7 +223,14 @@ def test_the_table_of_labels_is_as_certain_as_the_labeler(shift: float, named: b
     held_out = pd.DataFrame({"task_id": 1000 + groups, "image_id": others.index, "local_label": labels})
     # the features of both kinds of images have the same numbers, in tables of their own
     known = load_labeler(tmp_path), samples, assignments_table(flat, labeler)
-    table = listing(*known, {"test": held_out}, pd.DataFrame(), others.index, others.features)
+    written = pd.DataFrame()
+    if named:
+        own = pd.DataFrame({"task_id": samples.task_ids, "local_label": samples.local_labels, "label": samples.written})
+        new = pd.DataFrame({"task_id": 1000 + others.task_ids, "local_label": others.local_labels})
+        written = pd.concat([own, new.assign(label=[5 * "abcdefghijkl"[kind] for kind in kinds])])
+        written = written.assign(task=written["task_id"].astype(str))
+        others = replace(others, written=written["label"].to_numpy()[len(own) :])
+    table = listing(*known, {"test": held_out}, written, others.index, others.features)
     trained, new = table[table["split"] == "train"], table[table["split"] == "test"]
     used = labeler.class_labels_ >= 0
     own = labeler.class_weights_[np.flatnonzero(used), labeler.class_labels_[used]]
@@ -234,3 +241,10 @@ def test_the_table_of_labels_is_as_certain_as_the_labeler(shift: float, named: b
     np.testing.assert_allclose(sure[merged], 100 * own[merged], atol=0.051)
     np.testing.assert_allclose(new["certainty"], 100 * place(labeler, others).certainty, atol=0.051)
     assert new["certainty"].min() < 95
+    if named:
+        without = place(labeler, replace(others, written=None)).clusters
+        meant = np.array([np.bincount(truth[labeler.class_labels_ == own]).argmax() for own in range(12)])
+        right = [
+            meant[clusters] == kinds for clusters in (new["cluster"].to_numpy(dtype=np.int64, na_value=-1), without)
+        ]
+        assert right[0].mean() > right[1].mean() + 0.1
