@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mela.errors import plain
 from mela.evaluation.confusions import confused_labels, confusions
 from mela.io import schemas, store
 from mela.io.atomic import together
@@ -28,7 +29,7 @@ def main(
     predicted = store.read_table(predictions, schemas.PREDICTIONS)
     own = predicted[predicted["model"] == used]
     if known.empty:
-        found, images = confused_labels(own, store.read_table(names, TASK_NAMES))
+        found, images = confused_labels(own, read_manifest(test), store.read_table(names, TASK_NAMES))
     else:
         found, images = confusions(own, read_manifest(test), known)
     with together():
@@ -37,8 +38,8 @@ def main(
     if len(found):
         first = found.iloc[0]
         log.info(
-            f"confusions: {first['class']} is most often taken for {first['taken_for']}: {first['errors']} of "
-            f"{first['queries']} images"
+            f"confusions: {plain(first['class'])} is most often taken for {plain(first['taken_for'])}: "
+            f"{first['errors']} of {first['queries']} images"
         )
 
 

@@ -81,12 +81,14 @@ def confusions(
     return _counted(predictions, known.agg(lambda images: images.mode().iloc[0]).rename("class").reset_index())
 
 
-def confused_labels(predictions: pd.DataFrame, names: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def confused_labels(
+    predictions: pd.DataFrame, manifest: pd.DataFrame, names: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Count how often the images of a label are taken for another label of their task, where nobody knows the classes.
 
     Parameters
     ----------
-    predictions : DataFrame
+    predictions, manifest : DataFrame
         As above.
     names : DataFrame
         Columns as `mela.io.name_tables.TASK_NAMES`.
@@ -101,7 +103,7 @@ def confused_labels(predictions: pd.DataFrame, names: pd.DataFrame) -> tuple[pd.
     MelaError
         There are names, but not of all labels.
     """
-    written = with_names(predictions[KEYS].drop_duplicates(), names)
+    written = with_names(manifest[KEYS].drop_duplicates(), names)
     return _counted(predictions, written.assign(**{"class": written["label"] + " (" + written["task"] + ")"}))
 
 

@@ -40,7 +40,8 @@ def listing(
     held_out : mapping of str to DataFrame
         Manifests of other splits, whose labels are assigned to the clusters.
     names : DataFrame
-        What people wrote, with columns as `mela.io.name_tables.TASK_NAMES`; perhaps no rows.
+        What people wrote, with columns as `mela.io.name_tables.TASK_NAMES`; perhaps no rows. Labels of held-out tasks
+        are placed by them as well, if names counted in the fit.
     image_ids : int64 (n,)
     features : float32 (n, m)
         Features of images of the manifests. A task is not assigned if one of its images has none.

@@ -52,6 +52,7 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
     merged, shifts, names, words = isinstance(labeler, MergeLabeler), None, None, None
     if merged:
         space, shifts, names, words = labeler.merged_.space, labeler.shifts_, labeler._names, labeler._words
+    told: dict[str, Any] | None = None
     arrays: Arrays = {"centers": labeler.cluster_centers_[order], "counts": labeler.counts_[order]}
     if space is not None:
         arrays |= {f"space.{field.name}": getattr(space, field.name) for field in fields(Space)}
@@ -64,6 +65,7 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
         arrays |= {"names.groups": names.groups, "names.owners": names.owners, "names.shares": words.shares}
         of_clusters = np.argsort(order)[written.col]
         arrays |= {"names.written": written.data, "names.rows": written.row, "names.clusters": of_clusters}
+        told = {"concentration": words.concentration, "words": words.groups}
     parameters = labeler.get_params()
     if not isinstance(parameters.get("random_state"), (int, np.integer, type(None))):
         # a generator is no number, and prediction draws nothing
@@ -84,7 +86,7 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
             "merged": merged,
             "class_size": labeler.class_size_,
             "memberships": None if model is None else {"gamma": model.gamma, "novelty": model.novelty},
-            **({} if words is None else {"names": {"concentration": words.concentration, "words": words.groups}}),
+            **({} if told is None else {"names": told}),
         },
     )
 

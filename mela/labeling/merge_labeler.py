@@ -163,8 +163,9 @@ class MergeLabeler(TaskLabeler):
             same one. What the tasks of a person have in common is then found from all of them together. Without it,
             each task counts as another person's, and so does each new task of `predict`.
         names : array-like (n_samples,), optional
-            What the person calls the class of each sample; all samples of a local label have the same name. Where
-            people who call classes alike are common, names change the clusters (`mela.labeling.named_clusters`).
+            What the person calls the class of each sample, taken as text; all samples of a local label have the same
+            name. Where people who call classes alike are common, names change the clusters
+            (`mela.labeling.named_clusters`) and their certainties.
 
         Raises
         ------
@@ -191,7 +192,7 @@ class MergeLabeler(TaskLabeler):
         X, y, groups
             As `fit` takes them; tasks may all have one class. Each task counts as another person's. Classes of a task
             get different clusters whatever `collisions` says, and rare clusters stay whatever `min_count` says. Links
-            of `fit` hold for its tasks only.
+            and names of `fit` hold for its tasks only.
 
         Raises
         ------
@@ -223,7 +224,6 @@ class MergeLabeler(TaskLabeler):
     def fit_tasks(self, samples: TaskSamples, links: Links | None = None) -> Self:
         """Infer global labels as `TaskLabeler.fit_tasks` does, and keep what words people wrote for them."""
         super().fit_tasks(samples, links)
-        self._words = None
         if self._names is not None and samples.written is not None:
             written, k = samples.written.tolist(), len(self.cluster_centers_)
             self._words = KnownWords.of(self._names, written, self.class_labels_, k)
@@ -242,7 +242,7 @@ class MergeLabeler(TaskLabeler):
         return self._class_model(class_means(self.task_classes_), self.merged_.space)[2]
 
     def _find(self, samples: TaskSamples, classes: ClassMeans, links: Links | None) -> Floats:
-        self._grown = self._names = None
+        self._grown = self._names = self._words = None
         merged, effects, own = self._by_features(samples, classes)
         means = classes.means if effects is None else effects.means
         self.names_ = _named(own, means, samples)
@@ -367,8 +367,8 @@ class MergeLabeler(TaskLabeler):
             )
         return self._names.of_others(clusters, len(self.cluster_centers_)).log_ratios
 
-    def _told_by_words(self, words: Sequence[str], k: int) -> Floats:
-        return super()._told_by_words(words, k) if self._words is None else self._words.log_ratios(words, k)
+    def _told_by_words(self, words: Sequence[str], k: int) -> MoreOdds | None:
+        return None if self._words is None else self._words.log_ratios(words, k)
 
     @property
     def _effects_for_learning(self) -> Effects | None:

@@ -11,7 +11,7 @@ Where people call a class alike, the concentration :math:`\alpha` is small. The 
 numbers such as "1" to "5" it grows without bound. One person who writes a name for many task classes counts as one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -214,16 +214,20 @@ class KnownWords:
         table = names.of_others(clusters, k).written
         return cls(groups=groups, written=table, shares=names.shares, concentration=names.concentration)
 
-    def log_ratios(self, words: Sequence[str], k: int) -> Floats:
-        """Return how much more probable each of k clusters makes some names (n,) than chance: (n, k).
+    def log_ratios(self, words: Sequence[str], k: int) -> Callable[[Ints], Floats]:
+        """Return what tells how much more probable each of k clusters makes some of the names (n,) than chance: (b, k).
 
         Nobody has written anything yet in clusters beyond those that are known, and unknown words tell nothing.
         """
         groups = np.array([self.groups.get(plain_name(word), -1) for word in words], dtype=np.int64)
         more = k - self.written.shape[1]
-        counts: Floats = np.pad(self.written[groups].toarray(), ((0, 0), (0, more)))
         totals: Floats = np.pad(np.asarray(self.written.sum(axis=0)), (0, more))
-        return np.log(_ratios(groups, self.shares, counts, totals, self.concentration))
+
+        def told(rows: Ints) -> Floats:
+            counts: Floats = np.pad(self.written[groups[rows]].toarray(), ((0, 0), (0, more)))
+            return np.log(_ratios(groups[rows], self.shares, counts, totals, self.concentration))
+
+        return told
 
 
 def _ratios(groups: Ints, shares: Floats, counts: Floats, totals: Floats, concentration: float) -> Floats:

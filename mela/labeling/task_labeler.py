@@ -66,7 +66,8 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         `soft` only: the model behind the weights; None where no task class has two samples, and all weights are 1.
     class_weights_ : scipy.sparse.csr_array (n_task_classes, n_clusters)
         `soft` only: posterior probability of each cluster for a task class, given where all others went
-        (`mela.labeling.memberships`). Rows sum to 1, or to 0 where the task was not clustered.
+        (`mela.labeling.memberships`), and what people call it if names count. Rows sum to 1, or to 0 where the task was
+        not clustered.
     soft_labels_ : scipy.sparse.csr_array (n_samples, n_clusters)
         `soft` only: the same for each sample, the weights beside `labels_`.
     n_features_in_ : int
@@ -127,9 +128,9 @@ class TaskLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """Return the log odds that names give to the clusters (n,) of fitted task classes, or None without names."""
         return None
 
-    def _told_by_words(self, words: Sequence[str], k: int) -> Floats:
-        """Return the log odds (n, k) that k clusters get by what others call their labels."""
-        return np.zeros((len(words), k))
+    def _told_by_words(self, words: Sequence[str], k: int) -> MoreOdds | None:
+        """Return the log odds that k clusters get by what new people call their labels (n,), or None without names."""
+        return None
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, *, must_link: Any = None, cannot_link: Any = None) -> Self:
         """Infer global labels.

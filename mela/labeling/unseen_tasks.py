@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
 from mela.data.array_types import Floats, Ints
-from mela.labeling.memberships import Memberships
+from mela.labeling.memberships import Memberships, MoreOdds
 from mela.labeling.task_classes import ClassMeans, TaskSamples, class_means, with_written
 from mela.labeling.task_labeler import TaskLabeler
 
@@ -40,7 +40,7 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
     In each task, labels get the clusters that are jointly most probable, all different, where any label may be none of
     the clusters (`mela.labeling.memberships.Memberships.log_odds_or_none`). So no task is dropped, unlike in `predict`.
 
-    Where names counted in the fit, what these people call their labels counts too, if somebody has written it before.
+    Where names counted in the fit, what these people call their labels counts too, if somebody wrote it there.
 
     A labeler without the model behind soft labels cannot recognise labels of no cluster. Then the clusters are those of
     `predict`, and -1 stands for tasks whose labels collide or outnumber the clusters.
@@ -62,8 +62,8 @@ def place(labeler: TaskLabeler, samples: TaskSamples, taken: Mapping[int, Iterab
             clusters=_predicted(labeler, samples, classes, forbidden), certainty=np.full(len(classes.sizes), np.nan)
         )
     points, weights = space.transform(labeler._means(classes)), classes.sizes / labeler.class_size_
-    told = None if samples.written is None else labeler._told_by_words(samples.written.tolist(), len(model.weights))
-    return place_by_model(model, points, weights, classes.starts, forbidden, told)
+    more = None if samples.written is None else labeler._told_by_words(samples.written.tolist(), len(model.weights))
+    return place_by_model(model, points, weights, classes.starts, forbidden, more)
 
 
 def place_by_model(
@@ -72,7 +72,7 @@ def place_by_model(
     weights: Floats,
     starts: Ints,
     forbidden: Sequence[Ints] | None = None,
-    told: Floats | None = None,
+    more: MoreOdds | None = None,
 ) -> Placed:
     """Place task classes as `place` does, given their points (n, d) in the space of the model.
 
@@ -86,14 +86,14 @@ def place_by_model(
         Bounds of the tasks.
     forbidden : sequence of int64 arrays (n_tasks), optional
         Clusters that labels of each task must not get.
-    told : float64 (n, k), optional
-        What else is known, as log odds of the clusters to none of them.
+    more : callable, optional
+        What else is known of some task classes (b,), as log odds (b, k) of the clusters to none of them.
     """
     clusters, certainty = np.full(len(points), NONE, dtype=np.int64), np.empty(len(points))
     for tasks, rows in _blocks(starts):
         odds = model.log_odds_or_none(points[rows], weights[rows])
-        if told is not None:
-            odds[:, :-1] += told[rows]
+        if more is not None:
+            odds[:, :-1] += more(np.arange(rows.start, rows.stop))
         for task in tasks:
             own = slice(starts[task], starts[task + 1])
             odds_of_task = odds[own.start - rows.start : own.stop - rows.start]

@@ -11,6 +11,8 @@ import pytest
 from mela.io.name_tables import LISTING
 from mela.io.text_tables import as_written, read_text_csv
 from mela.labeling.given_names import add_given_name
+from mela.labeling.labeler_files import load_labeler
+from mela.labeling.merge_labeler import MergeLabeler
 from tests.helpers.commands import mela
 from tests.helpers.people import SMALL, draw
 from tests.helpers.project import change, run_stages
@@ -26,8 +28,15 @@ def added(*arguments: object) -> pd.DataFrame:
     return table.assign(**{name: table[name].map(as_written) for name in ("task", "label", "known_as")})
 
 
-def test_held_out_people_get_the_classes_of_the_run(people_copied: Path) -> None:
-    """The stage `assign` places the labels of their tasks in the same way."""
+@pytest.mark.parametrize("named", [False, True])
+def test_held_out_people_get_the_classes_of_the_run(people_copied: Path, named: bool) -> None:
+    """The stage `assign` places the labels of their tasks in the same way, by what they are called if names count."""
+    if named:
+        change(Path("params.yaml"), {"merging.names": True})
+        run_stages("label_merged", "assign")
+        labeler = load_labeler(Path("models/labelers/merged"))
+        assert isinstance(labeler, MergeLabeler)
+        assert labeler._words is not None
     listing = read_text_csv(Path("results/labels.csv"), LISTING)
     expected = listing[listing["assigned"] & listing["split"].isin(["val", "test"])]
     for task in expected["task"].unique():

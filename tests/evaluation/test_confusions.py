@@ -13,6 +13,7 @@ from mela.evaluation.confusions import IMAGES, PAIRS, confused_labels, confusion
 from mela.io import schemas, store
 from mela.io.name_tables import IMAGE_NAMES, TASK_NAMES
 from mela.io.text_tables import read_text_csv
+from stages import confusions as confusions_stage
 from stages.common import paths
 from tests.helpers.project import change, run_stages
 
@@ -135,9 +136,25 @@ def test_labels_of_people_are_told_as_they_wrote_them(of_people: Path) -> None:
     assert shown.count("<bdi>") == len(mistaken)
 
 
+def test_what_people_wrote_gives_no_orders_to_the_terminal(
+    people_copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = store.read_table(paths.TASK_NAMES, TASK_NAMES)
+    hostile = names.assign(label="\x1b[31mred\nerror: fake " + names["label"])
+    store.write_table(paths.TASK_NAMES, hostile, TASK_NAMES, stage="names", params={})
+    confusions_stage.main()
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1
+    assert "\x1b" not in said
+    assert "is most often taken for" in said
+    run_stages("report")
+    page = paths.PAGE.read_text(encoding="utf-8")
+    assert "\x1b" not in page
+
+
 def test_a_label_that_nobody_named_is_told_by_its_number() -> None:
-    predictions, _, _ = drawn()
-    pairs, _ = confused_labels(predictions, TASK_NAMES.empty_table().to_pandas())
+    predictions, manifest, _ = drawn()
+    pairs, _ = confused_labels(predictions, manifest, TASK_NAMES.empty_table().to_pandas())
     wrong = predictions[predictions["predicted"] != predictions["local_label"]]
     expected = Counter(
         (f"{row.local_label} ({row.task_id})", f"{row.predicted} ({row.task_id})") for row in wrong.itertuples()
@@ -148,11 +165,11 @@ def test_a_label_that_nobody_named_is_told_by_its_number() -> None:
 
 
 def test_a_label_without_a_name_among_named_ones_is_an_error() -> None:
-    predictions, _, _ = drawn()
+    predictions, manifest, _ = drawn()
     labels = predictions[["task_id", "local_label"]].drop_duplicates()
     names = labels.assign(task="anna", label=labels["local_label"].astype(str))
     with pytest.raises(MelaError, match="has no name; rerun names"):
-        confused_labels(predictions, names.iloc[1:])
+        confused_labels(predictions, manifest, names.iloc[1:])
 
 
 @pytest.mark.slow

@@ -58,8 +58,11 @@ def test_names_that_count_are_kept_and_others_are_not(tmp_path: Path) -> None:
             rows = np.arange(len(clusters))
             np.testing.assert_array_equal(own(rows)[:, order], again(rows))
             said = ["Elm!", "ash", "maple"]
-            told = found._told_by_words(said, 7)
-            np.testing.assert_array_equal(told[:, :6], labeler._told_by_words(said, 6)[:, order])
+            by_words = found._told_by_words(said, 7), labeler._told_by_words(said, 6)
+            assert by_words[0] is not None
+            assert by_words[1] is not None
+            told, before = (each(np.arange(3)) for each in by_words)
+            np.testing.assert_array_equal(told[:, :6], before[:, order])
             of_words = labeler.labels_[[np.flatnonzero(words == word)[0] for word in ("elm", "ash")]]
             np.testing.assert_array_equal(order[told[:2].argmax(axis=1)], of_words)
             assert (told[2] == 0).all(), "nobody has written this"
@@ -68,6 +71,12 @@ def test_names_that_count_are_kept_and_others_are_not(tmp_path: Path) -> None:
                 MelaError, match=f"fitted to {len(clusters)} task classes with names, while these are 3"
             ):
                 found._told_by_names(clusters[:3])
+    # a fit that fails leaves no half of an earlier one
+    labeler.fit(X, y, groups, names=words)
+    with pytest.raises(MelaError, match="min_count"):
+        labeler.set_params(min_count=10**6).fit(X, y, groups)
+    save_labeler(tmp_path / "2", labeler)
+    assert load_labeler(tmp_path / "2")._told_by_words(["ash"], 6) is None
     save_file(load_file(tmp_path / "0" / ARRAYS) | {"names.owners": np.zeros(3)}, tmp_path / "0" / ARRAYS)
     edited(sha256=hashlib.sha256((tmp_path / "0" / ARRAYS).read_bytes()).hexdigest())(tmp_path / "0")
     with pytest.raises(MelaError, match=r"names\.owners of the shape \(3,\) in place of"):

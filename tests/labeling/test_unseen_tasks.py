@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from mela.errors import MelaError
 from mela.labeling import unseen_tasks
 from mela.labeling.diagnostics import assignments_table
 from mela.labeling.image_labels import label_images
@@ -243,6 +244,11 @@ def test_the_table_of_labels_is_as_certain_as_the_labeler(shift: float, named: b
     assert new["certainty"].min() < 95
     if named:
         without = place(labeler, replace(others, written=None)).clusters
+        X, y, groups = as_arrays(others)
+        again = place_labels(labeler, X, y, groups, names=others.written[others.classes])
+        np.testing.assert_array_equal(again["cluster"], place(labeler, others).clusters)
+        with pytest.raises(MelaError, match="150 and 149 entries; give one of names for each row of X"):
+            place_labels(labeler, X, y, groups, names=others.written[others.classes][1:])
         meant = np.array([np.bincount(truth[labeler.class_labels_ == own]).argmax() for own in range(12)])
         right = [
             meant[clusters] == kinds for clusters in (new["cluster"].to_numpy(dtype=np.int64, na_value=-1), without)

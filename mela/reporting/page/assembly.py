@@ -263,7 +263,8 @@ def confused_classes(run: Run) -> list[dict[str, Any]]:
     for row in run.confusions.to_dict("records"):
         pair = row["class"], row["taken_for"]
         if pair in images:
-            one, other = map(readable, pair)
+            # whole, since a label ends with its task
+            one, other = (readable(name, letters=None) for name in pair)
             shots = row["setting"].partition("_")[0]
             rate = f"{100 * row['errors'] / row['queries']:.1f}"
             told = {"class": one, "taken_for": other, "shots": shots, "rate": rate}
