@@ -4,6 +4,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -97,7 +98,13 @@ def init(
         _make_repository(git, folder, different)
     enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     params = f"its own {PARAMS}" if PARAMS in there else f"the preset {preset}"
-    log.info(f"{folder}: is a project now, with {params}; `{enter}dvc repro` runs it")
+    # importing it would take a second
+    by_dvc = find_spec("dvc") is not None
+    log.info(f"{folder}: is a project now, with {params}; `{enter}{'dvc repro' if by_dvc else 'mela run'}` runs it")
+    if not by_dvc:
+        log.info(
+            f"{folder}: DVC is not installed; `pip install dvc` brings `dvc repro`, which keeps what has not changed"
+        )
 
 
 def _make_repository(git: str, folder: Path, names: Sequence[str]) -> None:

@@ -60,6 +60,18 @@ def test_what_it_writes(tmp_path: Path) -> None:
     assert git(folder, "status", "--short") == ""
 
 
+def test_without_dvc_another_command_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(init, "find_spec", lambda name: None)
+    monkeypatch.chdir(tmp_path)
+    init.init(Path("letters"))
+    said = capsys.readouterr().out
+    assert "`cd letters && mela run` runs it\n" in said
+    assert "dvc repro` runs it" not in said
+    assert "`pip install dvc`" in said
+
+
 def test_its_pipeline_is_that_of_a_clone_but_for_where_the_code_is(tmp_path: Path) -> None:
     mela("init", tmp_path)
     read = YAML(typ="safe").load
