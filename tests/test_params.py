@@ -458,7 +458,8 @@ def test_people_have_no_images_of_tasks(tmp_path: Path) -> None:
 
 
 def test_what_people_have_in_common_is_said_and_is_part_of_what_images_are_made_from() -> None:
-    names = ("glyphs", "glyphs_people", "omniglot_people", "omniglot_on_paper", "cifar_fs_people", "fc100_people")
+    by_people = ("glyphs_people", "omniglot_people", "omniglot_on_paper", "cifar_fs_people", "fc100_people")
+    names = ("glyphs", *by_people, "flowers_people")
     found = {name: params.DataParams.read(ROOT / f"presets/{name}.yaml") for name in names}
     people = {name: data.made_from().get("people") for name, data in found.items()}
     assert people["glyphs"] is None
@@ -480,9 +481,12 @@ def test_what_people_have_in_common_is_said_and_is_part_of_what_images_are_made_
         "objects": True,
         "classes": 40,
     }
+    drawn = people["omniglot_people"]
+    assert people["flowers_people"] == {key: drawn[key] for key in drawn if key != "classes"} | {"train": 200}
     assert people["omniglot_on_paper"] == people["omniglot_people"] | {"paper": True}
     assert found["omniglot_on_paper"].described == "omniglot by people (share 1, one object each, ink on paper)"
     assert found["omniglot_people"].described == "omniglot by people (share 1, one object each)"
+    assert found["flowers_people"].described == "vgg_flower by people (share 1, one object each)"
     assert found["cifar_fs_people"].described == "cifar_fs by people (share 0.75)"
     assert found["fc100_people"].described == "fc100 by people (one subclass each)"
     plain = params.PeopleParams(**PEOPLE)

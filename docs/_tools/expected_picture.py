@@ -17,6 +17,7 @@ NAMES = {
     "omniglot_people": ("Omniglot, one drawing each", ORANGE),
     "cifar_fs_people": ("photographs by cameras", GREEN),
     "fc100_people": ("superclasses", GREY),
+    "flowers_people": ("flowers, one each", "#b03a6f"),
 }
 
 

@@ -57,6 +57,18 @@ def scored(truth: Ints, labels: Ints) -> dict[str, Any]:
     return {"clusters": len(np.unique(clusters)), "ari": float(adjusted_rand_score(truth, clusters))}
 
 
+def wrong_pairs(clusters: Ints, truth: Ints, starts: Ints) -> tuple[float, float]:
+    """Return which share of the pairs of different classes is in one cluster: inside tasks, and between them.
+
+    Clusters (n,) may hold classes of one task; -1 is alone.
+    """
+    task = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    one, other = np.triu_indices(len(truth), 1)
+    joined = (clusters[one] == clusters[other]) & (clusters[one] >= 0)
+    different, inside = truth[one] != truth[other], task[one] == task[other]
+    return float(joined[different & inside].mean()), float(joined[different & ~inside].mean())
+
+
 def measure(*, data: str, share: float | None, seed: int, features: str, folder: Path) -> dict[str, Any]:
     """Return what merging can tell of its clusters, and how they are.
 
@@ -67,8 +79,12 @@ def measure(*, data: str, share: float | None, seed: int, features: str, folder:
     """
     samples, truth = kept_samples(folder, data, share, seed, features)
     labeler = MergeLabeler().fit_tasks(samples)
+    effects = labeler.effects_
+    inside, between = (None, None) if effects is None else wrong_pairs(effects.cut, truth, samples.starts)
     return {
         "true_classes": int(truth.max()) + 1,
+        "wrong_inside": inside,
+        "wrong_between": between,
         "people_differ": labeler.effects_ is not None,
         "expected_ari": labeler.expected_ari_,
         "match": labeler.pair_quality_.match,

@@ -24,7 +24,8 @@ from tests.helpers.project import ROOT
 
 RUN = ROOT / "results/metrics.json"
 RAW = Path("raw/cifar100")
-CELLS = [("glyphs_people", 0.25), ("omniglot_people", 0.25), ("cifar_fs_people", 0.25), ("fc100_people", None)]
+CELLS: list[tuple[str, float | None]] = [("fc100_people", None)]
+CELLS += [(data, 0.25) for data in ("glyphs_people", "omniglot_people", "cifar_fs_people", "flowers_people")]
 
 
 @pytest.fixture
@@ -217,3 +218,18 @@ def test_what_hdbscan_takes_for_noise_is_alone() -> None:
     points = np.concatenate([rng.normal(size=(30, 2)) * 0.1, rng.normal(size=(30, 2)) * 0.1 + 9, [[100, 0], [0, 100]]])
     found = expected.scored(np.repeat([0, 1, 2, 3], [30, 30, 1, 1]), rivals.hdbscan(points))
     assert found == {"clusters": 4, "ari": 1.0}
+
+
+def test_wrong_pairs_equal_a_plain_loop() -> None:
+    rng = np.random.default_rng(0)
+    starts = np.array([0, 3, 5, 9, 12])
+    truth, clusters = rng.integers(4, size=12), rng.integers(-1, 3, size=12)
+    task = [0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3]
+    joined: dict[bool, list[bool]] = {True: [], False: []}
+    for one in range(12):
+        for other in range(one):
+            if truth[one] != truth[other]:
+                joined[task[one] == task[other]].append(clusters[one] == clusters[other] != -1)
+    found = expected.wrong_pairs(clusters, truth, starts)
+    assert found == pytest.approx((np.mean(joined[True]), np.mean(joined[False])))
+    assert 0 < found[0] != found[1] > 0
