@@ -6,15 +6,31 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
 
+from mela.data.augmentation import Augmentation
+from mela.data.episodes import Episodes
+from mela.evaluation.accuracy import evaluate_model, summarize
 from mela.evaluation.label_scores import score_labels
 from mela.io import store
 from mela.io.checked_tables import read_manifest, read_truth
+from mela.io.schemas import ACCURACIES
 from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.round_labels import labels_so_far
 from mela.labeling.training_samples import features_in, looks_in, read_samples
-from mela.params import PARAMS, ROUNDS, DataParams, MergingParams, PeopleParams, RoundsParams
+from mela.models.files import load_model
+from mela.params import (
+    PARAMS,
+    ROUNDS,
+    AugmentParams,
+    DataParams,
+    EvaluateParams,
+    MergingParams,
+    PeopleParams,
+    RoundsParams,
+)
 from stages.common import paths
+from stages.common.round_files import round_files
 from studies.clones import change, run_module
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +82,7 @@ def measure(
     """
     own = run_folder(folder, data, share, seed)
     prepare(own, data=data, share=share, seed=seed, root=root)
-    rows = run_pipeline(own) + rows_of_rounds(own)
+    rows = run_pipeline(own) + row_of_task_classes(own) + rows_of_rounds(own)
     shutil.rmtree(own / paths.IMAGES.parent if keep else own)
     return rows
 
@@ -88,6 +104,28 @@ def prepare(own: Path, *, data: str, share: float | None, seed: int, root: Path,
     people = people_of(data).model_dump(exclude_defaults=True) | {"share": share} | changed
     changes = {"data.people": people, "data.root": str(root.resolve())} | dict.fromkeys(SEEDS, seed)
     change(own / "params.yaml", changes)
+
+
+def row_of_task_classes(run: Path) -> list[dict[str, Any]]:
+    """Return a row for the embedding of the first round, to which each task class is a label; none without it."""
+    if not RoundsParams.read(run / PARAMS).first:
+        return []
+    images = store.open_images(run / paths.IMAGES)
+    model = load_model(run / round_files("first").model, torch.device("cpu"), images)
+    settings = EvaluateParams.read(run / PARAMS)
+    how = settings.model_dump(exclude={"support_copies"}) | {"copies": settings.support_copies}
+    changes = Augmentation(**AugmentParams.read(run / PARAMS).model_dump())
+    tasks = Episodes(read_manifest(run / paths.TEST))
+    found = evaluate_model(model, images, tasks, **how, augmentation=changes)
+    known = store.read_table(run / paths.PER_TASK, ACCURACIES).query("split == 'test'")
+    told = summarize(pd.concat([known, found.assign(model="task_classes")]))
+    accuracies = {
+        setting: interval | {"to_oracle": told["to_oracle"]["task_classes"][setting]["mean"]}
+        for setting, interval in told["accuracy"]["task_classes"].items()
+    }
+    classes = read_truth(run / paths.TRUTH).set_index("image_id")["class"]
+    trained = read_manifest(run / paths.TRAIN)["image_id"].map(classes)
+    return [row_of({"true_classes": trained.nunique(), "task_classes": accuracies}, "task_classes")]
 
 
 def rows_of_rounds(run: Path) -> list[dict[str, Any]]:

@@ -15,12 +15,12 @@ from mela.io import schemas, store
 from mela.io.feature_tables import write_features
 from mela.io.look_files import write_looks
 from mela.io.name_tables import TASK_SOURCES
-from mela.params import ROUNDS, DataParams, EmbedParams, PretrainParams, check_document
+from mela.params import PARAMS, ROUNDS, DataParams, EmbedParams, PretrainParams, check_document
 from stages.common import paths
 from stages.common.round_files import round_files
 from studies import grid
 from studies.labels import expected, people, rivals, sources
-from tests.helpers.project import ROOT
+from tests.helpers.project import ROOT, change
 
 RUN = ROOT / "results/metrics.json"
 RAW = Path("raw/cifar100")
@@ -47,6 +47,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[Path, DataParams]:
     monkeypatch.setattr("subprocess.run", run)
     # such a run has trained in no rounds
     monkeypatch.setattr(people, "rows_of_rounds", lambda folder: [])
+    monkeypatch.setattr(people, "row_of_task_classes", lambda folder: [])
     return folders
 
 
@@ -233,3 +234,21 @@ def test_wrong_pairs_equal_a_plain_loop() -> None:
     found = expected.wrong_pairs(clusters, truth, starts)
     assert found == pytest.approx((np.mean(joined[True]), np.mean(joined[False])))
     assert 0 < found[0] != found[1] > 0
+
+
+def test_the_first_round_is_measured_as_the_others_are(finished: Path, tmp_path: Path) -> None:
+    """The initial embedding in its place gives the accuracy of the initial embedding."""
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    assert people.row_of_task_classes(run) == []
+    change(run / PARAMS, {"rounds.first": True})
+    shutil.copy(run / paths.INITIAL, run / round_files("first").model)
+    (row,) = people.row_of_task_classes(run)
+    known = json.loads((run / paths.EVALUATE_METRICS).read_text(encoding="utf-8"))
+    oracle = known["accuracy"]["oracle"]["1_shot"]["mean"]
+    initial = known["accuracy"]["initial"]["1_shot"]
+    assert (row["labels"], row["clusters"]) == ("task_classes", None)
+    assert row["1_shot"] == pytest.approx(initial["mean"])
+    assert row["1_shot_ci95"] == pytest.approx(initial["ci95"])
+    assert row["1_shot_to_oracle"] == pytest.approx(initial["mean"] - oracle)
+    assert row["true_classes"] == json.loads((run / paths.OVERVIEW).read_text(encoding="utf-8"))["true_classes"]
