@@ -62,10 +62,10 @@ def save_labeler(folder: Path, labeler: TaskLabeler, order: npt.NDArray[np.int64
         arrays |= {f"memberships.{name}": getattr(model, name)[order].copy() for name in ("weights", "sums", "counts")}
     if names is not None and words is not None:
         written = words.written.tocoo()
-        arrays |= {"names.groups": names.groups, "names.owners": names.owners, "names.shares": words.shares}
+        arrays |= {"names.groups": names.groups, "names.owners": names.owners}
         of_clusters = np.argsort(order)[written.col]
         arrays |= {"names.written": written.data, "names.rows": written.row, "names.clusters": of_clusters}
-        told = {"concentration": words.concentration, "words": words.groups}
+        told = {"concentration": names.concentration, "words": words.groups}
     parameters = labeler.get_params()
     if not isinstance(parameters.get("random_state"), (int, np.integer, type(None))):
         # a generator is no number, and prediction draws nothing
@@ -184,18 +184,14 @@ def _shifts(arrays: Arrays, m: int) -> Shifts | None:
 def _names(about: dict[str, Any], arrays: Arrays, k: int) -> tuple[Names, KnownWords]:
     """Return the names of the task classes that a labeler of k clusters was fitted to, and the words in them."""
     _require_shape(arrays, "names.owners", *arrays["names.groups"].shape)
-    concentration, shares = float(about["concentration"]), arrays["names.shares"]
-    table = arrays["names.written"], (arrays["names.rows"], arrays["names.clusters"])
-    words = KnownWords(
-        groups={word: int(group) for word, group in about["words"].items()},
-        written=csr_array(table, shape=(len(shares), k)),
-        shares=shares,
-        concentration=concentration,
+    names = Names(
+        groups=arrays["names.groups"], owners=arrays["names.owners"], concentration=float(about["concentration"])
     )
-    if not all(0 <= group < len(shares) for group in words.groups.values()):
-        raise ValueError(f"a word of a group that is none of {len(shares)}")
-    names = Names(groups=arrays["names.groups"], owners=arrays["names.owners"], concentration=concentration)
-    return names, words
+    table = arrays["names.written"], (arrays["names.rows"], arrays["names.clusters"])
+    groups = {word: int(group) for word, group in about["words"].items()}
+    if not all(0 <= group < names.n_groups for group in groups.values()):
+        raise ValueError(f"a word of a group that is none of {names.n_groups}")
+    return names, KnownWords(groups=groups, written=csr_array(table, shape=(names.n_groups, k)), names=names)
 
 
 def _require_shape(arrays: Arrays, name: str, *shape: int) -> None:

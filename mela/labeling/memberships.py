@@ -1,6 +1,6 @@
 """Model how much each task class belongs to each cluster: its posterior, given the clusters of all others."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -114,8 +114,25 @@ class Memberships:
         more : callable, optional
             What else is known of some task classes (b,), as log odds (b, k).
         """
-        blocks = self._blocks(points, weights, clusters, starts, members, more)
-        parts = [_sparse(odds, inside) for odds, inside in blocks]
+        task, parts = np.repeat(np.arange(len(starts) - 1), np.diff(starts)), []
+        for start in range(0, len(points), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(points)))
+            inside = np.flatnonzero(clusters[rows] >= 0)
+            chosen, own = rows[inside], clusters[rows[inside]]
+            odds = np.full((len(rows), len(self.weights)), -np.inf)
+            if members:
+                odds[inside] = self.member_log_odds(points[chosen], weights[chosen], own)
+            else:
+                odds[inside] = self.log_odds(points[chosen], weights[chosen])
+            if more is not None:
+                odds[inside] += more(chosen)
+            kept = odds[inside, own].copy()
+            for first, last in pairwise(starts[task[rows[0]] : task[rows[-1]] + 2]):
+                others = clusters[first:last]
+                here = slice(max(first - start, 0), last - start)
+                odds[here, others[others >= 0]] = -np.inf
+            odds[inside, own] = kept
+            parts.append(_sparse(odds, inside))
         return vstack(parts, format="csr")
 
     def best(
@@ -150,36 +167,6 @@ class Memberships:
             own = np.arange(starts[task], starts[task + 1])
             found[own] = linear_sum_assignment(-log_odds(own))[1]
         return found
-
-    def _blocks(
-        self,
-        points: Floats,
-        weights: Floats,
-        clusters: Ints,
-        starts: Ints,
-        members: bool,
-        more: MoreOdds | None,
-    ) -> Iterator[tuple[Floats, Ints]]:
-        """Yield the log odds (b, k) of some task classes at a time, and which of them have a cluster."""
-        task = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        for start in range(0, len(points), BLOCK):
-            rows = np.arange(start, min(start + BLOCK, len(points)))
-            inside = np.flatnonzero(clusters[rows] >= 0)
-            chosen, own = rows[inside], clusters[rows[inside]]
-            odds = np.full((len(rows), len(self.weights)), -np.inf)
-            if members:
-                odds[inside] = self.member_log_odds(points[chosen], weights[chosen], own)
-            else:
-                odds[inside] = self.log_odds(points[chosen], weights[chosen])
-            if more is not None:
-                odds[inside] += more(chosen)
-            kept = odds[inside, own].copy()
-            for first, last in pairwise(starts[task[rows[0]] : task[rows[-1]] + 2]):
-                others = clusters[first:last]
-                here = slice(max(first - start, 0), last - start)
-                odds[here, others[others >= 0]] = -np.inf
-            odds[inside, own] = kept
-            yield odds, inside
 
     def member_log_odds(self, points: Floats, weights: Floats, clusters: Ints) -> Floats:
         """Return the log odds (n, k) of the clusters for task classes that these were made of, each without itself."""

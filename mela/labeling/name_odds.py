@@ -195,24 +195,20 @@ class KnownWords:
         Group of each word that tells something, without what makes no difference (`mela.labeling.alike_names`).
     written : csr_array (g, k)
         How often each group was written.
-    shares : float64 (g,)
-        Share of each group among all names.
-    concentration : float
-        :math:`\alpha`.
+    names : Names
+        Those of the task classes of the clusters.
     """
 
     groups: Mapping[str, int]
     written: csr_array
-    shares: Floats
-    concentration: float
+    names: Names
 
     @classmethod
     def of(cls, names: Names, written: Sequence[str], clusters: Ints, k: int) -> "KnownWords":
         """Return what was written (n,) for task classes of k clusters (n,); -1 is left out."""
         told = zip(written, names.groups.tolist(), strict=True)
         groups = {plain_name(word): group for word, group in told if group >= 0}
-        table = names.of_others(clusters, k).written
-        return cls(groups=groups, written=table, shares=names.shares, concentration=names.concentration)
+        return cls(groups=groups, written=names.of_others(clusters, k).written, names=names)
 
     def log_ratios(self, words: Sequence[str], k: int) -> Callable[[Ints], Floats]:
         """Return what tells how much more probable each of k clusters makes some of the names (n,) than chance: (b, k).
@@ -225,7 +221,7 @@ class KnownWords:
 
         def told(rows: Ints) -> Floats:
             counts: Floats = np.pad(self.written[groups[rows]].toarray(), ((0, 0), (0, more)))
-            return np.log(_ratios(groups[rows], self.shares, counts, totals, self.concentration))
+            return np.log(_ratios(groups[rows], self.names.shares, counts, totals, self.names.concentration))
 
         return told
 

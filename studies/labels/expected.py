@@ -85,7 +85,7 @@ def measure(*, data: str, share: float | None, seed: int, features: str, folder:
         "true_classes": int(truth.max()) + 1,
         "wrong_inside": inside,
         "wrong_between": between,
-        "people_differ": labeler.effects_ is not None,
+        "people_differ": effects is not None,
         "expected_ari": labeler.expected_ari_,
         "match": labeler.pair_quality_.match,
         "match_error": labeler.pair_quality_.match_error,

@@ -123,9 +123,8 @@ def row_of_task_classes(run: Path) -> list[dict[str, Any]]:
         setting: interval | {"to_oracle": told["to_oracle"]["task_classes"][setting]["mean"]}
         for setting, interval in told["accuracy"]["task_classes"].items()
     }
-    classes = read_truth(run / paths.TRUTH).set_index("image_id")["class"]
-    trained = read_manifest(run / paths.TRAIN)["image_id"].map(classes)
-    return [row_of({"true_classes": trained.nunique(), "task_classes": accuracies}, "task_classes")]
+    overview = store.read_json(run / paths.OVERVIEW)
+    return [row_of(overview | {"task_classes": accuracies}, "task_classes")]
 
 
 def rows_of_rounds(run: Path) -> list[dict[str, Any]]:

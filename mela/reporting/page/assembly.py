@@ -100,6 +100,11 @@ class Run:
     files: pd.DataFrame
     images: npt.NDArray[np.uint8]
 
+    @property
+    def paths(self) -> dict[int, str]:
+        """The file of each image, where people have sorted them."""
+        return dict(zip(self.files["image_id"], self.files["path"], strict=True))
+
 
 def run_figures(run: Run) -> dict[str, Figure]:
     """Return the figures of a run by name, without those of labels that are off and of accuracy not measured."""
@@ -225,7 +230,7 @@ def doubtful_clusters(run: Run, settings: ReportParams) -> list[dict[str, Any]]:
     own = run.labels[run.labels["label"].isin(shown["label"])].merge(run.weights, on=["image_id", "label"], how="left")
     groups = {int(str(label)): group for label, group in own.fillna({"weight": 0.0}).groupby("label")}
     on_map = set(run.points["label"])
-    files = dict(zip(run.files["image_id"], run.files["path"], strict=True))
+    files = run.paths
     names, called = names_of_classes(run.listing) if files else {}, names_by_cluster(run.listing)
     records = [{str(key): value for key, value in row.items()} for row in shown.to_dict("records")]
     for record in records:
@@ -254,7 +259,7 @@ def confused_classes(run: Run) -> list[dict[str, Any]]:
 
     Where people wrote names, the ``files`` of the sheet have theirs, else None.
     """
-    files = dict(zip(run.files["image_id"], run.files["path"], strict=True))
+    files = run.paths
     images = {
         (str(one), str(other)): group["image_id"].to_numpy()
         for (one, other), group in run.mistaken.groupby(["class", "taken_for"])
