@@ -12,7 +12,6 @@ from mela.data.array_types import Floats, Ints
 Merges = list[tuple[int, int, float]]
 
 WRONG_MEETINGS = 0.01
-BLOCK = 16_384
 
 
 class Meetings:
@@ -84,13 +83,10 @@ def weighted_sums(
     clusters: Ints, points: Floats, weights: npt.NDArray[np.number], k: int | None = None
 ) -> tuple[Floats, Floats]:
     """Return each cluster's weight (k,) and weighted sum (k, d) of its points (n, d); cluster -1 is left out."""
-    used, k = clusters >= 0, int(clusters.max()) + 1 if k is None else k
-    sums = np.zeros((k, points.shape[1]))
-    # by parts, since the products would take as much memory as the points
-    for start in range(0, len(clusters), BLOCK):
-        rows = start + np.flatnonzero(used[start : start + BLOCK])
-        np.add.at(sums, clusters[rows], points[rows] * weights[rows, None])
-    return np.bincount(clusters[used], weights[used], k).astype(np.float64), sums
+    rows, k = np.flatnonzero(clusters >= 0), int(clusters.max()) + 1 if k is None else k
+    used = clusters[rows], weights[rows].astype(np.float64)
+    table = csr_array((used[1], (used[0], rows)), shape=(k, len(clusters)))
+    return np.bincount(*used, k).astype(np.float64), np.asarray(table @ points)
 
 
 def cluster_means(clusters: Ints, points: Floats, k: int | None = None) -> tuple[Floats, Floats]:

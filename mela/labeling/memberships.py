@@ -142,11 +142,13 @@ class Memberships:
         clusters: Ints,
         starts: Ints,
         more: MoreOdds | None = None,
+        near: Ints | None = None,
     ) -> Ints:
         """Return the most probable clusters (n,) of each task's classes, all different, given the other tasks.
 
         The task classes are those that the clusters were made of; -1 stays. If a task has more classes than there are
-        clusters, each goes where it most probably belongs. Of more than 5,000 clusters, `more` is not asked.
+        clusters, each goes where it most probably belongs. Of more than 5,000 clusters a task class is compared with
+        its own and with those of `near` (n, c) only, by default the nearest ones, and `more` is not asked.
         """
 
         def log_odds(rows: Ints) -> Floats:
@@ -155,8 +157,10 @@ class Memberships:
 
         found = np.full(len(points), -1, dtype=np.int64)
         used = np.flatnonzero(clusters >= 0)
-        if len(self.weights) > ALL_PAIRS:
-            found[used] = self._best_near(points[used], weights[used], clusters[used])
+        if near is None and len(self.weights) > ALL_PAIRS:
+            near = self.nearest(points)
+        if near is not None:
+            found[used] = self._best_near(points[used], weights[used], clusters[used], near[used])
         else:
             for weight in np.unique(weights[used]):
                 rows = used[weights[used] == weight]
@@ -213,11 +217,14 @@ class Memberships:
         none = np.log(model.gamma) + ratio - (points**2 / variance + np.log(variance)).sum(axis=1) / 2
         return np.hstack([model.log_odds(points, weights), none[:, None]])
 
-    def _best_near(self, points: Floats, weights: Floats, clusters: Ints) -> Ints:
-        """Return the most probable of the clusters (n,) nearest to each task class, and of its own."""
+    def nearest(self, points: Floats) -> Ints:
+        """Return the clusters (n, 10) whose expected means are nearest to each task class."""
+        return nearest_points(points, NEAR, self.sums / (self.weights[:, None] + 1 / self.between))
+
+    def _best_near(self, points: Floats, weights: Floats, clusters: Ints, near: Ints) -> Ints:
+        """Return the most probable of the clusters near (n, c) each task class, where -1 is none, and of its own."""
         precision = self.weights[:, None] + 1 / self.between
         means, prior = self.sums / precision, np.log(self.counts + self.gamma)
-        near = nearest_points(points, NEAR, means)
         best = np.empty(len(points), dtype=np.int64)
         for start in range(0, len(points), BLOCK):
             rows = slice(start, start + BLOCK)
@@ -226,7 +233,7 @@ class Memberships:
             odds = ((points[rows, None] - means[some]) ** 2 / variance + np.log(variance)).sum(axis=2) / -2 + prior[
                 some
             ]
-            odds[some == own[:, None]] = -np.inf
+            odds[(some == own[:, None]) | (some < 0)] = -np.inf
             stay = self._own_log_odds(points[rows], weights[rows], own) >= odds.max(axis=1)
             best[rows] = np.where(stay, own, some[np.arange(len(some)), odds.argmax(axis=1)])
         return best

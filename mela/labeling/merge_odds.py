@@ -186,9 +186,9 @@ def join(
         return value
 
     best, partner = np.full(k, -np.inf), np.zeros(k, dtype=np.int64)
+    centers = clusters.sums / clusters.weights[:, None]
 
     def look(u: int) -> None:
-        centers = clusters.sums / clusters.weights[:, None]
         distances = ((centers - centers[u]) ** 2).sum(axis=1) - d * (1 / clusters.weights + 1 / clusters.weights[u])
         distances[~alive], distances[u] = np.inf, np.inf
         others = np.argsort(distances, kind="stable")[:NEIGHBOURS]
@@ -209,6 +209,7 @@ def join(
         merges.append((u, v, float(best[u] + fewer[len(merges)])))
         clusters.absorb(u, v)
         sizes[u] = log_sizes(clusters.counts[u : u + 1], gamma)[0]
+        centers[u] = clusters.sums[u] / clusters.weights[u]
         scatter[u] += scatter[v]
         degrees[u] += degrees[v]
         alive[v], best[v] = False, -np.inf

@@ -28,7 +28,7 @@ from mela.labeling.assignment import distinct
 from mela.labeling.centroids import nearest
 from mela.labeling.clusters import Merges, collect, cut, meeting_rate, of_sources, weighted_sums
 from mela.labeling.merge_odds import join
-from mela.labeling.nearest_points import ALL_PAIRS
+from mela.labeling.nearest_points import ALL_PAIRS, nearest_points
 from mela.labeling.partition import Evidence, refine
 from mela.labeling.space import Space, noise_scales, sample_space
 from mela.labeling.task_classes import ClassMeans, TaskSamples
@@ -123,8 +123,9 @@ def merge_classes(samples: TaskSamples, classes: ClassMeans, *, seed: int = 0) -
 
     first = np.arange(n)
     # gamma = 1: all frequencies are as probable, until there are clusters that show how even they are
-    pure, merges, kept = evidence.merge(first, EVEN)
-    if ALL_PAIRS < n <= MANY and pure.max() < FRAGMENTS / OF_A_CLASS:
+    few = FRAGMENTS // OF_A_CLASS + 1 if ALL_PAIRS < n <= MANY else 0
+    pure, merges, kept = evidence.merge(first, EVEN, least=few)
+    if pure.max() < few:
         # neighbours show that classes are few enough for pure fragments, of which all pairs can be compared
         first = _fragments(points, starts, seed)
         pure, merges, kept = evidence.merge(first, EVEN)
@@ -183,17 +184,27 @@ def left_out(points: Floats, sizes: Ints, clusters: Ints, sources: Ints | None =
     lengths = np.where(weights > 0, (centers**2).sum(axis=1), np.inf)
     parts = of_sources(clusters, np.arange(len(points)) if sources is None else sources)[1]
     part_weights, part_sums = weighted_sums(parts, points, sizes)
+    used = np.flatnonzero(weights > 0)
+    # of very many clusters an index finds the nearest two, of which one may be its own
+    near = used[nearest_points(points, 2, centers[used])] if len(used) > ALL_PAIRS else None
     found = np.empty(len(points), dtype=np.int64)
     for start in range(0, len(found), BLOCK):
         rows = np.arange(start, min(start + BLOCK, len(found)))
-        squared = lengths - 2 * points[rows] @ centers.T + (points[rows] ** 2).sum(axis=1)[:, None]
         inside = np.flatnonzero(clusters[rows] >= 0)
         own, part = clusters[rows[inside]], parts[rows[inside]]
         rest = weights[own] - part_weights[part]
         others = (sums[own] - part_sums[part]) / np.maximum(rest, 1)[:, None]
-        away = ((points[rows[inside]] - others) ** 2).sum(axis=1)
-        squared[inside, own] = np.where(rest > 0, away, np.inf)
-        found[rows] = squared.argmin(axis=1)
+        away = np.where(rest > 0, ((points[rows[inside]] - others) ** 2).sum(axis=1), np.inf)
+        if near is None:
+            squared = lengths - 2 * points[rows] @ centers.T + (points[rows] ** 2).sum(axis=1)[:, None]
+            squared[inside, own] = away
+            found[rows] = squared.argmin(axis=1)
+        else:
+            squared = ((points[rows, None] - centers[near[rows]]) ** 2).sum(axis=2)
+            squared[near[rows] == clusters[rows][:, None]] = np.inf
+            found[rows] = near[rows, squared.argmin(axis=1)]
+            stays = away <= squared.min(axis=1)[inside]
+            found[rows[inside[stays]]] = own[stays]
     return found
 
 

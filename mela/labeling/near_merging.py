@@ -25,7 +25,14 @@ BLOCK = 4096
 
 
 def merge_neighbours(
-    clusters: Ints, points: Floats, weights: Floats, starts: Ints, between: Floats, rate: float, gamma: float
+    clusters: Ints,
+    points: Floats,
+    weights: Floats,
+    starts: Ints,
+    between: Floats,
+    rate: float,
+    gamma: float,
+    least: int = 0,
 ) -> Merges:
     """Merge clusters as long as the odds of some neighbours are favourable.
 
@@ -39,6 +46,8 @@ def merge_neighbours(
         Bounds of the tasks.
     between, rate, gamma
         As `mela.labeling.merge_odds.agglomerate` takes them.
+    least : int, default=0
+        Stop when so many clusters are left.
 
     Returns
     -------
@@ -55,14 +64,14 @@ def merge_neighbours(
             pairs.weigh(state, between, rate, gamma)
             best = mutual_pairs(pairs.low, pairs.high, pairs.odds, len(state.weights))
             total = pairs.odds[best] + fewer[len(merges) : len(merges) + len(best)]
-            some = total[: -(-len(best) // 2)] > 0
+            some = total[: min(-(-len(best) // 2), len(state.weights) - least)] > 0
             best, total = best[: len(some)][some], total[: len(some)][some]
             if not len(best):
                 break
             u, v = pairs.low[best], pairs.high[best]
             merges += zip(state.names[u].tolist(), state.names[v].tolist(), total.tolist(), strict=True)
             pairs.follow(state.merge(u, v), u, v)
-        if len(merges) == before or len(state.weights) < 3:
+        if len(merges) == before or len(state.weights) <= max(least, 2):
             return merges
 
 

@@ -11,7 +11,7 @@ ALL_PAIRS = 5000
 # up to here neighbours are found by every distance
 EXACT = 20_000
 # cells of the index for each root of the number of points, and how many are searched
-CELLS, SEARCHED = 2, 16
+CELLS, SEARCHED = 4, 16
 ROUNDS, OF_EACH_CELL = 6, 40
 
 

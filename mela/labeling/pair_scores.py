@@ -30,6 +30,8 @@ from mela.data.array_types import Floats, Ints
 
 # points whose distances to all others are computed at once
 BLOCK = 512
+# pairs whose differences are computed at once
+PAIRS = 8192
 # pairs beyond which the common variance is as good as certain
 CERTAIN = 1e6
 
@@ -69,7 +71,12 @@ class SquaredDistances:
 
     def between(self, first: Ints, second: Ints) -> Floats:
         """Return the distances (p,) of some pairs (p,), (p,)."""
-        return ((self._points[first] - self._points[second]) ** 2).sum(axis=1)
+        found = np.empty(len(first))
+        # by parts, since the differences of all pairs would take far more memory than what they lead to
+        for start in range(0, len(first), PAIRS):
+            some = slice(start, start + PAIRS)
+            found[some] = ((self._points[first[some]] - self._points[second[some]]) ** 2).sum(axis=1)
+        return found
 
     def lowest(self, distances: Floats) -> Floats:
         """Return 0 (r,), whatever the distances (r, n) are."""

@@ -60,12 +60,15 @@ class Evidence:
         named = 0.0 if self.names is None else self.names.log_evidence(clusters)
         return self.power * float(marginal(weights, sums, self.between).sum()) + apart + within - wrong + named
 
-    def merge(self, clusters: Ints, gamma: float) -> tuple[Ints, Merges, int]:
-        """Return the most probable partition of greedy merging, all merges tried, and how many are made."""
+    def merge(self, clusters: Ints, gamma: float, *, least: int = 0) -> tuple[Ints, Merges, int]:
+        """Return the most probable partition of greedy merging, all merges tried, and how many are made.
+
+        More than 5,000 clusters are merged with neighbours only, and no further than to `least` clusters.
+        """
         k = int(clusters.max()) + 1
         if k > ALL_PAIRS:
             own = self.points, self.weights, self.starts
-            merges = merge_neighbours(clusters, *own, self.between, self.rate, gamma)
+            merges = merge_neighbours(clusters, *own, self.between, self.rate, gamma, least)
             return np.where(clusters >= 0, cut(k, merges)[clusters], -1), merges, len(merges)
         start = collect(clusters, self.points, self.weights, self.starts)
         names = None if self.names is None else self.names.counts(clusters, k)
@@ -74,13 +77,35 @@ class Evidence:
         merged = np.where(clusters >= 0, cut(len(start.weights), merges[:kept])[clusters], -1)
         return merged, merges, kept
 
-    def reassign(self, clusters: Ints, gamma: float) -> Ints:
-        """Move the classes of every task to their most probable clusters, given the clusters of all others."""
+    def reassign(self, clusters: Ints, gamma: float, near: Ints | None = None) -> tuple[Ints, Ints | None]:
+        """Move the classes of every task to their most probable clusters, given the clusters of all others.
+
+        Parameters
+        ----------
+        clusters : int64 (n,)
+        gamma : float
+        near : int64 (n, c), optional
+            Of more than 5,000 clusters, those that a task class may move to, or -1; by default the nearest ones.
+
+        Returns
+        -------
+        clusters : int64 (n,)
+        near : int64 (n, c) or None
+            The same by their new numbers.
+        """
         k = int(clusters.max()) + 1
         model = replace(Memberships.of(self.points, self._rounded, clusters, k, self.between, gamma), power=self.power)
         more = None if self.names is None else self.names.of_others(clusters, k).log_ratios
-        found = model.best(self.points, self._rounded, clusters, self.starts, more)
-        return renumbered(np.where(clusters >= 0, found, -1))
+        if near is None and k > ALL_PAIRS:
+            near = model.nearest(self.points)
+        found = model.best(self.points, self._rounded, clusters, self.starts, more, near)
+        found = np.where(clusters >= 0, found, -1)
+        if near is not None:
+            numbers = np.full(k + 1, -1)
+            used = np.unique(found[found >= 0])
+            numbers[used] = np.arange(len(used))
+            near = numbers[near]
+        return renumbered(found), near
 
     @cached_property
     def _rounded(self) -> Floats:
@@ -105,9 +130,9 @@ def refine(evidence: Evidence, clusters: Ints) -> tuple[Ints, float]:
     score = evidence.log_posterior(clusters)
     while True:
         gamma = evenness(np.bincount(clusters[clusters >= 0]))
-        moved, reached = clusters, score
+        moved, reached, near = clusters, score, None
         while True:
-            again = evidence.reassign(moved, gamma)
+            again, near = evidence.reassign(moved, gamma, near)
             found = evidence.log_posterior(again)
             if found <= reached:
                 break

@@ -1,4 +1,4 @@
-"""Measure how long merging takes for up to 100,000 task classes, its memory, and how many classes it finds.
+"""Measure how long merging takes for up to a million task classes, its memory, and how many classes it finds.
 
 ``python -m studies speed.many_classes`` writes the rows ``many_classes`` of bench.json. Features are normal with 64
 dimensions. Class centers lie half a unit of a sample's noise from the mean in each direction, classes differ in shape,
@@ -20,7 +20,7 @@ from studies.speed.measure import Usage, record, uniform_tasks, write_rows
 
 WAYS, SAMPLES, DIMENSIONS, DISTANCE, SHAPES = 5, 5, 64, 0.5, 1 / 3
 # task classes, and the classes that they are of
-SIZES = {4000: 200, 20_000: 1000, 100_000: 5000}
+SIZES = {4000: 200, 20_000: 1000, 100_000: 5000, 1_000_000: 10_000}
 BLOCK = 20_000
 
 

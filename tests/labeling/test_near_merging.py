@@ -25,9 +25,9 @@ def drawn(
     return Evidence(points=points, weights=weights, starts=starts, between=between, rate=meeting_rate(starts)), truth
 
 
-def near(evidence: Evidence, clusters: np.ndarray, gamma: float = 1.0) -> list[tuple[int, int, float]]:
+def near(evidence: Evidence, clusters: np.ndarray, gamma: float = 1.0, least: int = 0) -> list[tuple[int, int, float]]:
     own = evidence.points, evidence.weights, evidence.starts
-    return merge_neighbours(clusters, *own, evidence.between, evidence.rate, gamma)
+    return merge_neighbours(clusters, *own, evidence.between, evidence.rate, gamma, least)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -52,6 +52,17 @@ def test_the_odds_of_merges_are_differences_of_posteriors(gamma: float, monkeypa
     gained = evidence.log_posterior(found) - evidence.log_posterior(start)
     assert sum(odds for _, _, odds in merges) == pytest.approx(gained, rel=1e-9)
     assert min(odds for _, _, odds in merges) > 0
+
+
+def test_merging_stops_where_few_clusters_are_left() -> None:
+    evidence, truth = drawn(0, n_classes=60, n_tasks=200, distance=1.0)
+    single = np.arange(len(truth))
+    every = near(evidence, single)
+    ends = len(single) - len(every)
+    for least in (ends + 1, 200, 799):
+        assert near(evidence, single, least=least) == every[: len(single) - least]
+    assert near(evidence, single, least=ends - 1) == every, "no odds are positive before"
+    assert near(evidence, single, least=len(single)) == []
 
 
 def test_meetings_of_merged_clusters() -> None:
@@ -83,6 +94,43 @@ def test_the_best_of_near_clusters_is_the_best_of_all(monkeypatch: pytest.Monkey
     assert (model.best(*known) == wanted).mean() > 0.99
     monkeypatch.setattr(memberships, "NEAR", 50)
     assert (model.best(*known) == wanted).all()
+
+
+def test_near_clusters_are_the_same_after_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their new numbers, where a cluster has vanished; what is near all may be moved to as if asked anew."""
+    evidence, truth = drawn(0, n_classes=50, n_tasks=150, distance=0.7)
+    clusters = np.where(np.random.default_rng(0).random(len(truth)) < 0.2, (truth + 7) % 50, truth)
+    # a cluster of one, which goes to its class
+    clusters[clusters > 20] += 1
+    clusters[0] = 21
+    wanted = evidence.reassign(evidence.reassign(clusters, 1.0)[0], 1.0)[0]
+    monkeypatch.setattr(partition, "ALL_PAIRS", 10)
+    monkeypatch.setattr(memberships, "NEAR", 51)
+    once, left = evidence.reassign(clusters, 1.0)
+    assert left is not None
+    vanished = clusters.max() - once.max()
+    assert vanished > 0
+    assert ((left < 0).sum(axis=1) == vanished).all(), "all clusters are near all"
+    assert left.max() == once.max()
+    again, _ = evidence.reassign(once, 1.0, left)
+    assert again.tolist() == wanted.tolist()
+    kept, _ = evidence.reassign(once, 1.0, np.full_like(left, -1))
+    assert kept.tolist() == once.tolist(), "there is nowhere to go"
+
+
+@pytest.mark.parametrize("sources", [False, True])
+def test_what_is_left_out_goes_to_the_nearest_of_very_many(sources: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence, truth = drawn(0, n_classes=50, n_tasks=150, distance=0.7)
+    rng = np.random.default_rng(0)
+    clusters, sizes = np.where(rng.random(len(truth)) < 0.2, -1, truth), rng.integers(1, 9, size=len(truth))
+    # one class is alone, and a number is unused
+    clusters[clusters > 20] += 1
+    clusters[np.flatnonzero(clusters == 3)[1:]] = -1
+    owners = rng.integers(0, 40, size=len(truth)) if sources else None
+    wanted = merging.left_out(evidence.points, sizes, clusters, owners)
+    monkeypatch.setattr(merging, "ALL_PAIRS", 10)
+    assert merging.left_out(evidence.points, sizes, clusters, owners).tolist() == wanted.tolist()
+    assert 0.2 < (wanted == clusters).mean() < 0.8
 
 
 @pytest.fixture

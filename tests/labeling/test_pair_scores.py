@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 from sklearn.metrics import adjusted_rand_score
 
 from mela import MergeLabeler
@@ -52,6 +53,16 @@ def plain(points: np.ndarray, owners: np.ndarray) -> np.ndarray:
                 error = weight**2 * variance / max(count, 1) + varied * (1 - weight) ** 2
                 found[i, j] = found[j, i] = (distances[i, j] - mean) / np.sqrt(variance + error)
     return found
+
+
+def test_distances_of_pairs_are_the_same_by_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = drawn(np.repeat(np.arange(6), 4))
+    first, second = np.triu_indices(len(points), 1)
+    distances = SquaredDistances(points)
+    wanted = distances.between(first, second)
+    assert wanted == pytest.approx(pdist(points, "sqeuclidean"), rel=1e-12)
+    monkeypatch.setattr(pair_scores, "PAIRS", 7)
+    assert distances.between(first, second).tolist() == wanted.tolist()
 
 
 OWNERS = [np.repeat(np.arange(6), 4), np.array([0, 0, 1, 1, 1, 2, 3, 3, 3, 3, 4, 4])]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
-from mela.labeling.clusters import WRONG_MEETINGS
+from mela.labeling.clusters import WRONG_MEETINGS, weighted_sums
 from mela.labeling.partition import Evidence, refine
 from mela.labeling.size_prior import evenness, log_number, log_sizes
 
@@ -40,6 +40,23 @@ def by_hand(evidence: Evidence, clusters: np.ndarray) -> float:
     gamma = evenness(np.array(sizes))
     prior = log_number(len(sizes), sum(sizes), gamma) + log_sizes(np.array(sizes), gamma).sum()
     return total + float(prior)
+
+
+@given(seed=st.integers(0, 2**31), n=st.integers(1, 40), integers=st.booleans())
+def test_sums_of_clusters_are_those_of_a_loop(seed: int, n: int, integers: bool) -> None:
+    """To the last bit, since the order of merges rests on them."""
+    rng = np.random.default_rng(seed)
+    clusters, points = rng.integers(-1, 4, size=n), rng.normal(size=(n, 3))
+    weights = rng.integers(1, 9, size=n) if integers else rng.exponential(size=n)
+    totals, sums = np.zeros(6), np.zeros((6, 3))
+    for cluster, point, weight in zip(clusters, points, weights, strict=True):
+        if cluster >= 0:
+            totals[cluster] += weight
+            sums[cluster] += point * weight
+    found = weighted_sums(clusters, points, weights, 6)
+    assert [part.tolist() for part in found] == [totals.tolist(), sums.tolist()]
+    shorter = weighted_sums(clusters, points, weights)
+    assert [len(part) for part in shorter] == [clusters.max() + 1] * 2
 
 
 @given(seed=st.integers(0, 2**31), n_clusters=st.integers(1, 9), left_out=st.booleans())
