@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from mela.data.array_types import Floats, Ints
-from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, renumbered, weighted_sums
+from mela.labeling.clusters import WRONG_MEETINGS, Merges, collect, cut, weighted_sums
 from mela.labeling.memberships import Memberships
 from mela.labeling.merge_odds import agglomerate, marginal, most_probable
 from mela.labeling.name_odds import Names
@@ -85,13 +85,13 @@ class Evidence:
         clusters : int64 (n,)
         gamma : float
         near : int64 (n, c), optional
-            Of more than 5,000 clusters, those that a task class may move to, or -1; by default the nearest ones.
+            Of more than 5,000 clusters, those that a task class may move to; -1 is none. By default the nearest ones.
 
         Returns
         -------
         clusters : int64 (n,)
         near : int64 (n, c) or None
-            The same by their new numbers.
+            The same by their new numbers; None if all clusters were compared.
         """
         k = int(clusters.max()) + 1
         model = replace(Memberships.of(self.points, self._rounded, clusters, k, self.between, gamma), power=self.power)
@@ -100,12 +100,11 @@ class Evidence:
             near = model.nearest(self.points)
         found = model.best(self.points, self._rounded, clusters, self.starts, more, near)
         found = np.where(clusters >= 0, found, -1)
-        if near is not None:
-            numbers = np.full(k + 1, -1)
-            used = np.unique(found[found >= 0])
-            numbers[used] = np.arange(len(used))
-            near = numbers[near]
-        return renumbered(found), near
+        # new numbers without gaps, by the old ones; there is none for what has vanished, and for -1
+        numbers = np.full(k + 1, -1)
+        used = np.unique(found[found >= 0])
+        numbers[used] = np.arange(len(used))
+        return numbers[found], None if near is None else numbers[near]
 
     @cached_property
     def _rounded(self) -> Floats:
