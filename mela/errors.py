@@ -52,8 +52,8 @@ OUT_OF_MEMORY = (
     "failed to map segment from shared object",
 )
 LESS = (
-    "use a machine with more, lower data.size, embed.tasks_per_step or pretrain.batch_size, or raise embed.accumulate "
-    "or pretrain.accumulate"
+    "use a machine with more, lower data.image_size, embed.tasks_per_step or pretrain.batch_size, or raise "
+    "embed.accumulate or pretrain.accumulate"
 )
 SPACE = "free some space and run the same command again"
 ADVICE = {

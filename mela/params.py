@@ -22,6 +22,7 @@ Positive = Annotated[int, Field(ge=1, le=10**9)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Rate = Annotated[float, Field(gt=0, le=1e30)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+CONVERT = "`mela preset --convert` rewrites the file"
 
 
 def _require_below(key: str, name: str, folder: str) -> None:
@@ -158,7 +159,8 @@ class DataParams(Block):
     ]
     root: str
     table: str | None
-    size: Annotated[int, Field(ge=16, le=512)]
+    # tables say `size`, as they did before; with other bytes of theirs all stages would run again
+    image_size: Annotated[int, Field(ge=16, le=512, serialization_alias="size")]
     channels: Literal[1, 3]
     images_per_class: Annotated[int, Field(ge=1, le=100_000)]
     rotations: bool
@@ -180,9 +182,16 @@ class DataParams(Block):
 
     def made_from(self) -> dict[str, Any]:
         """Return what a table of these images says that it was made from, which is all but where they lay."""
-        content = self.model_dump(mode="json", exclude={"root", "people", "boxes", "datasets"})
+        content = self.model_dump(mode="json", by_alias=True, exclude={"root", "people", "boxes", "datasets"})
         content |= self.model_dump(mode="json", include={"boxes", "datasets"}, exclude_defaults=True)
         return content if self.people is None else content | {"people": self.people.made_from()}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_former_name(cls, content: Any) -> Any:
+        if isinstance(content, dict) and "size" in content:
+            raise ValueError(f"size: this key is now image_size, since DVC can miss a change of `size`; {CONVERT}")
+        return content
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -287,7 +296,7 @@ class ModelParams(Block):
             if self.input_size is not None:
                 raise ValueError(
                     f"input_size: expected null with the backbone {self.backbone}, which takes images as they are, got "
-                    f"{self.input_size}; remove it, and set data.size"
+                    f"{self.input_size}; remove it, and set data.image_size"
                 )
         elif self.residual_head:
             raise ValueError(
@@ -436,7 +445,6 @@ class RoundsParams(Block):
 
 # every kind of global labels that an embedding can be pre-trained on, in the order of tables
 LABELS = ("merged", "merged_soft", "pruned", "kmeans", "oracle")
-CONVERT = "`mela preset --convert` rewrites the file"
 
 
 class LabelerParams(Block):

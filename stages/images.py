@@ -44,7 +44,7 @@ def main(
     with together():
         with replacing(images) as temporary, watched("images", "images") as watch:
             looked = recorded(source)
-            pack_images(temporary, looked, ids, size=data.size, channels=data.channels, watch=watch)
+            pack_images(temporary, looked, ids, size=data.image_size, channels=data.channels, watch=watch)
             refuse_contradictions(looked)
             repeated = between_splits(store.open_images(temporary), ids, source.splits, source.sources)
         for path, table, schema in [
@@ -58,7 +58,7 @@ def main(
     for line in remarks(source, data):
         log.info(f"images: {line}")
     counts = ", ".join(f"{count} {split}" for split, count in pd.Series(source.splits).value_counts().items())
-    log.info(f"images: {len(source)} of {data.size} x {data.size} x {data.channels}, {counts}")
+    log.info(f"images: {len(source)} of {data.image_size} x {data.image_size} x {data.channels}, {counts}")
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ class Lab:
         ids = shuffled_ids(len(source), data.seed)
         self.folder.mkdir(parents=True, exist_ok=True)
         with replacing(self.folder / "images.npy") as temporary:
-            pack_images(temporary, source, ids, size=data.size, channels=data.channels)
+            pack_images(temporary, source, ids, size=data.image_size, channels=data.channels)
         table = pd.DataFrame({"image_id": ids, "split": source.splits, "class": source.classes})
         cached(self.folder / "truth.parquet", lambda: table.sort_values("image_id"))
 

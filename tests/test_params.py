@@ -137,7 +137,7 @@ def test_mini_imagenet_has_the_values_of_the_paper() -> None:
     assert model.std == [round(value / 255, 4) for value in (70.682, 68.276, 72.545)]
     assert (augment.crop_padding, augment.flip, augment.jitter) == (8, True, 0.4)
     labeler = params.LabelerParams.read(path)
-    assert (params.DataParams.read(path).size, labeler.n_clusters, labeler.q) == (84, 300, 6.5)
+    assert (params.DataParams.read(path).image_size, labeler.n_clusters, labeler.q) == (84, 300, 6.5)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ INPUTS: dict[str, dict[str, list[Any]]] = {
     "'drop' or 'assign'": {"labeler.collisions": ["keep"], "merging.collisions": ["keep"]},
     "'batched' or 'sklearn'": {"evaluate.solver": ["newton"]},
     f"less than {2**32}": {"labeler.seed": [2**32]},
-    "less than or equal to 512": {"data.size": [513]},
+    "less than or equal to 512": {"data.image_size": [513]},
     "less than 1": {"model.drop_rate": [1], "augment.jitter": [1.0], "embed.momentum": [1]},
     "greater than 0": {"embed.learning_rate": [0], "embed.decay": [0], "embed.ridge": [0], "evaluate.C": [0.0]},
     "greater than or equal to 0": {"labeler.q": [-0.1], "embed.weight_decay": [-1e-4]},
@@ -289,7 +289,7 @@ LEAST = [
     (1, ["labeler.min_count", "merging.min_count", "labeler.max_passes", "data.images_per_class", "pretrain.epochs"]),
     (1, ["tasks.shots", "tasks.queries", "tasks.train", "embed.tasks_per_epoch", "evaluate.support_copies"]),
     (2, ["labeler.n_clusters", "tasks.ways", "kmeans.n_clusters", "pretrain.batch_size"]),
-    (16, ["data.size"]),
+    (16, ["data.image_size"]),
 ]
 WRONG = [(key, value, wanted) for wanted, keys in INPUTS.items() for key, values in keys.items() for value in values]
 WRONG += [(key, least - 1, f"greater than or equal to {least}") for least, keys in LEAST for key in keys]
@@ -450,6 +450,21 @@ def test_all_blocks_are_known_and_only_those_of_the_benchmark_are_extra() -> Non
     assert len(known) == len(set(known))
     assert {block for block in known if not block.extra} == set(params.BLOCKS)
     assert {block for block in known if block.extra} == set(params.EXTRA_BLOCKS)
+
+
+@pytest.mark.parametrize("path", [*PRESETS, *(ROOT / "benchmark/data").glob("*.yaml")], ids=lambda path: path.stem)
+def test_no_key_has_a_name_that_the_run_cache_leaves_out(path: Path) -> None:
+    """DVC takes `size` and `nfiles` in parameters for those of files, and outputs of other values for the same."""
+    names: set[str] = set()
+
+    def collect(content: Any) -> None:
+        for value in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
+            collect(value)
+        names.update(content if isinstance(content, dict) else ())
+
+    collect(YAML(typ="safe").load(path))
+    assert "image_size" in names
+    assert not names & {"size", "nfiles"}
 
 
 def test_people_have_no_images_of_tasks(tmp_path: Path) -> None:

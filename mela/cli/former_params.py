@@ -21,10 +21,9 @@ FORMER = {
 
 
 def convert(text: str, where: str) -> str:
-    """Rewrite a params file from before the blocks `merging`, `compare` and `use`, keeping its meaning.
+    """Rewrite a params file of a former version, keeping its meaning.
 
-    Comments are kept but for those of the keys that are gone. Beside the labels that the file trained on, those in use
-    are trained on too, since the report is about them. A file of today is returned as it is.
+    Comments are kept but for those of the keys that are gone. A file of today is returned as it is.
 
     Parameters
     ----------
@@ -39,11 +38,38 @@ def convert(text: str, where: str) -> str:
     """
     yaml = commented_yaml()
     document = yaml.load(text)
-    labeler, pretrain = (document.get(name) if isinstance(document, CommentedMap) else None for name in BLOCKS)
+    data, labeler, pretrain = (
+        document.get(name) if isinstance(document, CommentedMap) else None for name in ("data", *BLOCKS)
+    )
     if not isinstance(labeler, CommentedMap) or not isinstance(pretrain, CommentedMap):
         raise MelaError(f"{where}: expected the blocks {' and '.join(BLOCKS)}, got others; name a params file")
-    if "merge" not in labeler and "labels" not in pretrain:
+    of_labels = "merge" in labeler or "labels" in pretrain
+    if isinstance(data, CommentedMap) and "size" in data:
+        _rename(data, "size", "image_size")
+    elif not of_labels:
         return text
+    if of_labels:
+        _insert_blocks(document, where)
+    written = io.StringIO()
+    yaml.dump(document, written)
+    # a blank line before each of the new ones
+    return re.sub(r"\n+(?=(merging|compare|use|pretrain):)", "\n\n", written.getvalue())
+
+
+def _rename(block: CommentedMap, old: str, new: str) -> None:
+    """Give a key another name; its place and its comment remain."""
+    place, comment = list(block).index(old), block.ca.items.pop(old, None)
+    block.insert(place, new, block.pop(old))
+    if comment is not None:
+        block.ca.items[new] = comment
+
+
+def _insert_blocks(document: CommentedMap, where: str) -> None:
+    """Give a file from before the blocks `merging`, `compare` and `use` these blocks.
+
+    Beside the labels that the file trained on, those in use are trained on too, since the report is about them.
+    """
+    labeler, pretrain = (document[name] for name in BLOCKS)
     merge, labels = labeler.pop("merge", True), pretrain.pop("labels", "mela")
     if not isinstance(merge, bool):
         raise MelaError(
@@ -60,7 +86,3 @@ def convert(text: str, where: str) -> str:
     place = list(document).index("pretrain")
     for name, block in (("use", ways[1]), ("compare", compare), ("merging", merging)):
         document.insert(place, name, block)
-    written = io.StringIO()
-    yaml.dump(document, written)
-    # a blank line before each of the new ones
-    return re.sub(r"\n+(?=(merging|compare|use|pretrain):)", "\n\n", written.getvalue())

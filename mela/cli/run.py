@@ -61,8 +61,8 @@ def _why(status: int) -> str:
         return f"ended with status {status}, for the reason above; correct it, then go on with"
     if -status == signal.SIGKILL:
         return (
-            "was killed by the system, perhaps because memory ran out; use a machine with more, or lower data.size, "
-            "embed.tasks_per_step or pretrain.batch_size, then go on with"
+            "was killed by the system, perhaps because memory ran out; use a machine with more, or lower "
+            "data.image_size, embed.tasks_per_step or pretrain.batch_size, then go on with"
         )
     return f"was ended by the signal {signal.Signals(-status).name}; go on with"
 

@@ -134,7 +134,7 @@ def glyphs(*, images_per_class: int, size: int = 28, seed: int) -> ImageSource:
 def require_size(size: int) -> None:
     """Raise MelaError where glyphs would be too small to read."""
     if size < _SMALLEST_SIZE:
-        raise MelaError(f"data.size: expected at least {_SMALLEST_SIZE} pixels, got {size}")
+        raise MelaError(f"data.image_size: expected at least {_SMALLEST_SIZE} pixels, got {size}")
 
 
 def draw_glyph(

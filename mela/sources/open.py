@@ -33,7 +33,7 @@ def open_source(data: DataParams, *, shots: int) -> ImageSource:
         case "glyphs":
             from mela.sources.glyphs import glyphs
 
-            return glyphs(images_per_class=data.images_per_class, size=data.size, seed=data.seed)
+            return glyphs(images_per_class=data.images_per_class, size=data.image_size, seed=data.seed)
         case "omniglot":
             return omniglot(root, rotations=data.rotations)
         case "cifar_fs":
@@ -77,7 +77,7 @@ def _open_one(data: DataParams, dataset: DatasetParams, *, shots: int) -> ImageS
 
 def _open_by_people(data: DataParams, people: PeopleParams, *, shots: int) -> ImageSource:
     """Open the source of tasks each of which is one person's."""
-    form = {"images_per_class": data.images_per_class, "shots": shots, "size": data.size, "seed": data.seed}
+    form = {"images_per_class": data.images_per_class, "shots": shots, "size": data.image_size, "seed": data.seed}
     if data.name == "glyphs":
         from mela.sources.glyphs_by_people import glyphs_by_people
 

@@ -56,4 +56,4 @@ def less_memory(settings: "EmbedParams | PretrainParams", part: str) -> str:
     parts = ""
     if size > accumulate:
         parts = f"raise {block}.accumulate (now {accumulate}), lower {block}.{part} (now {size}), "
-    return f"{parts}lower data.size or model.width, or use a machine with more"
+    return f"{parts}lower data.image_size or model.width, or use a machine with more"

@@ -36,7 +36,7 @@ PAGE = "docs/results/methods.md"
 DATA = Path("benchmark/data/mine.yaml")
 SHORT = {"embed.epochs": 1, "embed.milestones": [], "pretrain.epochs": 1, "pretrain.milestones": [], "model.width": 4}
 SHORT |= {"methods.epochs": 1, "methods.milestones": [], "tuning.epochs": 1, "tuning.milestones": []}
-SHORT |= {"data.size": 16, "runtime.device": "cpu"}
+SHORT |= {"data.image_size": 16, "runtime.device": "cpu"}
 # what DVC is asked for in place of all systems
 CELLS = ["test_tasks@protonet-mine-0", "test_labels@rfs-merged-mine-0", "score_inferred@merged-mine-0"]
 TRAIN = {"embed", "tasks", "labels", "tuned", "distill", "unlabeled"}

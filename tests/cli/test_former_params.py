@@ -83,6 +83,18 @@ def test_one_of_the_keys_is_enough(gone: str) -> None:
     assert values(convert(text, "params.yaml")) == values(convert(former(), "params.yaml"))
 
 
+@pytest.mark.parametrize("merged", [True, False])
+def test_the_side_of_images_has_another_name(tmp_path: Path, merged: bool) -> None:
+    """Alone, or in a file that is older still; the other keys and all comments stay where they are."""
+    today = GLYPHS if merged else former()
+    text = re.sub("^  image_size:( 28 +)", r"  size:\1      ", today, flags=re.MULTILINE)
+    path = tmp_path / "params.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(MelaError, match=r"data: size: this key is now image_size, .*--convert"):
+        check_document(path)
+    assert convert(text, "") == convert(today, "")
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "presets").glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_file_of_today_stays_as_it_is(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import time
 from contextlib import chdir
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mela.io.name_tables import LISTING
@@ -71,6 +72,16 @@ def test_a_comment_reruns_nothing(project: Project) -> None:
     assert ran(project.dvc("repro")) == ["code"]
     project.undo()
     assert ran(project.dvc("repro")) == []
+
+
+def test_images_of_another_size_are_packed_anew(project: Project) -> None:
+    """DVC's run cache takes no notice of a parameter called `size`, and would bring back images of the size before."""
+    for side in (18, 20):
+        change(project.folder / "params.yaml", {"data.image_size": side})
+        assert ran(project.dvc("repro", "images")) == ["images"]
+        images = np.load(project.folder / "data/images/images.npy", mmap_mode="r")
+        assert images.shape[1:] == (side, side, 1)
+    project.undo()
 
 
 def test_what_is_committed_is_small(project: Project) -> None:

@@ -10,7 +10,7 @@ from studies.clones import change as change
 ROOT = Path(__file__).parents[2]
 TINY = {
     "data.images_per_class": 20,
-    "data.size": 16,
+    "data.image_size": 16,
     "tasks.train": 80,
     "tasks.val": 4,
     "tasks.test": 12,

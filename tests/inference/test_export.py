@@ -295,7 +295,7 @@ def test_a_network_of_timm_has_a_side_and_no_width() -> None:
 def test_an_error_as_wide_as_the_scale_is_no_estimate(error: float | None, said: str) -> None:
     origin = Provenance(
         embedding="merged",
-        data={"name": "tasks", "size": 32},
+        data={"name": "tasks", "image_size": 32},
         tasks={},
         head={},
         evaluation={},

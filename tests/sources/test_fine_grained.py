@@ -252,7 +252,7 @@ def test_the_check_names_every_form(form: str, tmp_path: Path, monkeypatch: pyte
     assert "  images       12\n  classes      2 train, 1 val, 1 test, as published\n" in done.out
     check_document(Path("params.yaml"))
     data = DataParams.read(Path("params.yaml"))
-    assert (data.name, Path(data.root).name, data.size) == (name, "mine", 84)
+    assert (data.name, Path(data.root).name, data.image_size) == (name, "mine", 84)
 
 
 def test_the_check_names_several_in_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -198,7 +198,7 @@ def test_golden_bytes():
     ("arguments", "message"),
     [
         ({"images_per_class": 0}, "data.images_per_class: expected at least 1, got 0"),
-        ({"images_per_class": 1, "size": 11}, "data.size: expected at least 12 pixels, got 11"),
+        ({"images_per_class": 1, "size": 11}, "data.image_size: expected at least 12 pixels, got 11"),
     ],
 )
 def test_invalid_arguments_name_the_key(arguments, message):

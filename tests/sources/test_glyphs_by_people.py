@@ -119,7 +119,7 @@ def test_with_a_share_of_1_a_persons_ink_is_equally_bright_and_with_0_it_is_not(
     ("form", "changes", "message"),
     [
         ({"images_per_class": 3}, {}, "data.images_per_class: expected more than tasks.shots = 3, .*, got 3"),
-        ({"size": 11}, {}, "data.size: expected at least 12 pixels, got 11"),
+        ({"size": 11}, {}, "data.image_size: expected at least 12 pixels, got 11"),
         ({}, {"ways": 21}, "data.people.ways: expected at most 20, the number of val classes, got 21"),
         ({}, {"test": 2}, "data.people.test: expected 5 images by other persons of every class, got 0 of one; .*"),
     ],

@@ -331,7 +331,7 @@ def write_cifar(root: Path, labels: list[str], count: int) -> None:
 
 
 def params(root: Path, **changes: Any) -> DataParams:
-    plain = {"table": None, "size": 16, "channels": 3, "images_per_class": 8, "rotations": False, "seed": 0}
+    plain = {"table": None, "image_size": 16, "channels": 3, "images_per_class": 8, "rotations": False, "seed": 0}
     return DataParams(root=str(root), split_fractions=[0.6, 0.2, 0.2], **(plain | changes))
 
 

@@ -231,7 +231,7 @@ def test_the_check_names_the_form_and_the_pipeline_opens_it(form: str) -> None:
     assert done.status == 0
     assert done.out.startswith("raw: tieredImageNet, as train_images")
     data = DataParams.read(Path("params.yaml"))
-    assert (data.name, data.size) == ("tiered_imagenet", 84)
+    assert (data.name, data.image_size) == ("tiered_imagenet", 84)
     assert len(opening.open_source(data, shots=5)) == 10
 
 

@@ -187,14 +187,14 @@ def test_too_little_memory_in_a_training_names_the_parameters(
         "pretrain@merged": of_labels,
         "round@first": of_labels,
     }.items():
-        advice = f"{parts}lower data.size or model.width, or use a machine with more"
+        advice = f"{parts}lower data.image_size or model.width, or use a machine with more"
         fails(stage, f"{stage}: out of memory: .*; {advice}", monkeypatch, capfd)
 
 
 def test_advice_for_one_task_at_a_time(copied: Path) -> None:
     """There is nothing to divide."""
     advice = less_memory(EmbedParams.read(), "tasks_per_step")
-    assert advice == "lower data.size or model.width, or use a machine with more"
+    assert advice == "lower data.image_size or model.width, or use a machine with more"
 
 
 @LINUX
@@ -202,7 +202,7 @@ def test_advice_for_one_task_at_a_time(copied: Path) -> None:
 def test_a_lack_of_memory(work: str, copied: Path) -> None:
     ended = python("-c", LITTLE.format(work=work))
     assert ended.returncode == 1
-    assert re.fullmatch(r"error: out of memory: .*; use a machine with more, lower data.size, .*\n", ended.stderr)
+    assert re.fullmatch(r"error: out of memory: .*; use a machine with more, lower data.image_size, .*\n", ended.stderr)
 
 
 def test_any_other_error_keeps_its_traceback() -> None:

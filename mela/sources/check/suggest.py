@@ -40,7 +40,7 @@ STEPS, OCCURRENCES, SEEN, TASKS_PER_EPOCH = 600, 60, 70_000, 150
 
 
 def suggest(findings: Findings) -> dict[str, Any]:
-    """Suggest values for dotted keys of ``params.yaml``, such as ``data.size``.
+    """Suggest values for dotted keys of ``params.yaml``, such as ``data.image_size``.
 
     With errors, these are the least demanding values, so that the stages end with one of these errors.
     """
@@ -50,7 +50,7 @@ def suggest(findings: Findings) -> dict[str, Any]:
         "data.name": layout.name,
         "data.root": layout.root.as_posix(),
         "data.table": layout.table,
-        "data.size": side,
+        "data.image_size": side,
         "data.channels": 3 if pictures.coloured else 1,
         "augment.crop_padding": side // 16,
         "augment.flip": pictures.coloured,

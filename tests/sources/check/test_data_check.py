@@ -52,7 +52,7 @@ params.yaml: {preset} with these values (--write params.yaml writes it)
 data:
   name: tasks                # glyphs | folder | meta_album | tasks | mixed | a benchmark of docs/guides/own-data.md
   root: {root:<20} # folder of the raw data (glyphs are rendered and need none)
-  size: 32                   # side in pixels, images are cut to a square and resized
+  image_size: 32             # side in pixels, images are cut to a square and resized
   channels: 3                # 1 grey, 3 colour
 tasks:
   shots: 2                   # support images of a class
@@ -132,7 +132,7 @@ def test_folders_of_classes_with_a_table_of_splits() -> None:
     )
     check_document(Path("mine/params.yaml"))
     data, tasks = DataParams.read(Path("mine/params.yaml")), TaskParams.read(Path("mine/params.yaml"))
-    assert (data.name, data.table, data.channels, data.size) == ("folder", "splits.csv", 1, 32)
+    assert (data.name, data.table, data.channels, data.image_size) == ("folder", "splits.csv", 1, 32)
     assert (tasks.ways, tasks.shots, tasks.queries, tasks.val, tasks.test) == (2, 3, 3, 0, 600)
 
 

@@ -33,7 +33,7 @@ def test_every_form_of_mini_imagenet_is_named(form: str) -> None:
     )
     check_document(Path("params.yaml"))
     data = DataParams.read(Path("params.yaml"))
-    assert (data.name, Path(data.root).name, data.table, data.size) == ("mini_imagenet", "mine", None, 84)
+    assert (data.name, Path(data.root).name, data.table, data.image_size) == ("mini_imagenet", "mine", None, 84)
 
 
 def test_parameters_are_printed_where_no_file_is_asked_for() -> None:
