@@ -541,11 +541,15 @@ class UseParams(Block):
 
 
 class PretrainParams(_Schedule):
-    """Set the classification of the global labels (Eq. 7); `label_smoothing` may be missing, and is 0 then."""
+    """Set the classification of the global labels (Eq. 7).
+
+    Two keys may be missing. With `center_tasks`, what images of a task have in common does not help to classify them.
+    """
 
     block: ClassVar[str] = "pretrain"
     batch_size: Annotated[int, Field(ge=2)]
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    center_tasks: bool = False
 
     @model_validator(mode="before")
     @classmethod

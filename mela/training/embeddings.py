@@ -11,6 +11,7 @@ from mela.data.episodes import Episodes
 from mela.errors import MelaError
 from mela.learners.base import LabelLearner, Learner
 from mela.learners.ridge import RidgeLearner
+from mela.learners.task_centered import TaskCentered
 from mela.learners.task_heads import TaskHeads
 from mela.models.backbones import Backbone
 from mela.runtime.seeding import seeded
@@ -83,7 +84,7 @@ def pretrain(
     backbone : Backbone
     images : uint8 (N, h, w, c)
     targets : Targets
-        The flat data set.
+        The flat data set. If it has tasks, features are learned less the means of these.
     training : Training
         Its seed is that of the classifier's weights too.
     batch_size : int
@@ -97,7 +98,8 @@ def pretrain(
         )
     learned = trained_targets(targets, training)
     with seeded(training.seed):
-        learner = LabelLearner(backbone, learned.n_labels).to(next(backbone.parameters()))
+        kind = LabelLearner if targets.tasks is None else TaskCentered
+        learner = kind(backbone, learned.n_labels).to(next(backbone.parameters()))
     learner.label_smoothing = label_smoothing
     curve = train_on_labels(learner, images, learned, training, batch_size=batch_size)
     return _upright(learner.classifier, targets.n_labels), curve

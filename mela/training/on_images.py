@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mela.data.array_types import Ints
 from mela.data.augmentation import NONE
 from mela.data.images import ImageLoader, require_images
 from mela.data.quarter_turns import quarter_turned
+from mela.data.task_batches import TaskBatches
 from mela.errors import MelaError
 from mela.learners.base import ImageLearner, LabelLearner
 from mela.learners.contract import pair_of, require_tensor
@@ -32,6 +34,7 @@ def train_on_images(
     *,
     batch_size: int,
     turns: Ints | None = None,
+    batches: TaskBatches | None = None,
 ) -> list[Epoch]:
     """Train `learner` in place and return its curve.
 
@@ -49,6 +52,8 @@ def train_on_images(
     batch_size : int
     turns : int64 (n,), optional
         Quarter turns of each image, after its random changes.
+    batches : TaskBatches, optional
+        Batches by tasks, in place of images at random.
 
     Raises
     ------
@@ -60,7 +65,7 @@ def train_on_images(
     require_images(images, image_ids)
     compute, accumulate = training.compute, training.accumulate
     n_images = len(image_ids)
-    n_steps = batch_count(n_images, batch_size)
+    n_steps = batch_count(n_images, batch_size) if batches is None else batches.count
     require_share(f"{training.stage}.batch_size", n_images // n_steps, accumulate, compute.team, things="images")
     generator = torch.Generator().manual_seed(training.seed)
     load = ImageLoader(images, next(learner.parameters()).device)
@@ -77,7 +82,9 @@ def train_on_images(
             yield loss / len(chosen), right.sum() / len(chosen)
 
     def epoch_steps() -> Iterator[Iterator[Part]]:
-        return map(parts, shuffled_batches(n_images, batch_size, generator))
+        if batches is None:
+            return map(parts, shuffled_batches(n_images, batch_size, generator))
+        return map(parts, batches.draw(generator))
 
     return fit(learner, epoch_steps, training, generator=generator, steps_per_epoch=n_steps)
 
@@ -104,7 +111,7 @@ def train_on_labels(
     Parameters
     ----------
     learner : LabelLearner
-        Of as many labels as the targets have.
+        Of as many labels as the targets have. If these have tasks, its `forward` takes the tasks of a batch.
     images : uint8 (N, h, w, c)
     targets : Targets
         The flat data set, or what `trained_targets` makes of it.
@@ -115,7 +122,7 @@ def train_on_labels(
     ------
     MelaError
         Images are missing, or the method makes something else than a loss and logits. Targets are of rotated classes,
-        but the method rotates images itself.
+        but the method rotates images itself. Targets have tasks, but batches are to be divided.
     DivergedError
         The loss or the weights are not finite.
     """
@@ -125,15 +132,25 @@ def train_on_labels(
             f"{training.stage}.rotated_classes: expected false with {type(learner).__name__}, which rotates images "
             "itself; set it to false, or train another method"
         )
+    batches = None
+    if targets.tasks is not None:
+        if training.accumulate > 1 or training.compute.team.size > 1:
+            raise MelaError(
+                f"{training.stage}.center_tasks: expected whole batches, got {training.stage}.accumulate: "
+                f"{training.accumulate} and {training.compute.team.size} processes; use one of each, or set it to false"
+            )
+        batches = TaskBatches(targets.tasks, targets.labels, batch_size)
 
     def loss_of(run: Run, batch: Tensor, rows: Ints, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         label = torch.from_numpy(targets.labels[rows]).to(device)
+        if targets.tasks is not None:
+            run = partial(run, tasks=torch.from_numpy(targets.tasks[rows]).to(device))
         made = learner.loss(run, batch, targets.batch(rows).to(device), generator)
         loss, logits = pair_of(learner, "loss", made, "a loss and logits")
         logits = require_tensor(learner, "loss", logits, "logits (images, labels)", (len(rows), n_labels))
         return loss, logits.detach().argmax(1) == label
 
-    how: dict[str, Any] = {"batch_size": batch_size, "turns": targets.turns}
+    how: dict[str, Any] = {"batch_size": batch_size, "turns": targets.turns, "batches": batches}
     return train_on_images(learner, images, targets.image_ids, loss_of, training, **how)
 
 

@@ -1,6 +1,6 @@
 """Define the targets of pre-training for each image: one global label, or shares of several."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,12 +36,15 @@ class Targets:
         Rows sum to 1; None if each image has one label.
     turns : int64 (n,) or None
         Quarter turns by which each image is rotated; None if all stay upright.
+    tasks : int64 (n,) or None
+        The task of each image, if what its images have in common is to be subtracted.
     """
 
     image_ids: Ints
     labels: Ints
     shares: "csr_array | None" = None
     turns: Ints | None = None
+    tasks: Ints | None = None
 
     @property
     def n_labels(self) -> int:
@@ -61,7 +64,13 @@ class Targets:
             labels=np.tile(self.labels, TURNS) + self.n_labels * turns,
             shares=None if self.shares is None else csr_array(block_diag([self.shares] * TURNS)),
             turns=turns,
+            tasks=None if self.tasks is None else np.tile(self.tasks, TURNS),
         )
+
+    def of_tasks(self, manifest: pd.DataFrame) -> "Targets":
+        """Return the same with the tasks of a manifest; an image of several tasks counts for the first of them."""
+        first = manifest.drop_duplicates("image_id").set_index("image_id")["task_id"]
+        return replace(self, tasks=first.reindex(self.image_ids).to_numpy(dtype=np.int64))
 
     def batch(self, rows: Ints) -> Tensor:
         """Return the targets of some images for ``torch.nn.functional.cross_entropy``.

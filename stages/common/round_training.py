@@ -45,11 +45,14 @@ def train_round(
     read = images, train, sources, before.features, *filter(None, [before.looks, written])
     with steady(*read) as inputs:
         packed = store.open_images(images)
-        samples, known = read_samples(read_manifest(train), before.features, before.looks, sources, written)
+        manifest = read_manifest(train)
+        samples, known = read_samples(manifest, before.features, before.looks, sources, written)
         configuration = configure(settings.model, packed, np.unique(known[samples.index]))
     flat, told = labels_so_far(samples, known, labeler)
     log.info(f"{stage}: {told['clusters']} classes of {len(flat.image_ids)} images")
     targets = Targets(image_ids=flat.image_ids, labels=flat.labels)
+    if settings.pretrain.center_tasks:
+        targets = targets.of_tasks(manifest)
     found = pretrain_on(targets, stage, settings, packed, configuration, inputs, images=images, weights=weights)
     if found.compute.team.leads:
         seed = settings.pretrain.seed

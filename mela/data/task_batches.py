@@ -1,0 +1,53 @@
+"""Deal labelled images to batches by the tasks that they are from."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mela.data.array_types import Ints
+
+# images of each class of a task in a batch, where classes are equally large
+SHOTS = 2
+
+
+class TaskBatches:
+    """Deal n images to batches, so that a batch has images of every class of each of its tasks.
+
+    The images of a task are dealt to portions of about two images per class. A batch is made of whole portions.
+
+    Parameters
+    ----------
+    tasks, labels : int64 (n,)
+        Images of a task that share a label are one class.
+    batch_size : int
+        Images of a batch, on average about as many.
+
+    Attributes
+    ----------
+    count : int
+        Batches of an epoch.
+    """
+
+    def __init__(self, tasks: Ints, labels: Ints, batch_size: int) -> None:
+        pairs, self._classes = np.unique(np.stack([tasks, labels]), axis=1, return_inverse=True)
+        self._sizes = np.bincount(self._classes)
+        self._firsts = np.cumsum(self._sizes) - self._sizes
+        _, task, ways = np.unique(pairs[0], return_inverse=True, return_counts=True)
+        # a task's largest class then has two images or more in each portion
+        portions = np.maximum(1, np.bincount(task, self._sizes).astype(np.int64) // (SHOTS * ways))
+        self._portions, self._offsets = portions[task], (np.cumsum(portions) - portions)[task]
+        self._n_portions = int(portions.sum())
+        self.count = min(-(-len(tasks) // batch_size), self._n_portions)
+
+    def draw(self, generator: torch.Generator) -> list[Tensor]:
+        """Return the positions of the images in each batch of an epoch; each image is in one."""
+        drawn = torch.randperm(len(self._classes), generator=generator).numpy()
+        order = drawn[np.argsort(self._classes[drawn], kind="stable")]
+        classes = self._classes[order]
+        rank = np.arange(len(order)) - self._firsts[classes]
+        portion = self._offsets[classes] + rank * self._portions[classes] // self._sizes[classes]
+        place = torch.randperm(self._n_portions, generator=generator).numpy()[portion]
+        ends = np.cumsum(np.bincount(place, minlength=self._n_portions))
+        last = [part[-1] for part in np.array_split(np.arange(self._n_portions), self.count)[:-1]]
+        rows = order[np.argsort(place, kind="stable")]
+        return [torch.from_numpy(batch) for batch in np.split(rows, ends[last])]
