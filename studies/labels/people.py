@@ -110,13 +110,7 @@ def row_of_task_classes(run: Path) -> list[dict[str, Any]]:
     """Return a row for the embedding of the first round, to which each task class is a label; none without it."""
     if not RoundsParams.read(run / PARAMS).first:
         return []
-    images = store.open_images(run / paths.IMAGES)
-    model = load_model(run / round_files("first").model, torch.device("cpu"), images)
-    settings = EvaluateParams.read(run / PARAMS)
-    how = settings.model_dump(exclude={"support_copies"}) | {"copies": settings.support_copies}
-    changes = Augmentation(**AugmentParams.read(run / PARAMS).model_dump())
-    tasks = Episodes(read_manifest(run / paths.TEST))
-    found = evaluate_model(model, images, tasks, **how, augmentation=changes)
+    found = tested(run, run / round_files("first").model)
     known = store.read_table(run / paths.PER_TASK, ACCURACIES).query("split == 'test'")
     told = summarize(pd.concat([known, found.assign(model="task_classes")]))
     accuracies = {
@@ -125,6 +119,16 @@ def row_of_task_classes(run: Path) -> list[dict[str, Any]]:
     }
     overview = store.read_json(run / paths.OVERVIEW)
     return [row_of(overview | {"task_classes": accuracies}, "task_classes")]
+
+
+def tested(run: Path, model: Path) -> pd.DataFrame:
+    """Return the accuracies of an embedding on the test tasks of a run, as `mela.evaluation.accuracy` has them."""
+    images = store.open_images(run / paths.IMAGES)
+    settings = EvaluateParams.read(run / PARAMS)
+    how = settings.model_dump(exclude={"support_copies"}) | {"copies": settings.support_copies}
+    changes = Augmentation(**AugmentParams.read(run / PARAMS).model_dump())
+    tasks = Episodes(read_manifest(run / paths.TEST))
+    return evaluate_model(load_model(model, torch.device("cpu"), images), images, tasks, **how, augmentation=changes)
 
 
 def rows_of_rounds(run: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,50 @@
+"""The study of what it is worth to subtract what the images of a task share."""
+
+import shutil
+from contextlib import chdir
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mela.labeling.task_classes import group_samples
+from mela.params import PARAMS, PeopleParams, PretrainParams
+from studies.labels import centered, people
+from tests.helpers.project import ROOT, TINY, change, run_stages
+
+
+def test_which_task_class_is_nearest() -> None:
+    """By angle; the other classes of a task do not count, however near they are."""
+    points = np.array([[1.0, 0.1], [1.0, 0.0], [5.0, 0.6], [0.1, 1.0], [0.0, 3.0], [-1.0, 0.0]])
+    tasks, labels = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 1, 0, 1])
+    samples = group_samples(points.repeat(2, axis=0), np.arange(12), tasks.repeat(2), labels.repeat(2))
+    truth = np.array([0, 1, 0, 2, 2, 1])
+    # the first and the third find each other, and so do the fourth and the fifth
+    assert centered.nearest_alike(samples, truth) == 4 / 6
+
+
+@pytest.mark.slow
+def test_a_row_for_task_classes_and_one_for_true_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    preset = tmp_path / "tiny.yaml"
+    shutil.copy(ROOT / "presets/glyphs_people.yaml", preset)
+    few = PeopleParams(train=24, val=80, test=80, ways=5, share=0.75).model_dump(exclude_defaults=True)
+    change(preset, TINY | {"data.people": few, "tasks.ways": 5})
+    settings = []
+
+    def run(folder: Path, *cells: str) -> None:
+        settings.append((cells, PretrainParams.read(folder / PARAMS).center_tasks))
+        with chdir(folder):
+            run_stages(*(cell.replace(" ", "@") for cell in cells))
+
+    monkeypatch.setattr(people, "preset", lambda data: preset)
+    monkeypatch.setattr(centered, "run_stages", run)
+    cell = {"data": "tiny", "share": 0.5, "seed": 1, "folder": tmp_path, "root": tmp_path}
+    plain, both = (centered.measure(centered=value, **cell) for value in (False, True))
+    learned = ("round first", "pretrain oracle")
+    assert settings == [(centered.BEFORE, False), (learned, False), (learned, True)]
+    assert not (tmp_path / "tiny_0.5_1").exists()
+    for rows in (plain, both):
+        assert [row["labels"] for row in rows] == ["task classes", "oracle"]
+        assert 0 <= rows[0]["nearest"] <= 1
+        assert all(0 < row["5_shot"] <= 100 and row["1_shot_ci95"] > 0 for row in rows)
+    assert all(one["5_shot"] != other["5_shot"] for one, other in zip(plain, both, strict=True))
