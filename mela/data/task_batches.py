@@ -18,7 +18,7 @@ class TaskBatches:
     Parameters
     ----------
     tasks, labels : int64 (n,)
-        Images of a task that share a label are one class.
+        Images of a task that share a label, which is from 0, are one class.
     batch_size : int
         Images of a batch, on average about as many.
 
@@ -29,15 +29,17 @@ class TaskBatches:
     """
 
     def __init__(self, tasks: Ints, labels: Ints, batch_size: int) -> None:
-        pairs, self._classes = np.unique(np.stack([tasks, labels]), axis=1, return_inverse=True)
+        of_image, n_labels = np.unique(tasks, return_inverse=True)[1], int(labels.max()) + 1
+        classes, self._classes = np.unique(of_image * n_labels + labels, return_inverse=True)
         self._sizes = np.bincount(self._classes)
         self._firsts = np.cumsum(self._sizes) - self._sizes
-        _, task, ways = np.unique(pairs[0], return_inverse=True, return_counts=True)
+        task = classes // n_labels
         # a task's largest class then has two images or more in each portion
-        portions = np.maximum(1, np.bincount(task, self._sizes).astype(np.int64) // (SHOTS * ways))
+        portions = np.maximum(1, np.bincount(task, self._sizes).astype(np.int64) // (SHOTS * np.bincount(task)))
         self._portions, self._offsets = portions[task], (np.cumsum(portions) - portions)[task]
         self._n_portions = int(portions.sum())
-        self.count = min(-(-len(tasks) // batch_size), self._n_portions)
+        # a single image, which BatchNorm could not take, is then in no batch of its own
+        self.count = max(1, min(-(-len(tasks) // batch_size), self._n_portions // 2))
 
     def draw(self, generator: torch.Generator) -> list[Tensor]:
         """Return the positions of the images in each batch of an epoch; each image is in one."""

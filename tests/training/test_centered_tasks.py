@@ -53,6 +53,7 @@ def test_each_image_is_in_one_batch_with_others_of_its_task(sizes: list[list[int
     order = np.random.default_rng(seed).permutation(len(tasks))
     found = batches_of(tasks[order], labels[order], batch_size, seed)
     assert sorted(np.concatenate(found)) == [*range(len(tasks))]
+    assert all(len(batch) > 1 for batch in found) or len(tasks) == 1
     for batch in found:
         for task, count in zip(*np.unique(tasks[order][batch], return_counts=True), strict=True):
             assert count >= min(2, (tasks == task).sum())
