@@ -31,6 +31,14 @@ def _require_below(key: str, name: str, folder: str) -> None:
         raise ValueError(f"{key}: {name!r} is no path below {folder}; give one that is, relative to that folder")
 
 
+def by_todays_names(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the blocks of a run, which may be of a version that called `data.image_size` `data.size`."""
+    data = document.get("data")
+    if not isinstance(data, dict) or "size" not in data:
+        return dict(document)
+    return {**document, "data": {"image_size" if key == "size" else key: value for key, value in data.items()}}
+
+
 class PeopleParams(BaseModel):
     """Say whose the images are: one person's for each task; see `mela.sources.by_people`.
 
@@ -543,7 +551,8 @@ class UseParams(Block):
 class PretrainParams(_Schedule):
     """Set the classification of the global labels (Eq. 7).
 
-    Two keys may be missing. With `center_tasks`, what images of a task have in common does not help to classify them.
+    Two keys of its own may be missing. Without `label_smoothing` it is 0. Without `center_tasks`, features are
+    classified as they are, and not less the mean of their task.
     """
 
     block: ClassVar[str] = "pretrain"
@@ -557,6 +566,15 @@ class PretrainParams(_Schedule):
         if isinstance(content, dict) and "labels" in content:
             raise ValueError(f"labels: the block `compare` says now which labels are trained on; {CONVERT}")
         return content
+
+    @model_validator(mode="after")
+    def _refuse_divided_batches(self) -> Self:
+        if self.center_tasks and self.accumulate > 1:
+            raise ValueError(
+                f"center_tasks: expected accumulate: 1, since a part of a batch does not have whole tasks, got "
+                f"{self.accumulate}; set accumulate to 1, or center_tasks to false"
+            )
+        return self
 
 
 class MethodsParams(_Decays):
@@ -702,6 +720,12 @@ def _contradiction(document: Mapping[str, Any]) -> str:
         return (
             f"use: expected labels that are trained on, got {used}, for which compare.{used} is false; turn it on, or "
             "use others"
+        )
+    processes = document.get("runtime", {}).get("processes", 1)
+    if document.get("pretrain", {}).get("center_tasks") and processes > 1:
+        return (
+            f"pretrain.center_tasks: expected runtime.processes: 1, since each process has a part of a batch, got "
+            f"{processes}; set runtime.processes to 1, or pretrain.center_tasks to false"
         )
     rotated = [name for name, block in document.items() if isinstance(block, dict) and block.get("rotated_classes")]
     if not rotated:

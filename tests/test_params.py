@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from ruamel.yaml import YAML
 
 from mela import blocks, params
@@ -452,19 +453,28 @@ def test_all_blocks_are_known_and_only_those_of_the_benchmark_are_extra() -> Non
     assert {block for block in known if block.extra} == set(params.EXTRA_BLOCKS)
 
 
-@pytest.mark.parametrize("path", [*PRESETS, *(ROOT / "benchmark/data").glob("*.yaml")], ids=lambda path: path.stem)
-def test_no_key_has_a_name_that_the_run_cache_leaves_out(path: Path) -> None:
+def names_of(model: type[BaseModel]) -> set[str]:
+    """The names of all keys of a block, and of the blocks in it."""
+    inside = [kind for field in model.model_fields.values() for kind in re.findall(r"\w+Params", str(field.annotation))]
+    return set(model.model_fields).union(*(names_of(getattr(params, kind)) for kind in inside))
+
+
+def test_no_key_has_a_name_that_the_run_cache_leaves_out() -> None:
     """DVC takes `size` and `nfiles` in parameters for those of files, and outputs of other values for the same."""
-    names: set[str] = set()
-
-    def collect(content: Any) -> None:
-        for value in content.values() if isinstance(content, dict) else content if isinstance(content, list) else ():
-            collect(value)
-        names.update(content if isinstance(content, dict) else ())
-
-    collect(YAML(typ="safe").load(path))
-    assert "image_size" in names
+    names = set[str]().union(*map(names_of, (*params.BLOCKS, *params.EXTRA_BLOCKS)))
+    # of a block, of one in it, and of one in a list
+    assert {"image_size", "share", "table"} <= names
+    assert "share" in names_of(params.PeopleParams)
     assert not names & {"size", "nfiles"}
+
+
+def test_a_run_of_a_former_version_has_todays_names() -> None:
+    today = params.read_document(ROOT / "params.yaml")
+    data = {"size" if key == "image_size" else key: value for key, value in dict(today["data"]).items()}
+    found = params.by_todays_names(today | {"data": data})
+    assert found == today == params.by_todays_names(today)
+    assert [*found["data"]] == [*dict(today["data"])]
+    assert params.by_todays_names({"use": "merged"}) == {"use": "merged"}
 
 
 def test_people_have_no_images_of_tasks(tmp_path: Path) -> None:

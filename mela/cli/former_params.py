@@ -45,6 +45,8 @@ def convert(text: str, where: str) -> str:
         raise MelaError(f"{where}: expected the blocks {' and '.join(BLOCKS)}, got others; name a params file")
     of_labels = "merge" in labeler or "labels" in pretrain
     if isinstance(data, CommentedMap) and "size" in data:
+        if "image_size" in data:
+            raise MelaError(f"{where}: data: expected image_size alone, got size as well; remove size")
         _rename(data, "size", "image_size")
     elif not of_labels:
         return text
@@ -53,7 +55,8 @@ def convert(text: str, where: str) -> str:
     written = io.StringIO()
     yaml.dump(document, written)
     # a blank line before each of the new ones
-    return re.sub(r"\n+(?=(merging|compare|use|pretrain):)", "\n\n", written.getvalue())
+    text = written.getvalue()
+    return re.sub(r"\n+(?=(merging|compare|use|pretrain):)", "\n\n", text) if of_labels else text
 
 
 def _rename(block: CommentedMap, old: str, new: str) -> None:

@@ -11,16 +11,18 @@ SHOTS = 2
 
 
 class TaskBatches:
-    """Deal n images to batches, so that a batch has images of every class of each of its tasks.
+    """Deal n images to batches, so that a batch has images of several classes of each of its tasks.
 
-    The images of a task are dealt to portions of about two images per class. A batch is made of whole portions.
+    The images of a task are dealt to portions of about two images per class, and a batch is made of whole portions.
+    If its classes are equally large, a portion has images of all of them. In any case it has two classes or more, but
+    where a task has one class only.
 
     Parameters
     ----------
     tasks, labels : int64 (n,)
         Images of a task that share a label, which is from 0, are one class.
     batch_size : int
-        Images of a batch, on average about as many.
+        Images of a batch, on average about as many, but at least a portion.
 
     Attributes
     ----------
@@ -34,12 +36,17 @@ class TaskBatches:
         self._sizes = np.bincount(self._classes)
         self._firsts = np.cumsum(self._sizes) - self._sizes
         task = classes // n_labels
-        # a task's largest class then has two images or more in each portion
-        portions = np.maximum(1, np.bincount(task, self._sizes).astype(np.int64) // (SHOTS * np.bincount(task)))
+        ways = np.bincount(task)
+        portions = np.bincount(task, self._sizes).astype(np.int64) // (SHOTS * ways)
+        # the second largest class has an image in each portion
+        largest = self._sizes[np.lexsort((-self._sizes, task))]
+        second = np.minimum(np.cumsum(ways) - ways + 1, len(largest) - 1)
+        portions = np.maximum(1, np.where(ways > 1, np.minimum(portions, largest[second]), portions))
         self._portions, self._offsets = portions[task], (np.cumsum(portions) - portions)[task]
         self._n_portions = int(portions.sum())
-        # a single image, which BatchNorm could not take, is then in no batch of its own
-        self.count = max(1, min(-(-len(tasks) // batch_size), self._n_portions // 2))
+        # a single image, which BatchNorm could not take, must have no batch of its own
+        alone = bool((np.bincount(task, self._sizes) == 1).any())
+        self.count = max(1, min(-(-len(tasks) // batch_size), self._n_portions // (2 if alone else 1)))
 
     def draw(self, generator: torch.Generator) -> list[Tensor]:
         """Return the positions of the images in each batch of an epoch; each image is in one."""

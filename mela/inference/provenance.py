@@ -15,7 +15,7 @@ from mela.evaluation.temperature_files import read_entry
 from mela.io.name_tables import LISTING
 from mela.io.store import read_json
 from mela.io.text_tables import read_text_csv
-from mela.params import LABELS
+from mela.params import LABELS, by_todays_names
 
 # which stage knows of a block of the parameters
 STAGES = {"data": "images", "tasks": "manifest", "evaluate": "evaluate", "use": "map"}
@@ -86,6 +86,7 @@ def provenance(
     elif embedding is None and not lock.is_file():
         embedding = NAMES.get(model.as_posix())
         blocks = dict(read_document(params)) if embedding and params.is_file() else {}
+    blocks = by_todays_names(blocks)
     if embedding is None or not all(isinstance(blocks.get(name), Mapping) for name in ("data", "tasks", "evaluate")):
         return None
     # the soft ones are shares of these

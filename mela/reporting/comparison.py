@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from mela.errors import MelaError
 from mela.evaluation.intervals import Interval
 from mela.io import schemas, store
+from mela.params import by_todays_names
 from mela.reporting.summary import NAMES, Table
 
 PER_TASK, TEST, PARAMS = Path("results/evaluate/per_task.parquet"), Path("data/manifest/test.parquet"), "params.yaml"
@@ -62,7 +63,7 @@ class Measured:
         return cls(
             accuracies=found[found["split"] == "test"].drop(columns="split"),
             tasks=(folder / TEST).read_bytes(),
-            params=params if isinstance(params, dict) else {},
+            params=by_todays_names(params) if isinstance(params, dict) else {},
         )
 
     def has_tasks_of(self, other: "Measured") -> bool:

@@ -137,7 +137,8 @@ def train_on_labels(
         if training.accumulate > 1 or training.compute.team.size > 1:
             raise MelaError(
                 f"{training.stage}.center_tasks: expected whole batches, got {training.stage}.accumulate: "
-                f"{training.accumulate} and {training.compute.team.size} processes; use one of each, or set it to false"
+                f"{training.accumulate} and {training.compute.team.size} processes; set both to 1, or center_tasks to "
+                "false"
             )
         batches = TaskBatches(targets.tasks, targets.labels, batch_size)
 

@@ -68,9 +68,23 @@ class Targets:
         )
 
     def of_tasks(self, manifest: pd.DataFrame) -> "Targets":
-        """Return the same with the tasks of a manifest; an image of several tasks counts for the first of them."""
-        first = manifest.drop_duplicates("image_id").set_index("image_id")["task_id"]
-        return replace(self, tasks=first.reindex(self.image_ids).to_numpy(dtype=np.int64))
+        """Return the same with the tasks of a manifest.
+
+        Raises
+        ------
+        MelaError
+            An image is in no task or in several, so that it is not known with which others it shares anything.
+        """
+        of_images = manifest[["image_id", "task_id"]].drop_duplicates()
+        counts = of_images["image_id"].value_counts().reindex(self.image_ids, fill_value=0)
+        wrong = counts[counts != 1]
+        if len(wrong):
+            raise MelaError(
+                f"pretrain.center_tasks: expected images of one task each, but image {wrong.index[0]} is in "
+                f"{wrong.iloc[0]}; set it to false"
+            )
+        tasks = of_images.drop_duplicates("image_id").set_index("image_id")["task_id"].reindex(self.image_ids)
+        return replace(self, tasks=tasks.to_numpy(dtype=np.int64))
 
     def batch(self, rows: Ints) -> Tensor:
         """Return the targets of some images for ``torch.nn.functional.cross_entropy``.

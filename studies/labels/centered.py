@@ -12,6 +12,7 @@ from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.pair_scores import SquaredDistances
 from mela.labeling.space import unit_length
 from mela.labeling.task_classes import TaskSamples, class_means
+from mela.params import PARAMS, MergingParams
 from stages.common import paths
 from stages.common.round_files import round_files
 from studies.clones import change, run_stages
@@ -19,38 +20,38 @@ from studies.labels.expected import samples_of_round, scored
 from studies.labels.people import prepare, run_folder, tested
 
 BEFORE = ("images", "names", "manifest", "embed", "extract", "label_oracle")
+TRAININGS = ("round first", "pretrain oracle")
 
 
-def measure(
-    *, data: str, share: float | None, centered: bool, seed: int, folder: Path, root: Path
-) -> list[dict[str, Any]]:
-    """Return a row for the embedding of the first round, which tells task classes apart, and one for true labels.
+def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Path) -> list[dict[str, Any]]:
+    """Return rows for the embedding of the first round, which tells task classes apart, and for one of true labels.
 
-    Parameters
-    ----------
-    data, share, seed, folder, root
-        As in `studies.labels.people.measure`. Both values of `centered` use one folder, which the last one removes.
-    centered : bool
-        Whether what the images of a task share is subtracted.
+    There are two of each: with features as they are, and less the means of tasks. The arguments are those of
+    `studies.labels.people.measure`.
     """
     own = run_folder(folder, data, share, seed)
-    if not (own / paths.ORACLE_LABELS).exists():
-        prepare(own, data=data, share=share, seed=seed, root=root)
-        # a first round needs no initial embedding
-        change(own / "params.yaml", {"embed.epochs": 0})
-        run_stages(own, *BEFORE)
-    change(own / "params.yaml", {"pretrain.center_tasks": centered})
-    run_stages(own, "round first", "pretrain oracle")
-    samples, truth = samples_of_round(own, "first")
-    labels = MergeLabeler().fit_tasks(samples).class_labels_
-    found = {"nearest": nearest_alike(samples, truth)} | scored(truth, labels)
-    rows = [
-        {"labels": "task classes"} | found | accuracies(own, own / round_files("first").model),
-        {"labels": "oracle"} | accuracies(own, own / paths.ORACLE),
-    ]
-    if centered:
-        shutil.rmtree(own)
+    prepare(own, data=data, share=share, seed=seed, root=root)
+    # a first round needs no initial embedding
+    change(own / PARAMS, {"embed.epochs": 0})
+    run_stages(own, *BEFORE)
+    rows = []
+    for centered in (False, True):
+        change(own / PARAMS, {"pretrain.center_tasks": centered})
+        run_stages(own, *TRAININGS)
+        rows += [row | {"centered": centered} for row in rows_of(own)]
+    shutil.rmtree(own)
     return rows
+
+
+def rows_of(run: Path) -> list[dict[str, Any]]:
+    """Return a row for each of both embeddings of a run, and what merging finds by the features of the first."""
+    samples, truth = samples_of_round(run, "first")
+    labels = MergeLabeler(**MergingParams.read(run / PARAMS).arguments).fit_tasks(samples).class_labels_
+    found = {"nearest": nearest_alike(samples, truth)} | scored(truth, labels)
+    return [
+        {"labels": "task classes"} | found | accuracies(run, run / round_files("first").model),
+        {"labels": "oracle"} | accuracies(run, run / paths.ORACLE),
+    ]
 
 
 def nearest_alike(samples: TaskSamples, truth: Ints) -> float:

@@ -127,6 +127,10 @@ REFUSED = {
         former(True, "[mela]"),
         f"pretrain.labels: {GONE} ['mela'] with labeler.merge=true; set it to mela, then convert the file",
     ),
+    "both names of a key": (
+        GLYPHS.replace("  image_size: 28", "  size: 84\n  image_size: 28"),
+        "data: expected image_size alone, got size as well; remove size",
+    ),
     "another file": ("stages:\n  one: {}\n", NO_PARAMS),
     "a block without keys": ("labeler: 3\npretrain:\n  labels: mela\n", NO_PARAMS),
     "an empty file": ("", "expected blocks such as `labeler:`, got NoneType"),

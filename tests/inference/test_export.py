@@ -358,7 +358,9 @@ def test_dvc_knows_a_model_by_its_content(copied: Path) -> None:
 @pytest.mark.parametrize("known_by", ["dvc.lock", "temperatures", "name"])
 @pytest.mark.parametrize("kind", ["initial", "merged", "merged_soft", "pruned", "kmeans", "oracle"])
 def test_every_embedding_has_what_is_known_of_its_own_labels(copied: Path, kind: str, known_by: str) -> None:
-    """Soft labels are shares of the merged ones; nobody inferred the true ones."""
+    """Soft labels are shares of the merged ones; nobody inferred the true ones. The run is of a former version."""
+    params = Path("params.yaml")
+    params.write_text(params.read_text(encoding="utf-8").replace("  image_size:", "  size:"), encoding="utf-8")
     model, evaluation = Path("models", f"{kind}.safetensors"), Path("results/evaluate/metrics.json")
     metrics = store.read_json(evaluation)
     if known_by == "temperatures":
@@ -375,6 +377,8 @@ def test_every_embedding_has_what_is_known_of_its_own_labels(copied: Path, kind:
     found = provenance(model, **ASKED)
     assert found is not None
     assert found.embedding == kind
+    assert "size" not in found.data
+    assert found.data["image_size"] == 16
     inferred, scored = kind.removesuffix("_soft"), store.read_json(Path("results/score_labels/metrics.json"))
     known = inferred in ("merged", "pruned")
     assert found.label == (store.read_json(Path(f"results/label/{inferred}.json")) if known else {})

@@ -58,6 +58,8 @@ def test_parameters_that_differ() -> None:
 @pytest.mark.slow
 def test_the_command_compares_two_folders(copied: Path) -> None:
     shutil.copytree(".", "../other")
+    former = Path("../other/params.yaml")
+    former.write_text(former.read_text(encoding="utf-8").replace("  image_size:", "  size:"), encoding="utf-8")
     change(Path("params.yaml"), {"evaluate.C": 0.1})
     run_stages("evaluate", "report")
     done = mela("summary", "--against", "../other", "--markdown")
@@ -73,6 +75,7 @@ def test_the_command_compares_two_folders(copied: Path) -> None:
     Path("moved").rename("results")
     told = mela("summary", "--against", "../other")
     assert "evaluate.C: 0.1, and 1.0 there\n" in told.stdout
+    assert "size" not in told.stdout
     assert mela("summary", "--latex").stdout.count(r"\begin{tabular}") == 2
 
 

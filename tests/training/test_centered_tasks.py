@@ -14,13 +14,16 @@ from torch.nn import functional as F
 
 from mela.data.array_types import Ints
 from mela.data.augmentation import NONE
+from mela.data.episodes import Episodes
 from mela.data.task_batches import TaskBatches
 from mela.errors import MelaError
 from mela.learners.task_centered import TaskCentered, less_task_means
+from mela.params import check_document
 from mela.runtime.compute import Compute
 from mela.runtime.team import Team
 from mela.training.embeddings import pretrain
 from mela.training.loop import Training
+from mela.training.proposition1 import both_losses
 from mela.training.targets import Targets
 from stages.common import paths
 from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, backbone, batch_of, near_their_class, schedule
@@ -55,8 +58,10 @@ def test_each_image_is_in_one_batch_with_others_of_its_task(sizes: list[list[int
     assert sorted(np.concatenate(found)) == [*range(len(tasks))]
     assert all(len(batch) > 1 for batch in found) or len(tasks) == 1
     for batch in found:
-        for task, count in zip(*np.unique(tasks[order][batch], return_counts=True), strict=True):
-            assert count >= min(2, (tasks == task).sum())
+        for task in np.unique(tasks[order][batch]):
+            shown = labels[order][batch[tasks[order][batch] == task]]
+            assert len(shown) >= min(2, (tasks == task).sum())
+            assert len(np.unique(shown)) >= min(2, len(np.unique(labels[tasks == task])))
 
 
 def test_a_batch_has_images_of_every_class_of_its_tasks() -> None:
@@ -85,6 +90,15 @@ def test_means_are_those_of_tasks() -> None:
     torch.testing.assert_close(less_task_means(shifted, tasks), expected)
 
 
+def test_means_are_not_rounded_where_layers_are() -> None:
+    features = 30 + torch.randn(8, 5, generator=torch.Generator().manual_seed(0))
+    tasks = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    expected = less_task_means(features.double(), tasks).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(less_task_means(features, tasks), expected)
+        assert less_task_means(features.bfloat16(), tasks).dtype == torch.float32
+
+
 def test_a_step_is_that_of_a_loop_over_tasks() -> None:
     """Gradient descent on the cross-entropy of features less the means of both tasks."""
     ours, expected = backbone(), backbone()
@@ -102,14 +116,30 @@ def test_a_step_is_that_of_a_loop_over_tasks() -> None:
         torch.testing.assert_close(value, other - 0.05 * other.grad, rtol=1e-4, atol=1e-6)
 
 
-def test_an_image_counts_for_the_first_of_its_tasks() -> None:
-    manifest = pd.DataFrame({"task_id": [9, 9, 4, 4, 4], "image_id": [1, 2, 2, 0, 5]})
-    targets = Targets(image_ids=np.array([0, 1, 2]), labels=np.zeros(3, dtype=np.int64)).of_tasks(manifest)
+def test_each_image_is_of_one_task() -> None:
+    manifest = pd.DataFrame({"task_id": [9, 9, 9, 4, 4], "image_id": [1, 1, 2, 0, 2]})
+    labels = np.zeros(2, dtype=np.int64)
+    targets = Targets(image_ids=np.array([0, 1]), labels=labels).of_tasks(manifest)
     assert targets.tasks is not None
-    assert targets.tasks.tolist() == [4, 9, 9]
+    assert targets.tasks.tolist() == [4, 9]
     rotated = targets.rotated().tasks
     assert rotated is not None
-    assert rotated.tolist() == [4, 9, 9] * 4
+    assert rotated.tolist() == [4, 9] * 4
+    for image, count in ((2, 2), (7, 0)):
+        with pytest.raises(MelaError, match=f"center_tasks: expected images of .*, but image {image} is in {count};"):
+            Targets(image_ids=np.array([0, image]), labels=labels).of_tasks(manifest)
+
+
+def test_both_losses_are_those_of_centered_features() -> None:
+    """With all images of a task in a batch, the global loss is that of training."""
+    model = backbone(drop_rate=0.0)
+    classifier, _ = pretrain(model, IMAGES, TARGETS, replace(TRAINING, schedule=schedule(8)), batch_size=N)
+    rows = pd.DataFrame({"task_id": TASKS, "image_id": np.arange(N), "local_label": LABELS, "role": "query"})
+    rows = pd.concat([rows, rows.iloc[[0, 12]].assign(role="support")])
+    with torch.inference_mode():
+        centered = less_task_means(model(batch_of(IMAGES[:N])), torch.from_numpy(TASKS))
+        loss = F.cross_entropy(classifier(centered), torch.from_numpy(LABELS)).item()
+    assert both_losses(model, classifier, IMAGES, Episodes(rows), TARGETS).global_loss == pytest.approx(loss, rel=1e-4)
 
 
 def test_a_task_s_look_is_not_learned() -> None:
@@ -137,14 +167,30 @@ def test_a_task_s_look_is_not_learned() -> None:
     ],
 )
 def test_batches_are_not_divided(change: dict[str, object], said: str) -> None:
-    with pytest.raises(MelaError, match=f"pretrain.center_tasks: expected whole batches, got {said}; use one of each"):
+    with pytest.raises(MelaError, match=f"pretrain.center_tasks: expected whole batches, got {said}; set both to 1"):
         pretrain(backbone(), IMAGES, TARGETS, replace(TRAINING, **change), batch_size=8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"pretrain.accumulate": 2}, "pretrain: center_tasks: expected accumulate: 1, .*, got 2;"),
+        ({"runtime.processes": 3}, "pretrain.center_tasks: expected runtime.processes: 1, .*, got 3;"),
+    ],
+)
+def test_parameters_that_would_divide_batches(project: Path, changes: dict[str, int], said: str) -> None:
+    change(project / "params.yaml", changes)
+    check_document(project / "params.yaml")
+    change(project / "params.yaml", {"pretrain.center_tasks": True})
+    with pytest.raises(MelaError, match=said):
+        check_document(project / "params.yaml")
 
 
 @pytest.mark.slow
 def test_the_pipeline_centers_tasks(project: Path) -> None:
-    """Rounds and pre-training learn other embeddings than without."""
-    change(project / "params.yaml", {"rounds.first": True})
+    """Rounds and pre-training learn other embeddings than without, and refuse images that are in several tasks."""
+    people = {"train": 24, "val": 160, "test": 160, "ways": 5, "share": 0.5}
+    change(project / "params.yaml", {"rounds.first": True, "data.people": people})
     stages = ("round@first", "pretrain@oracle")
     run_stages("images", "names", "manifest", "embed", "extract", "label_oracle", *stages)
     models = [paths.ORACLE, Path("models/rounds/first.safetensors")]
@@ -153,3 +199,7 @@ def test_the_pipeline_centers_tasks(project: Path) -> None:
     run_stages(*stages)
     for path, state in zip(models, before, strict=True):
         assert not all(torch.equal(value, state[name]) for name, value in load_file(path).items())
+    change(project / "params.yaml", {"data.people": None})
+    run_stages("images", "manifest", "label_oracle")
+    with pytest.raises(MelaError, match="center_tasks: expected images of one task each, but image"):
+        run_stages("pretrain@oracle")

@@ -24,7 +24,7 @@ def test_which_task_class_is_nearest() -> None:
 
 
 @pytest.mark.slow
-def test_a_row_for_task_classes_and_one_for_true_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_for_task_classes_and_for_true_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     preset = tmp_path / "tiny.yaml"
     shutil.copy(ROOT / "presets/glyphs_people.yaml", preset)
     few = PeopleParams(train=24, val=80, test=80, ways=5, share=0.75).model_dump(exclude_defaults=True)
@@ -38,13 +38,15 @@ def test_a_row_for_task_classes_and_one_for_true_labels(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(people, "preset", lambda data: preset)
     monkeypatch.setattr(centered, "run_stages", run)
-    cell = {"data": "tiny", "share": 0.5, "seed": 1, "folder": tmp_path, "root": tmp_path}
-    plain, both = (centered.measure(centered=value, **cell) for value in (False, True))
-    learned = ("round first", "pretrain oracle")
-    assert settings == [(centered.BEFORE, False), (learned, False), (learned, True)]
+    rows = centered.measure(data="tiny", share=0.5, seed=1, folder=tmp_path, root=tmp_path)
+    assert settings == [(centered.BEFORE, False), (centered.TRAININGS, False), (centered.TRAININGS, True)]
     assert not (tmp_path / "tiny_0.5_1").exists()
-    for rows in (plain, both):
-        assert [row["labels"] for row in rows] == ["task classes", "oracle"]
-        assert 0 <= rows[0]["nearest"] <= 1
-        assert all(0 < row["5_shot"] <= 100 and row["1_shot_ci95"] > 0 for row in rows)
-    assert all(one["5_shot"] != other["5_shot"] for one, other in zip(plain, both, strict=True))
+    assert [(row["labels"], row["centered"]) for row in rows] == [
+        ("task classes", False),
+        ("oracle", False),
+        ("task classes", True),
+        ("oracle", True),
+    ]
+    assert all(0 <= row["nearest"] <= 1 for row in rows[::2])
+    assert all(0 < row["5_shot"] <= 100 and row["1_shot_ci95"] > 0 for row in rows)
+    assert all(one["5_shot"] != other["5_shot"] for one, other in zip(rows[:2], rows[2:], strict=True))
