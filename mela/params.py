@@ -431,17 +431,21 @@ RoundName = Literal["first", "second", "third", "fourth", "fifth", "sixth"]
 ROUNDS: tuple[RoundName, ...] = get_args(RoundName)
 
 
+# whether there is a round; one that is centered learns features less the means of their tasks
+Round = Literal[True, False, "centered"]
+
+
 class RoundsParams(Block):
     """Say which rounds of training on labels so far precede merging; the block may be missing, and there are none."""
 
     block: ClassVar[str] = "rounds"
     optional: ClassVar[bool] = True
-    first: bool = False
-    second: bool = False
-    third: bool = False
-    fourth: bool = False
-    fifth: bool = False
-    sixth: bool = False
+    first: Round = False
+    second: Round = False
+    third: Round = False
+    fourth: Round = False
+    fifth: Round = False
+    sixth: Round = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -549,16 +553,11 @@ class UseParams(Block):
 
 
 class PretrainParams(_Schedule):
-    """Set the classification of the global labels (Eq. 7).
-
-    Two keys of its own may be missing. Without `label_smoothing` it is 0. Without `center_tasks`, features are
-    classified as they are, and not less the mean of their task.
-    """
+    """Set the classification of the global labels (Eq. 7); `label_smoothing` may be missing, and is 0 then."""
 
     block: ClassVar[str] = "pretrain"
     batch_size: Annotated[int, Field(ge=2)]
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    center_tasks: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -566,15 +565,6 @@ class PretrainParams(_Schedule):
         if isinstance(content, dict) and "labels" in content:
             raise ValueError(f"labels: the block `compare` says now which labels are trained on; {CONVERT}")
         return content
-
-    @model_validator(mode="after")
-    def _refuse_divided_batches(self) -> Self:
-        if self.center_tasks and self.accumulate > 1:
-            raise ValueError(
-                f"center_tasks: expected accumulate: 1, since a part of a batch does not have whole tasks, got "
-                f"{self.accumulate}; set accumulate to 1, or center_tasks to false"
-            )
-        return self
 
 
 class MethodsParams(_Decays):
@@ -721,12 +711,13 @@ def _contradiction(document: Mapping[str, Any]) -> str:
             f"use: expected labels that are trained on, got {used}, for which compare.{used} is false; turn it on, or "
             "use others"
         )
-    processes = document.get("runtime", {}).get("processes", 1)
-    if document.get("pretrain", {}).get("center_tasks") and processes > 1:
-        return (
-            f"pretrain.center_tasks: expected runtime.processes: 1, since each process has a part of a batch, got "
-            f"{processes}; set runtime.processes to 1, or pretrain.center_tasks to false"
-        )
+    centered = [name for name, how in (document.get("rounds") or {}).items() if how == "centered"]
+    for block, key in (("pretrain", "accumulate"), ("runtime", "processes")):
+        if centered and (parts := document.get(block, {}).get(key, 1)) > 1:
+            return (
+                f"rounds.{centered[0]}: expected {block}.{key}: 1 with centered tasks, of which no batch may be "
+                f"divided, got {parts}; set {block}.{key} to 1, or the rounds to true"
+            )
     rotated = [name for name, block in document.items() if isinstance(block, dict) and block.get("rotated_classes")]
     if not rotated:
         return ""

@@ -32,10 +32,6 @@ def main(
 ) -> None:
     """Read images and their labels; write what the method learned and its curve into a folder."""
     settings = PretrainParams.read(params)
-    if settings.center_tasks:
-        raise MelaError(
-            f"{params}: pretrain.center_tasks: expected false, since methods know no tasks; set it to false"
-        )
     with steady(images, labels, *([] if teacher is None else [teacher])) as inputs:
         packed, targets = store.open_images(images), read_targets(labels, soft=False)
         configuration = configure(ModelParams.read(params), packed, targets.image_ids)

@@ -136,9 +136,8 @@ def train_on_labels(
     if targets.tasks is not None:
         if training.accumulate > 1 or training.compute.team.size > 1:
             raise MelaError(
-                f"{training.stage}.center_tasks: expected whole batches, got {training.stage}.accumulate: "
-                f"{training.accumulate} and {training.compute.team.size} processes; set both to 1, or center_tasks to "
-                "false"
+                f"{training.stage}: expected whole batches with centered tasks, got {training.accumulate} parts and "
+                f"{training.compute.team.size} processes; set pretrain.accumulate and runtime.processes to 1"
             )
         batches = TaskBatches(targets.tasks, targets.labels, batch_size)
 

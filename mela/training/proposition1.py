@@ -29,13 +29,9 @@ def both_losses(
 ) -> "Proposition1":
     """Return `proposition1` of a trained embedding and its classifier, in evaluation mode and without augmentation.
 
-    Of an image with several labels, the one with the largest share counts. If targets have tasks, features count less
-    the means of their tasks, as the classifier has learned them.
+    Of an image with several labels, the one with the largest share counts.
     """
-    found = extract_features(backbone, images, targets.image_ids)
-    if targets.tasks is not None:
-        found -= pd.DataFrame(found).groupby(targets.tasks).transform("mean").to_numpy()
-    features = torch.from_numpy(found)
+    features = torch.from_numpy(extract_features(backbone, images, targets.image_ids))
     rows = pd.Index(targets.image_ids)
     weights, bias = classifier.weight.detach().cpu(), classifier.bias.detach().cpu()
 

@@ -80,8 +80,8 @@ class Targets:
         wrong = counts[counts != 1]
         if len(wrong):
             raise MelaError(
-                f"pretrain.center_tasks: expected images of one task each, but image {wrong.index[0]} is in "
-                f"{wrong.iloc[0]}; set it to false"
+                f"rounds: expected images of one task each where a round is centered, but image {wrong.index[0]} is in "
+                f"{wrong.iloc[0]}; set the rounds to true in place of centered"
             )
         tasks = of_images.drop_duplicates("image_id").set_index("image_id")["task_id"].reindex(self.image_ids)
         return replace(self, tasks=tasks.to_numpy(dtype=np.int64))

@@ -25,15 +25,12 @@ def train_on_labels(labels: str, params: Path, images: Path, train: Path, weight
     with steady(images, train, table) as inputs:
         packed = store.open_images(images)
         targets = read_targets(table, soft=labels.endswith("_soft"))
-        manifest = read_manifest(train)
-        tasks = Episodes(manifest)
+        tasks = Episodes(read_manifest(train))
         configuration = configure(settings.model, packed, tasks.image_ids())
     if not len(targets.image_ids):
         out.write_nothing()
         log.info(f"{stage}: not trained, since there are no such labels")
         return
-    if settings.pretrain.center_tasks:
-        targets = targets.of_tasks(manifest)
     found = pretrain_on(targets, stage, settings, packed, configuration, inputs, images=images, weights=weights)
     if not found.compute.team.leads:
         return

@@ -41,7 +41,8 @@ def pretrain_on(
     with computing(stage, "steps", runtime, model_settings.precision, less=less) as (device, compute, watch):
         schedule = Schedule(**settings.schedule())
         # labels that a stage finds itself rest on more parameters and files than a training reads
-        known = torch.from_numpy(np.stack([targets.image_ids, targets.labels]))
+        tasks = [] if targets.tasks is None else [targets.tasks]
+        known = torch.from_numpy(np.stack([targets.image_ids, targets.labels, *tasks]))
         inputs = {**inputs, "labels": digest_of({"known": known})}
         kept = checkpoint(stage, blocks[:3], inputs, device, compute, runtime.checkpoint_seconds)
         backbone = build_backbone(**configuration, seed=settings.seed).to(device)

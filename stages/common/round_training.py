@@ -11,7 +11,7 @@ from mela.labeling.merge_labeler import MergeLabeler
 from mela.labeling.round_labels import labels_so_far
 from mela.labeling.training_samples import read_samples
 from mela.models.files import configure
-from mela.params import ROUNDS, ExtractParams, MergingParams, RoundName
+from mela.params import ROUNDS, ExtractParams, MergingParams, RoundName, RoundsParams
 from mela.runtime.console import log
 from mela.training.checkpoint import steady
 from mela.training.targets import Targets
@@ -51,7 +51,7 @@ def train_round(
     flat, told = labels_so_far(samples, known, labeler)
     log.info(f"{stage}: {told['clusters']} classes of {len(flat.image_ids)} images")
     targets = Targets(image_ids=flat.image_ids, labels=flat.labels)
-    if settings.pretrain.center_tasks:
+    if getattr(RoundsParams.read(params), number) == "centered":
         targets = targets.of_tasks(manifest)
     found = pretrain_on(targets, stage, settings, packed, configuration, inputs, images=images, weights=weights)
     if found.compute.team.leads:

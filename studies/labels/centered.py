@@ -1,4 +1,4 @@
-"""Train on task classes and on true labels, with what the images of a task share subtracted or not."""
+"""Tell task classes apart with what the images of a task share subtracted, and with features as they are."""
 
 import shutil
 from pathlib import Path
@@ -13,21 +13,18 @@ from mela.labeling.pair_scores import SquaredDistances
 from mela.labeling.space import unit_length
 from mela.labeling.task_classes import TaskSamples, class_means
 from mela.params import PARAMS, MergingParams
-from stages.common import paths
 from stages.common.round_files import round_files
 from studies.clones import change, run_stages
 from studies.labels.expected import samples_of_round, scored
 from studies.labels.people import prepare, run_folder, tested
 
-BEFORE = ("images", "names", "manifest", "embed", "extract", "label_oracle")
-TRAININGS = ("round first", "pretrain oracle")
+BEFORE = ("images", "names", "manifest", "embed", "extract")
 
 
 def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Path) -> list[dict[str, Any]]:
-    """Return rows for the embedding of the first round, which tells task classes apart, and for one of true labels.
+    """Return two rows for the first round, with features as they are, and less the means of tasks.
 
-    There are two of each: with features as they are, and less the means of tasks. The arguments are those of
-    `studies.labels.people.measure`.
+    The arguments are those of `studies.labels.people.measure`.
     """
     own = run_folder(folder, data, share, seed)
     prepare(own, data=data, share=share, seed=seed, root=root)
@@ -35,23 +32,20 @@ def measure(*, data: str, share: float | None, seed: int, folder: Path, root: Pa
     change(own / PARAMS, {"embed.epochs": 0})
     run_stages(own, *BEFORE)
     rows = []
-    for centered in (False, True):
-        change(own / PARAMS, {"pretrain.center_tasks": centered})
-        run_stages(own, *TRAININGS)
-        rows += [row | {"centered": centered} for row in rows_of(own)]
+    for how in (True, "centered"):
+        change(own / PARAMS, {"rounds.first": how})
+        run_stages(own, "round first")
+        rows.append({"centered": how == "centered"} | row_of(own))
     shutil.rmtree(own)
     return rows
 
 
-def rows_of(run: Path) -> list[dict[str, Any]]:
-    """Return a row for each of both embeddings of a run, and what merging finds by the features of the first."""
+def row_of(run: Path) -> dict[str, Any]:
+    """Return how good the embedding of the first round is, and the labels that merging finds by its features."""
     samples, truth = samples_of_round(run, "first")
     labels = MergeLabeler(**MergingParams.read(run / PARAMS).arguments).fit_tasks(samples).class_labels_
     found = {"nearest": nearest_alike(samples, truth)} | scored(truth, labels)
-    return [
-        {"labels": "task classes"} | found | accuracies(run, run / round_files("first").model),
-        {"labels": "oracle"} | accuracies(run, run / paths.ORACLE),
-    ]
+    return found | accuracies(run, run / round_files("first").model)
 
 
 def nearest_alike(samples: TaskSamples, truth: Ints) -> float:

@@ -255,9 +255,6 @@ def test_methods_on_labels_learn_smoothed_labels_and_rotated_classes(ran: Path) 
         trained_on_labels.main(method="rfs", **given)
         loss = pd.read_csv(out / CURVE)["loss"].iloc[-1]
         found[name] = len(load_file(out / MODEL)["classifier.weight"]), loss
-    change(params, {"pretrain.center_tasks": True})
-    with pytest.raises(MelaError, match=r"smoothed.yaml: pretrain.center_tasks: expected false, since methods know no"):
-        trained_on_labels.main(method="rfs", **given)
     count, loss = found["plain"]
     assert found["rotated"][0] == 4 * count
     assert found["smoothed"][0] == count

@@ -14,7 +14,6 @@ from torch.nn import functional as F
 
 from mela.data.array_types import Ints
 from mela.data.augmentation import NONE
-from mela.data.episodes import Episodes
 from mela.data.task_batches import TaskBatches
 from mela.errors import MelaError
 from mela.learners.task_centered import TaskCentered, less_task_means
@@ -23,9 +22,7 @@ from mela.runtime.compute import Compute
 from mela.runtime.team import Team
 from mela.training.embeddings import pretrain
 from mela.training.loop import Training
-from mela.training.proposition1 import both_losses
 from mela.training.targets import Targets
-from stages.common import paths
 from tests.helpers.embedding import IMAGES, N_CLASSES, PER_CLASS, backbone, batch_of, near_their_class, schedule
 from tests.helpers.project import change, run_stages
 
@@ -126,20 +123,10 @@ def test_each_image_is_of_one_task() -> None:
     assert rotated is not None
     assert rotated.tolist() == [4, 9] * 4
     for image, count in ((2, 2), (7, 0)):
-        with pytest.raises(MelaError, match=f"center_tasks: expected images of .*, but image {image} is in {count};"):
+        with pytest.raises(
+            MelaError, match=f"rounds: expected images of one task .*, but image {image} is in {count};"
+        ):
             Targets(image_ids=np.array([0, image]), labels=labels).of_tasks(manifest)
-
-
-def test_both_losses_are_those_of_centered_features() -> None:
-    """With all images of a task in a batch, the global loss is that of training."""
-    model = backbone(drop_rate=0.0)
-    classifier, _ = pretrain(model, IMAGES, TARGETS, replace(TRAINING, schedule=schedule(8)), batch_size=N)
-    rows = pd.DataFrame({"task_id": TASKS, "image_id": np.arange(N), "local_label": LABELS, "role": "query"})
-    rows = pd.concat([rows, rows.iloc[[0, 12]].assign(role="support")])
-    with torch.inference_mode():
-        centered = less_task_means(model(batch_of(IMAGES[:N])), torch.from_numpy(TASKS))
-        loss = F.cross_entropy(classifier(centered), torch.from_numpy(LABELS)).item()
-    assert both_losses(model, classifier, IMAGES, Episodes(rows), TARGETS).global_loss == pytest.approx(loss, rel=1e-4)
 
 
 def test_a_task_s_look_is_not_learned() -> None:
@@ -161,45 +148,37 @@ def test_a_task_s_look_is_not_learned() -> None:
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [
-        ({"accumulate": 2}, "pretrain.accumulate: 2 and 1 processes"),
-        ({"compute": Compute(team=Team(size=2))}, "pretrain.accumulate: 1 and 2 processes"),
-    ],
+    [({"accumulate": 2}, "2 parts and 1 processes"), ({"compute": Compute(team=Team(size=2))}, "1 parts and 2 proc")],
 )
 def test_batches_are_not_divided(change: dict[str, object], said: str) -> None:
-    with pytest.raises(MelaError, match=f"pretrain.center_tasks: expected whole batches, got {said}; set both to 1"):
+    with pytest.raises(MelaError, match=f"pretrain: expected whole batches with centered tasks, got {said}"):
         pretrain(backbone(), IMAGES, TARGETS, replace(TRAINING, **change), batch_size=8)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"pretrain.accumulate": 2}, "pretrain: center_tasks: expected accumulate: 1, .*, got 2;"),
-        ({"runtime.processes": 3}, "pretrain.center_tasks: expected runtime.processes: 1, .*, got 3;"),
-    ],
-)
-def test_parameters_that_would_divide_batches(project: Path, changes: dict[str, int], said: str) -> None:
-    change(project / "params.yaml", changes)
+@pytest.mark.parametrize(("key", "parts"), [("pretrain.accumulate", 2), ("runtime.processes", 3)])
+def test_parameters_that_would_divide_batches(project: Path, key: str, parts: int) -> None:
+    change(project / "params.yaml", {key: parts, "rounds.first": True, "rounds.second": True})
     check_document(project / "params.yaml")
-    change(project / "params.yaml", {"pretrain.center_tasks": True})
-    with pytest.raises(MelaError, match=said):
+    change(project / "params.yaml", {"rounds.second": "centered"})
+    with pytest.raises(MelaError, match=rf"rounds.second: expected {key}: 1 with centered tasks, .*, got {parts};"):
         check_document(project / "params.yaml")
 
 
 @pytest.mark.slow
-def test_the_pipeline_centers_tasks(project: Path) -> None:
-    """Rounds and pre-training learn other embeddings than without, and refuse images that are in several tasks."""
+def test_a_round_centers_tasks(project: Path) -> None:
+    """It learns another embedding, and refuses images that are in several tasks."""
     people = {"train": 24, "val": 160, "test": 160, "ways": 5, "share": 0.5}
-    change(project / "params.yaml", {"rounds.first": True, "data.people": people})
-    stages = ("round@first", "pretrain@oracle")
-    run_stages("images", "names", "manifest", "embed", "extract", "label_oracle", *stages)
-    models = [paths.ORACLE, Path("models/rounds/first.safetensors")]
-    before = [load_file(path) for path in models]
-    change(project / "params.yaml", {"pretrain.center_tasks": True})
-    run_stages(*stages)
-    for path, state in zip(models, before, strict=True):
-        assert not all(torch.equal(value, state[name]) for name, value in load_file(path).items())
+    change(project / "params.yaml", {"rounds.first": True, "data.people": people, "embed.epochs": 0})
+    run_stages("images", "names", "manifest", "embed", "extract", "round@first")
+    model = Path("models/rounds/first.safetensors")
+    before = load_file(model)
+    change(project / "params.yaml", {"rounds.first": "centered"})
+    run_stages("round@first")
+    after = load_file(model)
+    assert not all(torch.equal(value, before[name]) for name, value in after.items())
     change(project / "params.yaml", {"data.people": None})
-    run_stages("images", "manifest", "label_oracle")
-    with pytest.raises(MelaError, match="center_tasks: expected images of one task each, but image"):
-        run_stages("pretrain@oracle")
+    run_stages("images", "names", "manifest", "embed", "extract")
+    with pytest.raises(
+        MelaError, match="rounds: expected images of one task each where a round is centered, but image"
+    ):
+        run_stages("round@first")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mela.labeling.task_classes import group_samples
-from mela.params import PARAMS, PeopleParams, PretrainParams
+from mela.params import PARAMS, PeopleParams, RoundsParams
 from studies.labels import centered, people
 from tests.helpers.project import ROOT, TINY, change, run_stages
 
@@ -24,7 +24,7 @@ def test_which_task_class_is_nearest() -> None:
 
 
 @pytest.mark.slow
-def test_rows_for_task_classes_and_for_true_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_with_features_as_they_are_and_one_less_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     preset = tmp_path / "tiny.yaml"
     shutil.copy(ROOT / "presets/glyphs_people.yaml", preset)
     few = PeopleParams(train=24, val=80, test=80, ways=5, share=0.75).model_dump(exclude_defaults=True)
@@ -32,21 +32,16 @@ def test_rows_for_task_classes_and_for_true_labels(tmp_path: Path, monkeypatch: 
     settings = []
 
     def run(folder: Path, *cells: str) -> None:
-        settings.append((cells, PretrainParams.read(folder / PARAMS).center_tasks))
+        settings.append((cells, RoundsParams.read(folder / PARAMS).first))
         with chdir(folder):
             run_stages(*(cell.replace(" ", "@") for cell in cells))
 
     monkeypatch.setattr(people, "preset", lambda data: preset)
     monkeypatch.setattr(centered, "run_stages", run)
     rows = centered.measure(data="tiny", share=0.5, seed=1, folder=tmp_path, root=tmp_path)
-    assert settings == [(centered.BEFORE, False), (centered.TRAININGS, False), (centered.TRAININGS, True)]
+    assert settings == [(centered.BEFORE, True), (("round first",), True), (("round first",), "centered")]
     assert not (tmp_path / "tiny_0.5_1").exists()
-    assert [(row["labels"], row["centered"]) for row in rows] == [
-        ("task classes", False),
-        ("oracle", False),
-        ("task classes", True),
-        ("oracle", True),
-    ]
-    assert all(0 <= row["nearest"] <= 1 for row in rows[::2])
+    assert [row["centered"] for row in rows] == [False, True]
+    assert all(0 <= row["nearest"] <= 1 for row in rows)
     assert all(0 < row["5_shot"] <= 100 and row["1_shot_ci95"] > 0 for row in rows)
-    assert all(one["5_shot"] != other["5_shot"] for one, other in zip(rows[:2], rows[2:], strict=True))
+    assert rows[0]["5_shot"] != rows[1]["5_shot"]
