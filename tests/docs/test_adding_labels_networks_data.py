@@ -61,7 +61,7 @@ def experiments() -> list[dict[str, str]]:
 def test_the_page_speaks_of_these_blocks_only() -> None:
     assert {block.language for block in blocks(PAGE)} == {"sh", "python", "diff"}
     assert sum(block.language == "python" for block in blocks(PAGE)) == 3
-    of_data = ["data.name", "data.root", "data.image_size", "kmeans.n_clusters", "tasks.val", "tasks.ways"]
+    of_data = ["data.image_size", "data.name", "data.root", "kmeans.n_clusters", "tasks.val", "tasks.ways"]
     assert [sorted(changes) for changes in experiments()] == [["compare.task_kmeans"], ["model.backbone"], of_data]
 
 
