@@ -16,7 +16,9 @@ SPLITS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Cuts:
-    """Hold what each cut through a tree joins; the first joins nothing and the last joins all.
+    """Hold what each cut through a tree joins; the first joins nothing.
+
+    There are as many classes as any task has, at least, so the last cut leaves this many clusters, where it joins any.
 
     Attributes
     ----------
@@ -65,14 +67,15 @@ class Cuts:
             members.append(large)
             sizes.append(sizes[one] + sizes[other])
         steps, of_tasks, pairs = np.array(joins, dtype=np.int64).reshape(-1, 3).T
-        everywhere = np.cumsum(shared) / (n * (n - 1) / 2)
+        n_cuts = max(1, len(tree) + 2 - int(ways.max()))
+        asked = steps < n_cuts
         return cls(
             tree=tree,
             items=items,
-            shared=everywhere,
-            steps=steps,
-            tasks=of_tasks,
-            pairs=pairs,
+            shared=np.cumsum(shared)[:n_cuts] / (n * (n - 1) / 2),
+            steps=steps[asked],
+            tasks=of_tasks[asked],
+            pairs=pairs[asked],
             known=pairs_inside(starts),
             sources=sources,
         )

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.cluster.hierarchy import linkage
+from scipy.cluster.hierarchy import fcluster, linkage
 
 from mela.data.array_types import Ints
 from mela.labeling.cuts import Cuts
@@ -39,3 +39,23 @@ def test_what_the_finest_cut_joins_is_right_where_classes_are_far_apart() -> Non
     best, finest = cuts.clusters(cuts.best()), cuts.clusters(cuts.finest(pair_quality(truth, STARTS).match_error))
     assert best.max() + 1 == CLASSES
     assert len(np.unique(np.stack([finest, truth]), axis=1).T) == finest.max() + 1 <= 1.5 * CLASSES
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cuts_leave_as_many_clusters_as_a_task_has_classes(seed: int) -> None:
+    """Features that only tell three kinds of classes apart would make three clusters the best, for tasks of five."""
+    rng = np.random.default_rng(seed)
+    kinds = np.concatenate([rng.permutation([[0, 0, 1, 1, 2], [0, 1, 1, 2, 2]][rng.integers(2)]) for _ in range(TASKS)])
+    points = 8 * rng.normal(size=(3, 8))[kinds] + rng.normal(size=(len(kinds), 8))
+    tree, items = linkage(points, "average"), np.arange(len(points))
+    of_kinds = pair_quality(fcluster(tree, 3, "maxclust") - 1, STARTS)
+    cuts = Cuts.of(tree, items, STARTS)
+    assert [cuts.clusters(cut).max() + 1 for cut in (0, len(cuts.shared) - 1)] == [len(points), WAYS]
+    assert len(cuts.shared) == len(cuts.matches()) == len(points) - WAYS + 1
+    assert cuts.clusters(cuts.best()).max() + 1 >= WAYS
+    assert cuts.matches().max() > 0.9 * of_kinds.match
+
+
+def test_a_tree_of_fewer_items_than_ways_has_the_cut_that_joins_nothing() -> None:
+    cuts = Cuts.of(linkage(np.arange(3.0)[:, None], "average"), np.array([0, 1, 2, -1, -1]), np.array([0, 5]))
+    assert cuts.shared.tolist() == cuts.matches().tolist() == [0.0]

@@ -365,6 +365,33 @@ def test_without_the_truth_only_through_pairs_inside_tasks(monkeypatch: pytest.M
     np.testing.assert_allclose(made[0][:, 2], first[:, 2], atol=1e-12)
 
 
+def kinds(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The same as `people` for shifted tasks of classes of four kinds, which are further apart than their classes."""
+    rng, n_tasks, samples = np.random.default_rng(seed), 100, 6
+    centers = 3 * rng.normal(size=(4, 12))[np.arange(20) % 4] + 0.6 * rng.normal(size=(20, 12))
+    truth = np.concatenate([rng.choice(20, WAYS, replace=False) for _ in range(n_tasks)])
+    means = centers[truth] + rng.normal(size=(len(truth), 12))
+    means += np.repeat(rng.normal(size=(n_tasks, 12)), WAYS, axis=0)
+    X = np.repeat(means, samples, axis=0) + 0.3 * rng.normal(size=(len(truth) * samples, 12))
+    return (
+        X,
+        np.tile(np.repeat(np.arange(WAYS), samples), n_tasks),
+        np.repeat(np.arange(n_tasks), WAYS * samples),
+        truth,
+    )
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_kinds_that_are_easier_to_tell_apart_than_classes_do_not_prevent_clusters(seed: int) -> None:
+    """The best of all cuts has four clusters, which cannot be the classes of tasks of five."""
+    X, y, groups, truth = kinds(seed)
+    labeler = MergeLabeler().fit(X, y, groups)
+    assert labeler.effects_ is not None
+    assert labeler.effects_.cut.max() + 1 >= WAYS
+    assert adjusted_rand_score(truth, labels_of_task_classes(labeler)) > 0.15
+    assert adjusted_rand_score(truth, labeler.round_labels) > 0.2
+
+
 def test_fewer_clusters_than_ways_are_refused() -> None:
     X, y, groups, _ = people(0, effect=200.0, n_tasks=12, n_classes=5)
     samples, classes = grouped(X, y, groups)
@@ -384,11 +411,13 @@ def test_few_tasks_or_few_pairs_inside_them_are_no_error(ways: tuple[int, ...]) 
 
 
 def plain_matches(tree: np.ndarray, items: np.ndarray, starts: np.ndarray) -> list[float]:
-    """The plain loop: the quality of each cut, clusters made one after the other."""
+    """The plain loop: the quality of each cut that leaves clusters enough, which are made one after the other."""
     heights = [0.0, *tree[:, 2]]
     found = []
     for height in heights:
         clusters = fcluster(tree, height, "distance") - 1
+        if found and clusters.max() + 1 < np.diff(starts).max():
+            break
         found.append(pair_quality(np.where(items >= 0, clusters[items], -1), starts).match)
     return found
 

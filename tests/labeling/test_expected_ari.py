@@ -82,7 +82,9 @@ def test_some_tasks_judge_cuts_as_the_plain_loop_does() -> None:
     cuts, asked = Cuts.of(tree, np.arange(starts[-1]), starts), rng.random(30) < 0.5
     own = np.repeat(asked, np.diff(starts))
     bounds = np.concatenate([[0], np.cumsum(np.diff(starts)[asked])])
-    for cut, height in enumerate([0.0, *tree[:, 2]]):
+    heights = [0.0, *tree[:, 2]]
+    assert len(cuts.shared) == len(heights) - np.diff(starts).max() + 1
+    for cut, height in enumerate(heights[: len(cuts.shared)]):
         quality = pair_quality(fcluster(tree, height, "distance")[own] - 1, bounds)
         assert cuts.inside(asked)[cut] == pytest.approx(quality.shared * (1 - quality.precision))
 
