@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+from mela.errors import MelaError
+from mela.io.commented_yaml import commented_yaml
 
 
 def for_clone(**more: str) -> dict[str, str]:
@@ -26,19 +27,24 @@ def for_clone(**more: str) -> dict[str, str]:
 
 
 def run_module(folder: Path, *words: str) -> None:
-    """Run a Python module in a folder; raise CalledProcessError if it fails."""
-    subprocess.run([sys.executable, "-m", *words], cwd=folder, env=for_clone(), check=True)
+    """Run a Python module in a folder; raise MelaError if it fails."""
+    done = subprocess.run([sys.executable, "-m", *words], cwd=folder, env=for_clone(), check=False)
+    if done.returncode:
+        raise MelaError(
+            f"{folder}: `python -m {' '.join(words)}` ended with status {done.returncode}; mend what it says above, "
+            "and run the study again"
+        )
 
 
 def run_stages(folder: Path, *cells: str) -> None:
-    """Run stages, such as ``embed`` and ``round first``, one after the other; raise CalledProcessError if one fails."""
+    """Run stages, such as ``embed`` and ``round first``, one after the other; raise MelaError if one fails."""
     for cell in cells:
         run_module(folder, *f"stages.{cell}".split())
 
 
 def change(params: Path, changes: Mapping[str, Any]) -> None:
     """Set dotted keys of a params file, and blocks that are a single value."""
-    yaml = YAML()
+    yaml = commented_yaml()
     document = yaml.load(params.read_text(encoding="utf-8"))
     for key, value in changes.items():
         block, _, name = key.rpartition(".")

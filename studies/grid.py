@@ -101,7 +101,8 @@ def complete(
         known = _read(out, cell)
         table = pd.concat([known[~_of(known, cell)], new], ignore_index=True)
         if ordered:
-            numbers = {name for name, value in cell.items() if isinstance(value, (int, float))}
+            kinds = {name: type(value) for name, value in cell.items()}
+            numbers = {name for name, kind in kinds.items() if kind in (int, float)}
             table = table.sort_values(
                 [*cell], kind="stable", key=lambda column: pd.to_numeric(column) if column.name in numbers else column
             )

@@ -48,6 +48,13 @@ def test_each_trial_is_measured_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert list(rows["scale"]) == ["10", "3", "10", "10", "10.0"], "sorted by what was tried"
 
 
+def test_rows_are_in_the_order_of_truth_values(tmp_path: Path) -> None:
+    out = tmp_path / "trials.csv"
+    for cell in ({"on": True, "rate": 10}, {"on": False, "rate": 10}, {"on": True, "rate": 9}):
+        grid.complete(out, [cell], lambda **_: {"value": 1}, ["value"], ordered=True)
+    assert pd.read_csv(out)[["on", "rate"]].to_numpy().tolist() == [[False, 10], [True, 9], [True, 10]]
+
+
 def test_what_diverges_has_a_row_without_accuracies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "trials.csv"
     complete(out, trials((0.5, "1"), (1.0, "1")))
