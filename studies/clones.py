@@ -31,7 +31,7 @@ def run_module(folder: Path, *words: str) -> None:
     done = subprocess.run([sys.executable, "-m", *words], cwd=folder, env=for_clone(), check=False)
     if done.returncode:
         raise MelaError(
-            f"{folder}: `python -m {' '.join(words)}` ended with status {done.returncode}; mend what it says above, "
+            f"{folder}: `python -m {' '.join(words)}` ended with status {done.returncode}; mend what its output tells, "
             "and run the study again"
         )
 

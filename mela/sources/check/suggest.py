@@ -17,6 +17,8 @@ from mela.sources.check.brightness import jitter_for
 from mela.sources.check.inspect import Classes, Findings, Tasks
 
 SIDES = (28, 32, 64)
+# what divides batches
+DIVIDED = (("pretrain", "accumulate"), ("runtime", "processes"))
 WAYS, SHOTS, QUERIES = 5, 5, 15
 MEASURED = (1, 5, 10)
 # what people's photographs of one thing differ in; mirroring may change what a thing is, a sign or a letter
@@ -84,6 +86,8 @@ def _of_tasks(tasks: Tasks, *, coloured: bool) -> dict[str, Any]:
         **(PHOTOGRAPHS | {"augment.jitter": jitter_for(tasks.brightness or 0.0)} if coloured else {}),
         # the initial embedding learns how each person's images appear, and each round of training minds it less
         **{f"rounds.{number}": True for number in ROUNDS},
+        # what the images of a task share is known where each image is of one task
+        "rounds.first": "centered" if int(training["images"].sum()) == images else True,
         # nobody knows true labels, and each further training takes as long again
         "compare.pruned": False,
         "compare.oracle": False,
@@ -196,6 +200,11 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
             document[block][name] = value
         if key in NOTES:
             document[block].yaml_add_eol_comment(NOTES[key], name, column=29)
+    # a round that is centered takes whole batches
+    if document.get("rounds", {}).get("first") == "centered" and any(
+        document.get(block, {}).get(key, 1) > 1 for block, key in DIVIDED
+    ):
+        document["rounds"]["first"] = True
     # what the preset has of other data
     for name in ("datasets", "boxes", "people"):
         if f"data.{name}" not in values and "data.name" in values:

@@ -22,7 +22,16 @@ import stages.images
 import stages.manifest
 from mela.errors import MelaError
 from mela.io import schemas, store
-from mela.params import DataParams, EmbedParams, MethodsParams, PretrainParams, TaskParams, TuningParams, check_document
+from mela.params import (
+    DataParams,
+    EmbedParams,
+    MethodsParams,
+    PretrainParams,
+    RoundsParams,
+    TaskParams,
+    TuningParams,
+    check_document,
+)
 from mela.sources.check.inspect import inspect
 from mela.sources.check.layout import find_layout
 from mela.sources.check.suggest import fill_preset, suggest
@@ -67,7 +76,7 @@ embed:
   tasks_per_epoch: null      # null: all
   milestones: [19]           # the learning rate is multiplied by `decay` after these epochs
 rounds:
-  first: true                # tells all task classes apart
+  first: centered            # tells all task classes apart
   second: true               # learns what merging finds by the features of the first
   third: true                # the same by those of the second, and so on
   fourth: true
@@ -253,6 +262,29 @@ def test_photographs_of_different_brightness_are_varied_more() -> None:
     assert suggest(findings)["augment.jitter"] == 0.9
     quick = inspect(find_layout(Path("mine")), split_fractions=(0.99, 0.005, 0.005), seed=0, decode=False)
     assert suggest(quick)["augment.jitter"] == 0.5
+
+
+@pytest.mark.parametrize(("split", "first"), [("train", True), ("test", "centered")])
+def test_no_round_is_centered_where_training_tasks_share_an_image(split: str, first: bool | str) -> None:
+    """What its image has in common with others would depend on the task."""
+    rows = table_of(people(n_people=4), split=lambda name: "train" if name[1] in "01" else "test")
+    one = rows[rows["split"] == split]["task_id"].iloc[0]
+    more = rows[rows["task_id"] == one].assign(task_id="again")
+    pd.concat([rows, more]).to_csv("mine/tasks.csv", index=False)
+    values = suggest(inspect(find_layout(Path("mine")), split_fractions=(0.6, 0.2, 0.2), seed=0))
+    assert values["rounds.first"] == first
+    assert values["rounds.second"] is values["rounds.sixth"] is True
+
+
+@pytest.mark.parametrize(("block", "key"), [("pretrain", "accumulate"), ("runtime", "processes")])
+def test_no_round_is_centered_where_the_preset_divides_batches(block: str, key: str) -> None:
+    people()
+    values = suggest(inspect(find_layout(Path("mine")), split_fractions=(0.6, 0.2, 0.2), seed=0))
+    for count, first in ((1, "centered"), (2, True)):
+        preset = re.sub(rf"(?s)(\n{block}:.*?\n  {key}: )\d+", rf"\g<1>{count}", PRESET.read_text("utf-8"))
+        Path("params.yaml").write_text(fill_preset(preset, values, title="test"), "utf-8")
+        check_document(Path("params.yaml"))
+        assert RoundsParams.read(Path("params.yaml")).first == first
 
 
 def test_many_errors_are_counted() -> None:

@@ -24,24 +24,34 @@ def test_which_task_class_is_nearest() -> None:
 
 
 @pytest.mark.slow
-def test_a_row_with_features_as_they_are_and_one_less_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_that_are_centered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the rounds that are asked for none, the first or all; the row is of the last of them."""
     preset = tmp_path / "tiny.yaml"
     shutil.copy(ROOT / "presets/glyphs_people.yaml", preset)
     few = PeopleParams(train=24, val=80, test=80, ways=5, share=0.75).model_dump(exclude_defaults=True)
     change(preset, TINY | {"data.people": few, "tasks.ways": 5})
-    settings = []
+    told = []
 
     def run(folder: Path, *cells: str) -> None:
-        settings.append((cells, RoundsParams.read(folder / PARAMS).first))
+        told.append((cells, RoundsParams.read(folder / PARAMS)))
         with chdir(folder):
             run_stages(*(cell.replace(" ", "@") for cell in cells))
 
     monkeypatch.setattr(people, "preset", lambda data: preset)
     monkeypatch.setattr(centered, "run_stages", run)
-    rows = centered.measure(data="tiny", share=0.5, seed=1, folder=tmp_path, root=tmp_path)
-    assert settings == [(centered.BEFORE, True), (("round first",), True), (("round first",), "centered")]
+    how = {"data": "tiny", "share": 0.5, "seed": 1, "folder": tmp_path, "root": tmp_path}
+    asked = [(1, "none"), (1, "first"), (2, "none"), (2, "first"), (2, "all")]
+    rows = [centered.measure(rounds=rounds, centered=which, **how) for rounds, which in asked]
+    assert [settings for _, settings in told] == [
+        RoundsParams(first=True),
+        RoundsParams(first="centered"),
+        RoundsParams(first=True, second=True),
+        RoundsParams(first="centered", second=True),
+        RoundsParams(first="centered", second="centered"),
+    ]
+    assert told[0][0] == (*centered.BEFORE, "round first")
+    assert told[2][0] == (*centered.BEFORE, "round first", "round second")
     assert not (tmp_path / "tiny_0.5_1").exists()
-    assert [row["centered"] for row in rows] == [False, True]
     assert all(0 <= row["nearest"] <= 1 for row in rows)
     assert all(0 < row["5_shot"] <= 100 and row["1_shot_ci95"] > 0 for row in rows)
-    assert rows[0]["5_shot"] != rows[1]["5_shot"]
+    assert len({row["5_shot"] for row in rows}) == 5
