@@ -16,9 +16,10 @@ SPLITS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Cuts:
-    """Hold what each cut through a tree joins; the first joins nothing.
+    """Hold what each cut through a tree joins; the first joins no leaves.
 
-    There are as many classes as any task has, at least, so the last cut leaves this many clusters, where it joins any.
+    Classes of a task differ, so no cut leaves fewer clusters than the widest task has classes. If the tree has fewer
+    leaves, only the first cut remains.
 
     Attributes
     ----------

@@ -10,11 +10,11 @@ without such a model:
    these units. Where looks of other people could be tried out (`mela.models.looks`), their covariance L is added to
    the noise, and the angle in units of noise and looks is one way more. The distances are averaged.
 2. Build a tree by average linkage, without regard to which task classes met in tasks.
-3. Cut it where `match` is largest (`mela.labeling.pair_quality`), but so that as many clusters as a task has classes
-   are left. Pairs inside tasks are known to be different classes; since the tree does not use them, they test each cut
-   independently. Looks may hide classes from most of these ways. So a second tree knows only the angle between
-   features and that in units of noise and looks. It takes the place of the first if its `match` is larger by more than
-   two standard errors.
+3. Cut it where `match` is largest (`mela.labeling.pair_quality`). Pairs inside tasks are known to be different classes;
+   since the tree does not use them, they test each cut independently. No cut leaves fewer clusters than the widest task
+   has classes. Looks may hide classes from most of these ways. So a second tree knows only the angle between features
+   and that in units of noise and looks. It takes the place of the first if its `match` is larger by more than two
+   standard errors.
 4. Estimate the covariance of task classes about the centers of their clusters,
 
    .. math:: S = \frac{D^\top D + m \Sigma}{n - k + m},

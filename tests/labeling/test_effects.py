@@ -383,7 +383,7 @@ def kinds(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("seed", [3, 5])
 def test_kinds_that_are_easier_to_tell_apart_than_classes_do_not_prevent_clusters(seed: int) -> None:
-    """The best of all cuts has four clusters, which cannot be the classes of tasks of five."""
+    """Four kinds cannot be the classes of tasks of five."""
     X, y, groups, truth = kinds(seed)
     labeler = MergeLabeler().fit(X, y, groups)
     assert labeler.effects_ is not None
@@ -392,11 +392,11 @@ def test_kinds_that_are_easier_to_tell_apart_than_classes_do_not_prevent_cluster
     assert adjusted_rand_score(truth, labeler.round_labels) > 0.2
 
 
-def test_fewer_clusters_than_ways_are_refused() -> None:
-    X, y, groups, _ = people(0, effect=200.0, n_tasks=12, n_classes=5)
+def test_fewer_fragments_than_ways_are_no_clusters() -> None:
+    X, y, groups, truth = people(0, effect=8.0, n_tasks=60, n_classes=6)
     samples, classes = grouped(X, y, groups)
-    found, _ = find_effects(samples, classes, np.arange(len(classes.sizes)), NOTHING)
-    assert found is None or found.assignments.max() + 1 >= WAYS
+    assert find_effects(samples, classes, truth, NOTHING)[0] is not None
+    assert find_effects(samples, classes, truth % 4, NOTHING)[0] is None
 
 
 @pytest.mark.parametrize("ways", [(2,), (2, 2), (2, 1), (3, 1, 1), (2, 2, 2), (2,) + (1,) * 8])
