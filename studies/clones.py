@@ -28,12 +28,13 @@ def for_clone(**more: str) -> dict[str, str]:
 
 def run_module(folder: Path, *words: str) -> None:
     """Run a Python module in a folder; raise MelaError if it fails."""
-    done = subprocess.run([sys.executable, "-m", *words], cwd=folder, env=for_clone(), check=False)
-    if done.returncode:
+    try:
+        subprocess.run([sys.executable, "-m", *words], cwd=folder, env=for_clone(), check=True)
+    except subprocess.CalledProcessError as error:
         raise MelaError(
-            f"{folder}: `python -m {' '.join(words)}` ended with status {done.returncode}; mend what its output tells, "
-            "and run the study again"
-        )
+            f"{folder}: `python -m {' '.join(words)}` ended with status {error.returncode}; mend what its output "
+            "tells, and run the study again"
+        ) from error
 
 
 def run_stages(folder: Path, *cells: str) -> None:
