@@ -101,8 +101,7 @@ def complete(
         known = _read(out, cell)
         table = pd.concat([known[~_of(known, cell)], new], ignore_index=True)
         if ordered:
-            kinds = {name: type(value) for name, value in cell.items()}
-            numbers = {name for name, kind in kinds.items() if kind in (int, float)}
+            numbers = {name for name, value in cell.items() if type(value) in (int, float)}
             table = table.sort_values(
                 [*cell], kind="stable", key=lambda column: pd.to_numeric(column) if column.name in numbers else column
             )
