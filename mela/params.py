@@ -703,6 +703,13 @@ def check_document(path: Path) -> None:
     raise MelaError(f"{path}: {line}")
 
 
+def dividing_batches(document: Mapping[str, Any]) -> dict[str, int]:
+    """Return into how many parts the batches of rounds are divided, by each dotted key that divides them."""
+    keys = (("pretrain", "accumulate"), ("runtime", "processes"))
+    parts = {f"{block}.{key}": document.get(block, {}).get(key, 1) for block, key in keys}
+    return {key: count for key, count in parts.items() if count > 1}
+
+
 def _contradiction(document: Mapping[str, Any]) -> str:
     """Tell in one line which blocks of a file contradict each other; nothing if none do."""
     used = document.get("use")
@@ -712,11 +719,11 @@ def _contradiction(document: Mapping[str, Any]) -> str:
             "use others"
         )
     centered = [name for name, how in (document.get("rounds") or {}).items() if how == "centered"]
-    for block, key in (("pretrain", "accumulate"), ("runtime", "processes")):
-        if centered and (parts := document.get(block, {}).get(key, 1)) > 1:
+    for key, parts in dividing_batches(document).items():
+        if centered:
             return (
-                f"rounds.{centered[0]}: expected {block}.{key}: 1 with centered tasks, of which no batch may be "
-                f"divided, got {parts}; set {block}.{key} to 1, or the rounds to true"
+                f"rounds.{centered[0]}: expected {key}: 1 with centered tasks, of which no batch may be divided, got "
+                f"{parts}; set {key} to 1, or the rounds to true"
             )
     rotated = [name for name, block in document.items() if isinstance(block, dict) and block.get("rotated_classes")]
     if not rotated:

@@ -12,13 +12,11 @@ from ruamel.yaml.comments import CommentedMap
 from mela.errors import MelaError
 from mela.io.commented_yaml import commented_yaml
 from mela.io.schemas import SPLITS
-from mela.params import EXTRA_BLOCKS, ROUNDS, RatesParams, check_document
+from mela.params import EXTRA_BLOCKS, ROUNDS, RatesParams, check_document, dividing_batches
 from mela.sources.check.brightness import jitter_for
 from mela.sources.check.inspect import Classes, Findings, Tasks
 
 SIDES = (28, 32, 64)
-# what divides batches
-DIVIDED = (("pretrain", "accumulate"), ("runtime", "processes"))
 WAYS, SHOTS, QUERIES = 5, 5, 15
 MEASURED = (1, 5, 10)
 # what people's photographs of one thing differ in; mirroring may change what a thing is, a sign or a letter
@@ -201,9 +199,7 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
         if key in NOTES:
             document[block].yaml_add_eol_comment(NOTES[key], name, column=29)
     # a round that is centered takes whole batches
-    if document.get("rounds", {}).get("first") == "centered" and any(
-        document.get(block, {}).get(key, 1) > 1 for block, key in DIVIDED
-    ):
+    if values.get("rounds.first") == "centered" and dividing_batches(document):
         document["rounds"]["first"] = True
     # what the preset has of other data
     for name in ("datasets", "boxes", "people"):
