@@ -106,7 +106,7 @@ def headline(outcome: Outcome, used: str) -> str:
     setting, measured = outcome.settings[0], outcome.evaluation
     before, after = (measured["accuracy"][name][setting]["mean"] for name in ("initial", used))
     gain = measured["gain"][used][setting]
-    accuracy = f"{setting.replace('_', '-')} accuracy on {tested_on(known=true is not None)}"
+    accuracy = f"{setting.replace('_', '-')} accuracy on {tested_on(known=not (true is None or outcome.as_tasks))}"
     points = f"{gain['mean']:+.1f} ± {gain['ci95']:.1f} points, paired"
     best = measured["accuracy"].get("oracle")
     limit = f"; true labels reach {best[setting]['mean']:.1f}%" if best else ""
@@ -125,8 +125,8 @@ def tested_on(*, known: bool) -> str:
     Parameters
     ----------
     known : bool
-        Whether the true classes are known. Then they are split, and test tasks have classes of their own. Data that
-        comes as tasks is split by tasks, and nobody knows which classes these are of.
+        Whether tasks are drawn from true classes. Then these are split, and test tasks have classes of their own. Data
+        that comes as tasks is split by tasks, whatever classes these are of.
     """
     return "new classes" if known else "new tasks (their classes may occur in training)"
 

@@ -1,4 +1,4 @@
-"""Read data that comes as tasks, each with labels of its own, and no class beyond it."""
+"""Read data that comes as tasks, each with labels of its own; true classes, if given, are for scoring alone."""
 
 import hashlib
 import re
@@ -32,8 +32,9 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
         Folder of the images.
     table : Path or None
         CSV, TSV or Parquet file with the columns ``task_id``, ``local_label`` (text or integers), ``path`` (relative to
-        `root`, with ``/``), and perhaps ``role`` (support or query), ``split`` (train, val or test) and ``source``,
-        the person whose the task is; other columns are ignored. A file that several tasks name is one image.
+        `root`, with ``/``), and perhaps ``role`` (support or query), ``split`` (train, val or test), ``source``, the
+        person whose the task is, and ``class``, the image's true class; other columns are ignored. A file that several
+        tasks name is one image.
         Without a table, tasks are folders: ``root/<task>/<local label>/<image>``. There, a file ``splits.csv`` with the
         columns ``task`` and ``split`` may pin some of them; the others have the splits that they have without it.
     shots : int
@@ -49,8 +50,8 @@ def tasks(root: Path, *, table: Path | None, shots: int, split_fractions: Sequen
     Returns
     -------
     ImageSource
-        Without classes. Labels of `mela.sources.task_rows.is_rest` are tasks of their own, in the split ``"rest"`` and
-        with support images alone.
+        With classes where the table has them. Labels of `mela.sources.task_rows.is_rest` are tasks of their own, in the
+        split ``"rest"`` and with support images alone.
 
         Images are sorted by path. A task's number follows from its name (see `task_number`). Local
         labels are numbered from 0 in natural order ("t2" before "t10") within each task. Rows are sorted by the tasks'
@@ -114,6 +115,7 @@ def source_of(
         splits=[split_of[source] for source in sources],
         sources=sources,
         load=partial(load_by_source, partial(open_below, root), sources),
+        classes=_classes(rows, sources) if "class" in rows else None,
         tasks=pd.DataFrame(
             {
                 "task_id": rows["task"].to_numpy(),
@@ -128,6 +130,12 @@ def source_of(
         ),
         split_of_names=split_of_names,
     )
+
+
+def _classes(rows: pd.DataFrame, images: Sequence[str]) -> list[str]:
+    """Return the true class of each image."""
+    class_of = dict(zip(rows["image"], rows["class"], strict=True))
+    return [class_of[image] for image in images]
 
 
 def _number_tasks(rows: pd.DataFrame, taken: Collection[int] = ()) -> pd.DataFrame:

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 from mela.errors import MelaError
 from mela.io.reading_errors import Report, refuse
 from mela.io.schemas import ROLES, SPLITS
-from mela.io.text_tables import TEXT_SUFFIXES, parse_csv, read_text, require_columns
+from mela.io.text_tables import TEXT_SUFFIXES, find_separator, parse_csv, read_header, read_text, require_columns
 from mela.sources.image_files import walk_images
 from mela.sources.image_kinds import HEIF_SUFFIXES, is_image, is_image_name, suffixes, why_unused
 from mela.sources.plurals import count_of
 
 REQUIRED = ("task_id", "local_label", "path")
-OPTIONAL = ("role", "split", "source")
+OPTIONAL = ("role", "split", "source", "class")
 # no path of a file holds NUL, and NumPy drops one at the end of text
 UNKNOWN = "\0:"
 
@@ -35,7 +35,7 @@ def read_table(table: Path, root: Path, *, report: Report = refuse) -> pd.DataFr
     Returns
     -------
     DataFrame
-        Columns of text ``task_id``, ``local_label``, ``path``, perhaps ``role``, ``split`` and ``source``;
+        Columns of text ``task_id``, ``local_label``, ``path``, perhaps ``role``, ``split``, ``source`` and ``class``;
         ``place``, what messages call the row (a CSV line, the header being line 1, or a Parquet row, the first being
         row 1); ``image``, the real path below `root`, the same wherever the same file is meant (it begins with
         ``UNKNOWN`` where there is none).
@@ -66,6 +66,19 @@ def read_table(table: Path, root: Path, *, report: Report = refuse) -> pd.DataFr
             report(str(problem))
     rows["image"] = rows["path"].map(images).where(rows["path"].isin(list(images)), UNKNOWN + rows["place"])
     return rows
+
+
+def unused_columns(table: Path) -> list[str]:
+    """Return the columns of a table that nothing reads; none if the table cannot be read."""
+    try:
+        if table.suffix.lower() == ".parquet":
+            header = pq.read_schema(table).names
+        else:
+            text = read_text(table, "data.table")
+            header = read_header(text, find_separator(text, REQUIRED))
+    except (MelaError, OSError, pa.ArrowException, UnicodeDecodeError):
+        return []
+    return [name for name in header if name not in (*REQUIRED, *OPTIONAL)]
 
 
 def _read_csv(table: Path, report: Report) -> pd.DataFrame:
@@ -184,8 +197,9 @@ def check_tasks(rows: pd.DataFrame, *, folders: bool = False, report: Report = r
     """Report contradictions between rows; messages name the row, or the task.
 
     Some task needs two local labels of two images. Where roles are given, such a label needs a support and a query
-    image. A task names an image once. Where splits are given, a task and an image lie in one of them. A role or split
-    that nobody knows, which `read_table` has told, counts for either.
+    image. A task names an image once. Where splits are given, a task and an image lie in one of them; where true
+    classes are given, an image has one of them. A role or split that nobody knows, which `read_table` has told,
+    counts for either.
 
     Parameters
     ----------
@@ -207,6 +221,12 @@ def check_tasks(rows: pd.DataFrame, *, folders: bool = False, report: Report = r
             report(
                 f"{row['place']}: expected one source for all rows of task {row['task_id']!r}, got {row['source']!r} "
                 f"after {row['first']!r}; give each task one source, or rename the column if it means something else"
+            )
+    if "class" in rows:
+        for row in _unlike_the_first(rows, "image", "class"):
+            report(
+                f"{row['place']}: expected one class for all rows of image {row['path']!r}, got {row['class']!r} "
+                f"after {row['first']!r}; give each image its true class, or rename the column if that is not it"
             )
     rest = is_rest(rows)
     if rest.all() and len(rows):

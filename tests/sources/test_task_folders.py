@@ -184,6 +184,20 @@ def test_tasks_of_a_person_stay_in_one_split(root: Path) -> None:
         assert {split_of["t1"], split_of["t4"]} == {"test", "val"}
 
 
+def test_true_classes_are_those_of_images(root: Path) -> None:
+    rows = [(*row, "odd" if int(row[2][:-4]) % 2 else "even") for row in simple_tasks(2, [[5, 0, 3, 2], [2, 1, 4, 7]])]
+    # one label with a single image, which is no task's
+    source = read(root, [*rows, ("t1", "z", "9.png", "odd")], f"{COLUMNS},class")
+    assert "rest" in source.splits
+    assert source.classes is not None
+    numbers = [int(path[:-4]) for path in source.sources]
+    assert [*source.classes] == ["odd" if number % 2 else "even" for number in numbers]
+    assert "class" not in table_of(source), "labels are inferred without it"
+    again = [*((*row, "even") for row in simple_tasks(2, [[0, 2, 4, 6], [6, 8, 10, 12]])), ("t1", "z", "0.png", "odd")]
+    with pytest.raises(MelaError, match=r"line 10: expected one class for all rows of image '0\.png', got 'odd' after"):
+        read(root, again, f"{COLUMNS},class")
+
+
 def test_drawn_splits_do_not_depend_on_the_order_of_rows(root: Path) -> None:
     # Two connected pairs of tasks, t0 with t1 and t2 with t3.
     rows = simple_tasks(4, [[0, 1, 2, 3], [3, 4, 5, 6], [7, 8, 9, 10], [10, 11, 12, 13]])
@@ -244,7 +258,7 @@ def test_labels_that_no_task_can_be_learned_from_are_the_rest(tmp_path: Path) ->
 
 
 def test_an_image_of_a_task_stays_there_though_it_is_the_rest_of_another(root: Path) -> None:
-    rows = [*GOOD.drop(columns="source").itertuples(index=False), ("v", "a", "0.png", "support", "train")]
+    rows = [*GOOD.drop(columns=["source", "class"]).itertuples(index=False), ("v", "a", "0.png", "support", "train")]
     source = read(root, rows, f"{COLUMNS},role,split")
     assert source.splits[list(source.sources).index("0.png")] == "train"
     assert table_of(source).query("task == 'v'")["split"].tolist() == ["rest"]
@@ -283,6 +297,7 @@ GOOD = pd.DataFrame(
         "role": ["support", "query"] * 4,
         "split": ["train"] * 4 + ["test"] * 4,
         "source": ["ann"] * 4 + ["bob"] * 4,
+        "class": ["owl", "owl", "fox", "fox"] * 2,
     }
 )
 
@@ -299,6 +314,7 @@ GOOD = pd.DataFrame(
         ("split", 3, "val", r"line 5: expected task 't' in one split, got 'val' after 'train'"),
         ("source", 1, "bob", r"line 3: expected one source for all rows of task 't', got 'bob' after 'ann'; give each"),
         ("source", 2, "", r"line 4: expected a source, got an empty cell"),
+        ("class", 2, "", r"line 4: expected a class, got an empty cell"),
         ("path", 4, "0.png", r"line 6: expected image '0\.png' in one split, got 'test' after 'train'"),
         ("path", 1, "./0.png", r"line 3: expected an image once in task 't', got '\./0\.png' again"),
         ("role", 3, "support", r"line 4: expected at least one query image of local label 'b' in task 't', got none"),

@@ -333,8 +333,8 @@ def test_resnet12_without_replacement(project: Path) -> None:
     assert train["task_id"].nunique() == 16
 
 
-def draw_tasks(root: Path, *, with_split: bool) -> None:
-    """Tasks of mixed ways and shots over hidden classes, which the table does not name."""
+def draw_tasks(root: Path, *given: str) -> None:
+    """Tasks of mixed ways and shots over hidden classes, whose table has the columns that are named beside three."""
     generator = np.random.default_rng(0)
     rows = []
     for task in range(30):
@@ -347,9 +347,9 @@ def draw_tasks(root: Path, *, with_split: bool) -> None:
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 Image.fromarray(image).save(root / path)
                 split = "test" if task >= 24 else "train"
-                rows.append((f"annotator {task}", "abcd"[label], path.as_posix(), split))
-    table = pd.DataFrame(rows, columns=["task_id", "local_label", "path", "split"])
-    (table if with_split else table.drop(columns="split")).to_csv(root / "tasks.csv", index=False)
+                rows.append((f"annotator {task}", "abcd"[label], path.as_posix(), split, f"row {3 * hidden}"))
+    columns = ["task_id", "local_label", "path", "split", "class"]
+    pd.DataFrame(rows, columns=columns)[[*columns[:3], *given]].to_csv(root / "tasks.csv", index=False)
 
 
 OWN: dict[str, object] = {"data.name": "tasks", "data.root": "mine", "data.table": "tasks.csv", "tasks.shots": 2}
@@ -357,9 +357,8 @@ OWN |= {"embed.tasks_per_epoch": None, "compare.pruned": False}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("with_split", [True, False])
-def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[str], with_split: bool) -> None:
-    draw_tasks(project / "mine", with_split=with_split)
+def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    draw_tasks(project / "mine", "split")
     change(PARAMS, OWN | {"kmeans.n_clusters": 6, "evaluate.shots": [1]})
     run_stages()
     scores = metrics("score_labels")
@@ -380,10 +379,28 @@ def test_own_tasks_without_truth(project: Path, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.slow
+def test_own_tasks_with_truth(project: Path) -> None:
+    """A column of true classes is for scores and the labels ``oracle`` alone, and says nothing of the test tasks."""
+    draw_tasks(project / "mine", "class")
+    change(PARAMS, OWN | {"kmeans.n_clusters": 6, "evaluate.shots": [1]})
+    run_stages()
+    assert metrics("")["true_classes"] == 6
+    assert metrics("score_labels")["merged"]["ari"] > 0
+    truth = read("data/truth.parquet", schemas.TRUTH)
+    oracle = read("data/labels/oracle.parquet", schemas.LABELS).merge(truth, on="image_id")
+    assert oracle.groupby("label")["class"].nunique().eq(1).all()
+    assert oracle["label"].nunique() == 6
+    assert is_trained(paths.ORACLE)
+    assert "oracle" in metrics("evaluate")["accuracy"]
+    page = Path("results/report.html").read_text(encoding="utf-8")
+    assert "new tasks (their classes may occur in training)" in page
+
+
+@pytest.mark.slow
 # two epochs may give images the same features of 8 dimensions, and k-means a cluster to each image
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_own_tasks_that_are_all_for_training(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    draw_tasks(project / "mine", with_split=False)
+    draw_tasks(project / "mine")
     change(PARAMS, OWN | {"data.split_fractions": [1.0, 0.0, 0.0], "kmeans.n_clusters": 5000})
     run_stages()
     assert "kmeans.n_clusters=5000 is more than there are images" in capsys.readouterr().out

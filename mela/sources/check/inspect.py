@@ -25,7 +25,7 @@ from mela.sources.meta_album import TABLES, album_names
 from mela.sources.pinned_splits import moves
 from mela.sources.plurals import images_are
 from mela.sources.task_folders import natural_key, read_tasks, source_of
-from mela.sources.task_rows import UNKNOWN, is_rest, labels_that_are_rest
+from mela.sources.task_rows import UNKNOWN, is_rest, labels_that_are_rest, unused_columns
 
 LEAST_WAYS = 2
 LEAST_IMAGES = 2
@@ -56,6 +56,10 @@ class Tasks:
         (`mela.sources.check.brightness.spread_between`); None if pixels were not read.
     rest : int
         Labels from which no task can be learned; see `mela.sources.task_rows.is_rest`.
+    true_classes : int
+        Those of all tasks; 0 where they are not given.
+    unused_columns : tuple of str
+        Columns of the table that nothing reads.
     """
 
     table: pd.DataFrame
@@ -67,6 +71,8 @@ class Tasks:
     pinned: int
     rest: int
     brightness: float | None = None
+    true_classes: int = 0
+    unused_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +156,8 @@ def inspect(
         if layout.kind == "tasks":
             rows = read_tasks(layout.root, table, report=errors.append)
             tasks, split_of = _tasks(rows, layout.root, split_fractions, seed, errors)
+            if tasks is not None and table is not None:
+                tasks = replace(tasks, unused_columns=tuple(unused_columns(table)))
         else:
             classes, split_of = _classes(layout, table, split_fractions, seed, errors)
     except (MelaError, OSError) as error:
@@ -226,6 +234,7 @@ def _tasks(
         query=ranges.get("query"),
         label_names=Counter(per_label.index.get_level_values("local_label")),
         splits_given=splits_given,
+        true_classes=every["class"].nunique() if "class" in every else 0,
         rest=len(every[rest].drop_duplicates(["task_id", "local_label"])),
         pinned=int(rows.dropna(subset="pinned")["task_id"].nunique()) if "pinned" in rows else 0,
     )

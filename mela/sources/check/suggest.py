@@ -86,9 +86,9 @@ def _of_tasks(tasks: Tasks, *, coloured: bool) -> dict[str, Any]:
         **{f"rounds.{number}": True for number in ROUNDS},
         # what the images of a task share is known where each image is of one task
         "rounds.first": "centered" if int(training["images"].sum()) == images else True,
-        # nobody knows true labels, and each further training takes as long again
+        # each further training takes as long again
         "compare.pruned": False,
-        "compare.oracle": False,
+        "compare.oracle": tasks.true_classes > 0,
         "use": "merged",
         "tasks.shots": shots,
         "evaluate.shots": _measured([int(value) for value in possible[table["split"] == "test"]]),

@@ -151,6 +151,8 @@ def test_a_table_of_tasks_with_roles_and_splits() -> None:
         names,
         role=lambda name: "query" if name.endswith(("5.png", "6.png")) else "support",
         split=lambda name: "test" if name < "p3" else "train",
+        mood=lambda name: "good",
+        set=lambda name: "support",
     )
     picture("more/0.png", 999)
     for path in ("mine", "mine/tasks.csv"):
@@ -161,17 +163,29 @@ def test_a_table_of_tasks_with_roles_and_splits() -> None:
             "mine: taken for tasks with labels of their own, since tasks.csv is a table of tasks and their images "
             "(--as classes overrules)"
         )
-        assert said[2:9] == [
+        assert said[2:10] == [
             "  images       168, all 40 x 34 pixels; RGB 168",
             "  tasks        8, ways (local labels of a task): 3",
             "  labels       4 different names, such as 'l0', 'l1', 'l2'; images of a label: 7",
             "  names        24 labels have one that other tasks use, which merging.names: true makes evidence",
             "  roles        given: 5 support and 2 query images of a label",
             "  splits       given: 5 train, 0 val, 3 test",
+            "  columns      not used: 'mood', 'set'",
             "  allows       tasks with enough support images of each label: 8 for 1-shot, 8 for 5-shot, 0 for 10-shot",
         ]
         assert done.warnings() == ["mine: 1 image is not in tasks.csv; it is not used"]
-    assert "shots: [1, 5]" in Path("params.yaml").read_text()
+    text = Path("params.yaml").read_text()
+    assert "shots: [1, 5]" in text
+    assert "oracle: false" in text
+
+
+def test_a_table_of_tasks_with_true_classes() -> None:
+    table_of(people(8, 3, 7), **{"class": lambda name: name.split("/")[1]})
+    done = check("mine", "--write", "params.yaml")
+    assert done.status == 0
+    assert "  truth        4 classes, for scores and the labels `oracle` alone\n" in done.out
+    assert "not used" not in done.out
+    assert "oracle: true" in Path("params.yaml").read_text()
 
 
 WRONG = [
