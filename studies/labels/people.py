@@ -1,6 +1,7 @@
 """Run the whole pipeline on images by people, once for each share of their look and seed."""
 
 import shutil
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -96,29 +97,41 @@ def run_pipeline(own: Path) -> list[dict[str, Any]]:
 
 def prepare(own: Path, *, data: str, share: float | None, seed: int, root: Path, **changed: int) -> None:
     """Make the folder of one run, with its parameters; what is changed are keys of ``data.people``."""
-    own.mkdir(parents=True, exist_ok=True)
-    for file in ("dvc.yaml", "mela", "stages"):
-        (own / file).unlink(missing_ok=True)
-        (own / file).symlink_to(ROOT / file)
+    link_code(own)
     shutil.copy(preset(data), own / "params.yaml")
     people = people_of(data).model_dump(exclude_defaults=True) | {"share": share} | changed
     changes = {"data.people": people, "data.root": str(root.resolve())} | dict.fromkeys(SEEDS, seed)
     change(own / "params.yaml", changes)
 
 
+def link_code(own: Path) -> None:
+    """Make a folder in which stages of this code run."""
+    own.mkdir(parents=True, exist_ok=True)
+    for file in ("dvc.yaml", "mela", "presets", "stages"):
+        (own / file).unlink(missing_ok=True)
+        (own / file).symlink_to(ROOT / file)
+
+
 def row_of_task_classes(run: Path) -> list[dict[str, Any]]:
     """Return a row for the embedding of the first round, to which each task class is a label; none without it."""
     if not RoundsParams.read(run / PARAMS).first:
         return []
-    found = tested(run, run / round_files("first").model)
-    known = store.read_table(run / paths.PER_TASK, ACCURACIES).query("split == 'test'")
-    told = summarize(pd.concat([known, found.assign(model="task_classes")]))
-    accuracies = {
-        setting: interval | {"to_oracle": told["to_oracle"]["task_classes"][setting]["mean"]}
-        for setting, interval in told["accuracy"]["task_classes"].items()
-    }
     overview = store.read_json(run / paths.OVERVIEW)
-    return [row_of(overview | {"task_classes": accuracies}, "task_classes")]
+    return [row_of(overview | {"task_classes": accuracies_of(run, ["first"])["first"]}, "task_classes")]
+
+
+def accuracies_of(run: Path, rounds: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the accuracies of rounds' embeddings, by round and setting, as the results of a run have others."""
+    known = store.read_table(run / paths.PER_TASK, ACCURACIES).query("split == 'test'")
+    found = [tested(run, run / round_files(number).model).assign(model=number) for number in rounds]
+    told = summarize(pd.concat([known, *found]))
+    return {
+        number: {
+            setting: interval | {"to_oracle": told["to_oracle"][number][setting]["mean"]}
+            for setting, interval in told["accuracy"][number].items()
+        }
+        for number in rounds
+    }
 
 
 def tested(run: Path, model: Path) -> pd.DataFrame:
