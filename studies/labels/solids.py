@@ -16,7 +16,7 @@ from PIL import Image, ImageFilter
 
 from mela.data.array_types import Floats
 
-SIDE = 64
+SIDE = 48
 KINDS = 52
 _STEPS, _FAR, _NEAR, _SLOPE = 40, 4.9, 0.004, 0.01
 _AXES = ((1, 2), (0, 2), (0, 1))
