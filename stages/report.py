@@ -47,9 +47,7 @@ def main(
     from mela.reporting.page.assembly import TABLES, Run, page_content, run_figures
     from mela.reporting.page.render import render
 
-    outcome = read_outcome(
-        {"merged": merged, "pruned": pruned}, scores, evaluate, data.described, as_tasks=data.name == "tasks"
-    )
+    outcome = read_outcome({"merged": merged, "pruned": pruned}, scores, evaluate, data.described)
     require_used(outcome, used)
     training, files = trained(used), {"passes": passes, "merges": merges, "points": points, "listing": listing}
     files |= {name: paths.LABELING / f"{used}_{name}.csv" for name in ("sizes", "clusters")}

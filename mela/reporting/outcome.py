@@ -25,15 +25,12 @@ class Outcome:
         Metrics of ``evaluate``.
     data : str or None
         What the figures are about.
-    as_tasks : bool
-        Whether the data came as tasks, whose split says nothing of their classes.
     """
 
     labels: Mapping[str, Content]
     scores: Content
     evaluation: Content
     data: str | None = None
-    as_tasks: bool = False
 
     @property
     def true_classes(self) -> int | None:
@@ -56,9 +53,7 @@ def require_used(outcome: Outcome, used: str) -> None:
         )
 
 
-def read_outcome(
-    labels: Mapping[str, Path], scores: Path, evaluation: Path, data: str | None = None, *, as_tasks: bool = False
-) -> Outcome:
+def read_outcome(labels: Mapping[str, Path], scores: Path, evaluation: Path, data: str | None = None) -> Outcome:
     """Read metrics files.
 
     Parameters
@@ -69,8 +64,6 @@ def read_outcome(
         Metrics of ``score_labels`` and ``evaluate``.
     data : str, optional
         What the figures are about.
-    as_tasks : bool, default=False
-        Whether the data came as tasks.
 
     Raises
     ------
@@ -83,5 +76,4 @@ def read_outcome(
         scores=read_metrics(scores, AllScores),
         evaluation=read_metrics(evaluation, Evaluation),
         data=data,
-        as_tasks=as_tasks,
     )

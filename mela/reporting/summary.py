@@ -96,8 +96,8 @@ def data_name(overview: Mapping[str, Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def headline(outcome: Outcome, used: str) -> str:
-    """Summarise the run in one sentence, by the labels in use."""
+def headline(outcome: Outcome, used: str, *, new_classes: bool) -> str:
+    """Summarise the run in one sentence, by the labels in use; `new_classes` is as `tested_on` takes it."""
     true = outcome.true_classes
     classes = f"{outcome.labels[used]['clusters']} classes" + (f" (there are {true})" if true else "")
     found = f"{classes} were found in tasks that were labelled independently"
@@ -106,7 +106,7 @@ def headline(outcome: Outcome, used: str) -> str:
     setting, measured = outcome.settings[0], outcome.evaluation
     before, after = (measured["accuracy"][name][setting]["mean"] for name in ("initial", used))
     gain = measured["gain"][used][setting]
-    accuracy = f"{setting.replace('_', '-')} accuracy on {tested_on(known=not (true is None or outcome.as_tasks))}"
+    accuracy = f"{setting.replace('_', '-')} accuracy on {tested_on(new_classes=new_classes)}"
     points = f"{gain['mean']:+.1f} ± {gain['ci95']:.1f} points, paired"
     best = measured["accuracy"].get("oracle")
     limit = f"; true labels reach {best[setting]['mean']:.1f}%" if best else ""
@@ -119,16 +119,16 @@ def headline(outcome: Outcome, used: str) -> str:
     return f"{found}; pre-training on them {verb} {accuracy} from {before:.1f}% to {after:.1f}% ({points}){limit}."
 
 
-def tested_on(*, known: bool) -> str:
+def tested_on(*, new_classes: bool) -> str:
     """Say what is new about the test tasks.
 
     Parameters
     ----------
-    known : bool
+    new_classes : bool
         Whether tasks are drawn from true classes. Then these are split, and test tasks have classes of their own. Data
         that comes as tasks is split by tasks, whatever classes these are of.
     """
-    return "new classes" if known else "new tasks (their classes may occur in training)"
+    return "new classes" if new_classes else "new tasks (their classes may occur in training)"
 
 
 def interval(values: Mapping[str, float] | None, sign: str = "") -> str:

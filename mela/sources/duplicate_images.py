@@ -41,8 +41,9 @@ class Recorder:
 
 
 def recorded(source: ImageSource) -> ImageSource:
-    """Return a source with a `Recorder` of its images; return one whose classes are known, not labelled, as it is."""
-    return source if source.classes is not None else replace(source, load=Recorder(source.load))
+    """Return a source with a `Recorder` of its images if people have labelled them in tasks, and any other as it is."""
+    labelled = source.tasks is not None and source.split_of_names is not None
+    return replace(source, load=Recorder(source.load)) if labelled else source
 
 
 def refuse_contradictions(source: ImageSource) -> None:

@@ -1,6 +1,6 @@
 """Read one row per (task, image) as text, from a table or from folders, and check the rows."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -68,17 +68,21 @@ def read_table(table: Path, root: Path, *, report: Report = refuse) -> pd.DataFr
     return rows
 
 
-def unused_columns(table: Path) -> list[str]:
-    """Return the columns of a table that nothing reads; none if the table cannot be read."""
+def columns_of(table: Path, wanted: Collection[str]) -> list[str]:
+    """Return the names of a table's columns, of which some are wanted; none if it cannot be read."""
     try:
         if table.suffix.lower() == ".parquet":
-            header = pq.read_schema(table).names
-        else:
-            text = read_text(table, "data.table")
-            header = read_header(text, find_separator(text, REQUIRED))
+            return list(pq.read_schema(table).names)
+        text = read_text(table, "data.table")
+        return read_header(text, find_separator(text, wanted))
     except (MelaError, OSError, pa.ArrowException, UnicodeDecodeError):
         return []
-    return [name for name in header if name not in (*REQUIRED, *OPTIONAL)]
+
+
+def unused_columns(table: Path) -> list[str]:
+    """Return the columns of a table of tasks that nothing reads, but for row numbers that pandas has written."""
+    unread = [name for name in columns_of(table, REQUIRED) if name not in (*REQUIRED, *OPTIONAL)]
+    return [name for name in unread if name and not name.startswith("__index_level_")]
 
 
 def _read_csv(table: Path, report: Report) -> pd.DataFrame:
@@ -115,7 +119,9 @@ def _as_text(cell: object, place: str, column: str, report: Report) -> str:
 def _check_cells(rows: pd.DataFrame, report: Report) -> None:
     for column in rows.columns.drop("place"):
         for row in _each(rows, _blank(rows[column])):
-            report(f"{row['place']}: expected a {column}, got an empty cell; fill it or remove the row")
+            # without the row the image would be lost for what nobody has to know
+            todo = "fill all of them, or rename the column" if column == "class" else "fill it or remove the row"
+            report(f"{row['place']}: expected a {column}, got an empty cell; {todo}")
     for column, known in (("role", ROLES), ("split", SPLITS)):
         if column in rows:
             for row in _each(rows, ~rows[column].isin(known) & ~_blank(rows[column])):

@@ -1,4 +1,7 @@
-"""Run the whole pipeline where each person has one object of each class, and new classes are of other objects, too."""
+"""Run the whole pipeline where each person has one object of each class.
+
+The queries of test tasks show other objects than their support images do.
+"""
 
 import shutil
 from collections import defaultdict
@@ -60,7 +63,8 @@ def rows_of(run: Path) -> list[dict[str, Any]]:
     labels = {row["labels"]: row for row in rows_of_rounds(run)}
     of_rounds = {number: labels.get(number, {}) | found for number, found in accuracies_of(run, numbers).items()}
     metrics = store.read_json(run / paths.OVERVIEW) | of_rounds
-    return [row_of(metrics, name) for name in ("initial", *numbers, "merged", "oracle")]
+    names = ("initial", *numbers, "merged", "oracle")
+    return [row_of(metrics, name) | {"expected_ari": metrics[name].get("expected_ari")} for name in names]
 
 
 def draw_tasks(root: Path, data: str, seed: int) -> None:

@@ -126,7 +126,7 @@ def _background(rng: np.random.Generator) -> Image.Image:
 
 
 def _behind(back: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """Return a background, turned and shifted by a little."""
+    """Return a background, turned and shifted by a little; what comes from beyond it is black."""
     moved = (1, 0, rng.normal(0, 8), 0, 1, rng.normal(0, 8))
     return back.rotate(rng.normal(0, 2)).transform(back.size, Image.Transform.AFFINE, moved, Image.Resampling.BILINEAR)
 

@@ -1,9 +1,9 @@
 """Render photographs of solid objects, each from all sides, as if each person had things and a place of their own.
 
 A kind is a few simple bodies, two colours and a pattern. An object is a kind with other measures and, now and then,
-another pattern. Its colours are like those of the kind; objects of every fifth kind have any colours. A person has a
-lamp, a background, a height of the camera and a colour of the light. Each photograph is taken from another side. Rays
-are followed by signed distances (sphere tracing; Hart, 1996).
+another pattern. Its colours are like those of the kind, but objects of some kinds have any. A person has a lamp, a
+background, a height of the camera and a colour of the light. Each photograph is taken from another side. Rays are
+followed by signed distances (sphere tracing; Hart, 1996).
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,20 @@ _AXES = ((1, 2), (0, 2), (0, 1))
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Hold a body (ellipsoid, box, cylinder, ring or blunt cone): half its sides, its center, its turn by an axis."""
+    """Hold a body of a solid.
+
+    Attributes
+    ----------
+    body : int
+        0: an ellipsoid, 1: a box, 2: a cylinder, 3: a ring, 4: a cone without its tip.
+    sizes : float64 (3,)
+        Half the sides of an ellipsoid or a box. Others have the radius ``sizes[0]`` and, but for rings, the height
+        ``2 * sizes[2]``; rings are ``0.6 * sizes[1]`` thick.
+    center : float64 (3,)
+    axis : int
+        The one by which it is turned.
+    angle : float
+    """
 
     body: int
     sizes: Floats
@@ -41,7 +54,7 @@ class Part:
         return (points - self.center) @ turn.T
 
     def distance(self, points: Floats) -> Floats:
-        """Return how far points (n, 3) are from the surface (n,), or less; negative inside."""
+        """Return about how far points (n, 3) are from the surface (n,), negative inside."""
         p, sizes = self.turned(points), self.sizes
         height, radius = np.abs(p[:, 2]) - sizes[2], np.hypot(p[:, 0], p[:, 1])
         if self.body == 0:
@@ -158,7 +171,7 @@ def photographs(
 
 
 def _followed(solid: Solid, origins: Floats, forward: Floats) -> tuple[NDArray[np.bool_], Floats]:
-    """Return which rays (n, 3) of one direction meet the solid (n,), and where these do."""
+    """Return which rays (n, 3) of one direction meet the solid (n,), or nearly, and where these do."""
     depth, going = np.zeros(len(origins)), np.arange(len(origins))
     for _ in range(_STEPS):
         step = solid.distance(origins[going] + depth[going, None] * forward)

@@ -394,6 +394,7 @@ def test_own_tasks_with_truth(project: Path) -> None:
     assert "oracle" in metrics("evaluate")["accuracy"]
     page = Path("results/report.html").read_text(encoding="utf-8")
     assert "new tasks (their classes may occur in training)" in page
+    assert "classes that no training task has" not in page
 
 
 @pytest.mark.slow

@@ -147,10 +147,13 @@ def page_content(
     usage = kept(STAGES) if settings.usage else {}
     called = names_by_cluster(run.listing)
     on_map = {label: readable(called.get(label, "")) for label in sorted(set(run.points["label"]))}
+    # data that comes as tasks is split by tasks, even where its true classes are known
+    new_classes = run.outcome.true_classes is not None and data.name != "tasks"
     svgs = {key: inline(own.svg, _description(key, run)) for key, own in drawn.items()}
     return {
         "data": data.described,
-        "headline": headline(run.outcome, run.used),
+        "headline": headline(run.outcome, run.used, new_classes=new_classes),
+        "new_classes": new_classes,
         "figures": dict.fromkeys(("accuracy", "merges", "passes")) | svgs,
         "accuracies": accuracies(run.outcome),
         "by_dataset": accuracies_by_dataset(run.outcome),

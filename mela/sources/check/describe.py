@@ -101,7 +101,7 @@ def _tasks(tasks: Tasks) -> Iterator[str]:
         drawn = f"drawn, {tasks.pinned} of them pinned by splits.csv" if tasks.pinned else "drawn"
         yield _line("splits", f"{'given' if tasks.splits_given else drawn}: {named}")
     if tasks.true_classes:
-        yield _line("truth", f"{count_of(tasks.true_classes, 'class')}, for scores and the labels `oracle` alone")
+        yield _line("truth", f"{count_of(tasks.true_classes, 'class')} of all tasks, of which no labels are inferred")
     if tasks.unused_columns:
         yield _line("columns", f"not used: {', '.join(map(repr, tasks.unused_columns))}")
     enough = ", ".join(f"{int((table['support'] >= k).sum())} for {k}-shot" for k in SUPPORTS)

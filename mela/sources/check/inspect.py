@@ -234,7 +234,7 @@ def _tasks(
         query=ranges.get("query"),
         label_names=Counter(per_label.index.get_level_values("local_label")),
         splits_given=splits_given,
-        true_classes=every["class"].nunique() if "class" in every else 0,
+        true_classes=every.loc[every["class"].str.strip() != "", "class"].nunique() if "class" in every else 0,
         rest=len(every[rest].drop_duplicates(["task_id", "local_label"])),
         pinned=int(rows.dropna(subset="pinned")["task_id"].nunique()) if "pinned" in rows else 0,
     )

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from mela.errors import MelaError
-from mela.io.text_tables import TEXT_SUFFIXES, find_separator, folded, read_header, read_text
+from mela.io.text_tables import TEXT_SUFFIXES, folded
 from mela.sources.image_files import walk_images
 from mela.sources.image_kinds import ARCHIVE_SUFFIXES, unpack_it
 from mela.sources.meta_album import LABELS, is_meta_album
+from mela.sources.task_rows import columns_of
 
 Kind = Literal["tasks", "classes"]
 SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
@@ -77,7 +75,7 @@ def find_layout(path: Path, kind: Kind | None = None) -> Layout:
                 f"{path}: expected a folder of images, or a table ({' or '.join(SUFFIXES)}), got another file; "
                 "name the folder of the images, or save the table in one of these formats"
             )
-        found = kind or ("classes" if _is_split_table(path) else "tasks")
+        found = kind or ("classes" if _is_split_table(path) and not _is_task_table(path) else "tasks")
         labels = LABELS if found == "classes" and is_meta_album(path.parent) else None
         reason = _of_table(path.name, found, kind)
         return Layout(kind=found, root=path.parent, table=path.name, reason=reason, labels=labels)
@@ -127,22 +125,16 @@ def _by_folders(root: Path) -> Layout:
 
 
 def _is_task_table(path: Path) -> bool:
-    return path.stem.lower() == "tasks" or {"task_id", "local_label"} <= _header(path, ("task_id", "local_label"))
+    return path.stem.lower() == "tasks" or {"task_id", "local_label"} <= _columns(path, ("task_id", "local_label"))
 
 
 def _is_split_table(path: Path) -> bool:
-    return path.suffix.lower() in TEXT_SUFFIXES and {"split", "class"} <= _header(path, ("split", "class"))
+    return path.suffix.lower() in TEXT_SUFFIXES and {"split", "class"} <= _columns(path, ("split", "class"))
 
 
-def _header(path: Path, wanted: Collection[str]) -> set[str]:
+def _columns(path: Path, wanted: Collection[str]) -> set[str]:
     """Return the names of a table's columns, as `folded` has them; none if it cannot be read.
 
     A table whose names differ in case is one of its kind, and refused later by a line that says what to rename.
     """
-    try:
-        if path.suffix.lower() == ".parquet":
-            return set(map(folded, pq.read_schema(path).names))
-        text = read_text(path, "data.table")
-        return set(map(folded, read_header(text, find_separator(text, wanted))))
-    except (MelaError, OSError, pa.ArrowException, UnicodeDecodeError):
-        return set()
+    return set(map(folded, columns_of(path, wanted)))

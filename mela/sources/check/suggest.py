@@ -88,7 +88,7 @@ def _of_tasks(tasks: Tasks, *, coloured: bool) -> dict[str, Any]:
         "rounds.first": "centered" if int(training["images"].sum()) == images else True,
         # each further training takes as long again
         "compare.pruned": False,
-        "compare.oracle": tasks.true_classes > 0,
+        "compare.oracle": tasks.true_classes > 1,
         "use": "merged",
         "tasks.shots": shots,
         "evaluate.shots": _measured([int(value) for value in possible[table["split"] == "test"]]),

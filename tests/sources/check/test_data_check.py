@@ -180,12 +180,24 @@ def test_a_table_of_tasks_with_roles_and_splits() -> None:
 
 
 def test_a_table_of_tasks_with_true_classes() -> None:
-    table_of(people(8, 3, 7), **{"class": lambda name: name.split("/")[1]})
-    done = check("mine", "--write", "params.yaml")
-    assert done.status == 0
-    assert "  truth        4 classes, for scores and the labels `oracle` alone\n" in done.out
-    assert "not used" not in done.out
-    assert "oracle: true" in Path("params.yaml").read_text()
+    columns = {"split": lambda name: "test" if name < "p3" else "train", "class": lambda name: name.split("/")[1]}
+    table_of(people(8, 3, 7), **columns)
+    for path in ("mine", "mine/tasks.csv"):
+        done = check(path, "--write", "params.yaml")
+        assert done.status == 0
+        assert "mine: taken for tasks with labels of their own, " in done.out
+        assert "  truth        4 classes of all tasks, of which no labels are inferred\n" in done.out
+        assert "not used" not in done.out
+        assert "oracle: true" in Path("params.yaml").read_text()
+
+
+def test_cells_without_a_true_class_are_told(tmp_path: Path) -> None:
+    table_of(people(8, 3, 7), **{"class": lambda name: "" if name == "p0/l0/1.png" else "owl"})
+    done = check("mine")
+    assert done.status == 1
+    expected = "mine/tasks.csv, line 3: expected a class, got an empty cell; fill all of them, or rename the column"
+    assert expected in done.out + done.err
+    assert "  truth        1 class of all tasks" in done.out
 
 
 WRONG = [
