@@ -63,8 +63,7 @@ def rows_of(run: Path) -> list[dict[str, Any]]:
     labels = {row["labels"]: row for row in rows_of_rounds(run)}
     of_rounds = {number: labels.get(number, {}) | found for number, found in accuracies_of(run, numbers).items()}
     metrics = store.read_json(run / paths.OVERVIEW) | of_rounds
-    names = ("initial", *numbers, "merged", "oracle")
-    return [row_of(metrics, name) | {"expected_ari": metrics[name].get("expected_ari")} for name in names]
+    return [row_of(metrics, name) for name in ("initial", *numbers, "merged", "oracle")]
 
 
 def draw_tasks(root: Path, data: str, seed: int) -> None:

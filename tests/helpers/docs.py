@@ -133,6 +133,7 @@ NOT_RUN = {
     "python -m studies labels.people --data omniglot_on_paper --share 1 --seeds 1 --root data/raw/omniglot": BENCH,
     "python -m studies labels.people --data cifar_fs_people --share 0.75 --seeds 1 --root data/raw/cifar100": BENCH,
     "python -m studies labels.people --data flowers_people --share 1 --seeds 1 --root data/raw/vgg_flower": BENCH,
+    "python -m studies labels.objects --seeds 1": BENCH,
     "python -m studies labels.people --data fc100_people --seeds 1 --root data/raw/cifar100": BENCH,
     "python -m studies labels.rivals --data cifar_fs_people --share 0.75 --seeds 1": BENCH,
     "python -m studies labels.sources --data glyphs_people --people 10": BENCH,

@@ -156,7 +156,6 @@ def test_a_run_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         "merged": False,
         "oracle": True,
     }
-    assert rows.loc[rows["labels"] == "merged", "expected_ari"].between(0, 1).all()
     assert not any(tmp_path.iterdir())
 
 
