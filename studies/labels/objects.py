@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from mela.data.array_types import Ints
 from mela.io import store
 from mela.params import PARAMS, ROUNDS, RoundsParams
 from stages.common import paths
@@ -74,44 +75,47 @@ def draw_tasks(root: Path, data: str, seed: int) -> None:
     """
     rng = np.random.default_rng(seed)
     classes = rng.permutation(DRAWN[data][1])
-    rows: list[tuple[str, str, str, str, str, str]] = []
+    training, new = classes[:TRAINING_CLASSES], classes[TRAINING_CLASSES:][:TEST_CLASSES]
+    rows: list[tuple[str, ...]] = []
+    for number, label, one in _objects(training, TRAINING_TASKS, rng):
+        names = _photograph(root, data, one, (seed, 0, number, label), int(rng.integers(FEWEST, MOST + 1)))
+        rows += [
+            (
+                f"train{number:03}",
+                f"thing {label}",
+                name,
+                "support" if place < SHOTS else "query",
+                "train",
+                f"{data} {one}",
+            )
+            for place, name in enumerate(names)
+        ]
     of_class: dict[int, list[list[str]]] = defaultdict(list)
-    for split, known, people in (
-        ("train", classes[:TRAINING_CLASSES], TRAINING_TASKS),
-        ("test", classes[TRAINING_CLASSES:][:TEST_CLASSES], TEST_PEOPLE),
-    ):
-        for number in range(people):
-            task = f"{split}{number:03}"
-            for label, one in enumerate(rng.choice(known, WAYS, replace=False).tolist()):
-                count = int(rng.integers(FEWEST, MOST + 1)) if split == "train" else MOST
-                names = _photograph(root, data, one, (seed, split == "test", number, label), f"{task}/{label}", count)
-                if split == "train":
-                    roles = ["support"] * SHOTS + ["query"] * (count - SHOTS)
-                    rows += [
-                        (task, f"thing {label}", name, role, split, f"{data} {one}")
-                        for name, role in zip(names, roles, strict=True)
-                    ]
-                else:
-                    of_class[one].append(names)
-    usable = sorted(one for one, objects in of_class.items() if len(objects) > 1)
-    for number in range(TEST_TASKS):
-        for label, one in enumerate(rng.choice(usable, WAYS, replace=False).tolist()):
-            support, *others = (of_class[one][place] for place in rng.permutation(len(of_class[one])).tolist())
-            shown = [(name, "support") for name in rng.permutation(support)[:SHOTS].tolist()]
-            shown += [(name, "query") for name in rng.permutation(np.concatenate(others))[:QUERIES].tolist()]
-            rows += [
-                (f"test task {number}", f"thing {label}", name, role, "test", f"{data} {one}") for name, role in shown
-            ]
+    for number, label, one in _objects(new, TEST_PEOPLE, rng):
+        of_class[one].append(_photograph(root, data, one, (seed, 1, number, label), MOST))
+    several = sorted(one for one, objects in of_class.items() if len(objects) > 1)
+    for number, label, one in _objects(several, TEST_TASKS, rng):
+        support, *others = (of_class[one][place] for place in rng.permutation(len(of_class[one])).tolist())
+        shown = [(name, "support") for name in rng.permutation(support)[:SHOTS].tolist()]
+        shown += [(name, "query") for name in rng.permutation(np.concatenate(others))[:QUERIES].tolist()]
+        rows += [(f"test task {number}", f"thing {label}", *each, "test", f"{data} {one}") for each in shown]
     columns = ["task_id", "local_label", "path", "role", "split", "class"]
     pd.DataFrame(rows, columns=columns).to_csv(root / TABLE, index=False)
 
 
-def _photograph(root: Path, data: str, one: int, who: tuple[int, bool, int, int], name: str, count: int) -> list[str]:
-    """Write photographs of an object, and return their names."""
-    seed, is_test, number, label = who
-    person, thing = (np.random.default_rng([seed, is_test, number, of]) for of in (0, 1 + label))
-    (root / name).mkdir(parents=True)
-    names = [f"{name}/{frame:02}.png" for frame in range(count)]
+def _objects(classes: Ints | list[int], tasks: int, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
+    """Yield task, label and class of each label of some tasks."""
+    for number in range(tasks):
+        for label, one in enumerate(rng.choice(classes, WAYS, replace=False).tolist()):
+            yield number, label, one
+
+
+def _photograph(root: Path, data: str, one: int, who: tuple[int, int, int, int], count: int) -> list[str]:
+    """Write photographs of an object, and return their names; who took them are seed, split, person and label."""
+    person, thing = (np.random.default_rng([*who[:3], of]) for of in (0, 1 + who[3]))
+    folder = f"{('train', 'test')[who[1]]}{who[2]:03}/{who[3]}"
+    (root / folder).mkdir(parents=True)
+    names = [f"{folder}/{frame:02}.png" for frame in range(count)]
     for path, image in zip(names, DRAWN[data][0](one, person, thing, count), strict=True):
         image.save(root / path)
     return names
