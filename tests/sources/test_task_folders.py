@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from mela.errors import MelaError
+from mela.sources.duplicate_images import recorded, refuse_contradictions
 from mela.sources.source import ImageSource
 from mela.sources.splits_by_name import split_by_fractions
 from mela.sources.task_folders import _draw_splits, natural_key, task_number, task_numbers, tasks
@@ -196,6 +197,23 @@ def test_true_classes_are_those_of_images(root: Path) -> None:
     again = [*((*row, "even") for row in simple_tasks(2, [[0, 2, 4, 6], [6, 8, 10, 12]])), ("t1", "z", "0.png", "odd")]
     with pytest.raises(MelaError, match=r"line 10: expected one class for all rows of image '0\.png', got 'odd' after"):
         read(root, again, f"{COLUMNS},class")
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_same_pixels_under_two_labels_are_refused_whether_classes_are_known_or_not(root: Path, classes: bool) -> None:
+    save(root / "again.png", 3)
+    rows = [
+        ("t", "x", "0.png", "owl"),
+        ("t", "x", "3.png", "owl"),
+        ("t", "y", "again.png", "fox"),
+        ("t", "y", "2.png", "fox"),
+    ]
+    given = pd.DataFrame(rows)[[0, 1, 2, *([3] if classes else [])]]
+    source = recorded(read(root, given.to_numpy().tolist(), f"{COLUMNS},class" if classes else COLUMNS))
+    for number in range(len(source)):
+        source.load(number)
+    with pytest.raises(MelaError, match=r"image 'again\.png': expected one label for the same pixels"):
+        refuse_contradictions(source)
 
 
 def test_drawn_splits_do_not_depend_on_the_order_of_rows(root: Path) -> None:
