@@ -21,6 +21,7 @@ from studies.clones import change, run_module
 from studies.labels import signs, solids
 from studies.labels.people import SEEDS, accuracies_of, link_code, row_of, rows_of_rounds
 
+# yields photographs of one object, from its kind, what its person and what it is drawn from, and their number
 Photographs = Callable[[int, np.random.Generator, np.random.Generator, int], Iterator[Image.Image]]
 DRAWN: dict[str, tuple[Photographs, int]] = {
     "solids": (solids.photographs, solids.KINDS),
@@ -80,15 +81,8 @@ def draw_tasks(root: Path, data: str, seed: int) -> None:
     for number, label, one in _objects(training, TRAINING_TASKS, rng):
         names = _photograph(root, data, one, (seed, 0, number, label), int(rng.integers(FEWEST, MOST + 1)))
         rows += [
-            (
-                f"train{number:03}",
-                f"thing {label}",
-                name,
-                "support" if place < SHOTS else "query",
-                "train",
-                f"{data} {one}",
-            )
-            for place, name in enumerate(names)
+            (f"train{number:03}", f"thing {label}", name, role, "train", f"{data} {one}")
+            for name, role in zip(names, ["support"] * SHOTS + ["query"] * (len(names) - SHOTS), strict=True)
         ]
     of_class: dict[int, list[list[str]]] = defaultdict(list)
     for number, label, one in _objects(new, TEST_PEOPLE, rng):

@@ -85,15 +85,9 @@ def face(number: int) -> Image.Image:
 def photographs(
     number: int, person: np.random.Generator, thing: np.random.Generator, count: int
 ) -> Iterator[Image.Image]:
-    """Yield photographs of one sign, from far to near.
+    """Yield photographs of one sign, from far to near, of which nothing depends on the person.
 
-    Parameters
-    ----------
-    number : int
-        The kind, from 0 to `KINDS` less 1.
-    person, thing : Generator
-        Nothing is drawn from the person's, and everything from that of the sign.
-    count : int
+    See `studies.labels.objects.Photographs`.
     """
     sign, back = face(number), _background(thing)
     gain, haze = np.exp(thing.normal(-0.35, 0.6)), abs(thing.normal(0, 0.12))

@@ -8,7 +8,7 @@ followed by signed distances (sphere tracing; Hart, 1996).
 
 from collections.abc import Iterator
 from colorsys import hsv_to_rgb
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,11 +121,10 @@ def _colours(rng: np.random.Generator) -> dict[str, Floats]:
 def object_of(one: Solid, rng: np.random.Generator) -> Solid:
     """Return an object of a kind."""
     parts = [
-        Part(
-            body=part.body,
+        replace(
+            part,
             sizes=part.sizes * np.exp(rng.normal(0, 0.08, 3)),
             center=part.center + rng.normal(0, 0.04, 3),
-            axis=part.axis,
             angle=part.angle + rng.normal(0, 0.12),
         )
         for part in one.parts
@@ -144,18 +143,10 @@ def object_of(one: Solid, rng: np.random.Generator) -> Solid:
 def photographs(
     number: int, person: np.random.Generator, thing: np.random.Generator, count: int
 ) -> Iterator[Image.Image]:
-    """Yield photographs of one object, from sides that differ.
-
-    Parameters
-    ----------
-    number : int
-        The kind, from 0 to `KINDS` less 1.
-    person, thing : Generator
-        What the person's place is drawn from, and the object with its photographs.
-    count : int
-    """
+    """Yield photographs of one object, from sides that differ, as `studies.labels.objects.Photographs` says."""
     solid, place = object_of(kind(number), thing), Place.drawn(person)
     frequency, shift = thing.uniform(5, 14), thing.uniform(0, 6, 3)
+    colours = np.array([*map(hsv_to_rgb, solid.hues, solid.saturations, solid.values)])
     for _ in range(count):
         origins, forward = place.rays(thing)
         hit, points = _followed(solid, origins, forward)
@@ -166,7 +157,6 @@ def photographs(
             np.sin(waves).prod(axis=1) > 0.15,
             points[:, 2] > 0.15,
         ][solid.pattern]
-        colours = np.array([*map(hsv_to_rgb, solid.hues, solid.saturations, solid.values)])
         yield place.photograph(hit, colours[second.astype(int)], solid.slope(points), forward, thing)
 
 

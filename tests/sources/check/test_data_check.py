@@ -191,7 +191,7 @@ def test_a_table_of_tasks_with_true_classes() -> None:
         assert "oracle: true" in Path("params.yaml").read_text()
 
 
-def test_cells_without_a_true_class_are_told(tmp_path: Path) -> None:
+def test_cells_without_a_true_class_are_told() -> None:
     table_of(people(8, 3, 7), **{"class": lambda name: "" if name == "p0/l0/1.png" else "owl"})
     done = check("mine")
     assert done.status == 1
