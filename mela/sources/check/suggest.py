@@ -80,12 +80,12 @@ def _of_tasks(tasks: Tasks, *, coloured: bool) -> dict[str, Any]:
     classes = max(2, min(len(tasks.label_names), images))
     possible = table["support"] if tasks.support else table["support"].clip(upper=shots)
     per_epoch = min(n_tasks, STEPS)
+    # what the images of a task share is known where each image is of one task
+    images_in_one_task = int(training["images"].sum()) == images
     return {
         **(PHOTOGRAPHS | {"augment.jitter": jitter_for(tasks.brightness or 0.0)} if coloured else {}),
         # the initial embedding learns how each person's images appear, and each round of training minds it less
-        **{f"rounds.{number}": True for number in ROUNDS},
-        # what the images of a task share is known where each image is of one task
-        "rounds.first": "centered" if int(training["images"].sum()) == images else True,
+        **{f"rounds.{number}": "centered" if images_in_one_task else True for number in ROUNDS},
         # each further training takes as long again
         "compare.pruned": False,
         "compare.oracle": tasks.true_classes > 1,
@@ -183,6 +183,9 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
     yaml = commented_yaml()
     document = yaml.load(re.sub(r"\A(#.*\n|\s*\n)*", "", preset))
     extra = set() if is_of_benchmark(preset) else {block.block for block in EXTRA_BLOCKS}
+    if dividing_batches(document):
+        # a round that is centered takes whole batches
+        values = {key: True if value == "centered" else value for key, value in values.items()}
     for key, value in values.items():
         block, _, name = key.partition(".")
         if block in extra:
@@ -198,9 +201,6 @@ def fill_preset(preset: str, values: Mapping[str, Any], *, title: str) -> str:
             document[block][name] = value
         if key in NOTES:
             document[block].yaml_add_eol_comment(NOTES[key], name, column=29)
-    # a round that is centered takes whole batches
-    if values.get("rounds.first") == "centered" and dividing_batches(document):
-        document["rounds"]["first"] = True
     # what the preset has of other data
     for name in ("datasets", "boxes", "people"):
         if f"data.{name}" not in values and "data.name" in values:

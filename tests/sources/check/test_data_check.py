@@ -23,6 +23,7 @@ import stages.manifest
 from mela.errors import MelaError
 from mela.io import schemas, store
 from mela.params import (
+    ROUNDS,
     DataParams,
     EmbedParams,
     MethodsParams,
@@ -77,11 +78,11 @@ embed:
   milestones: [19]           # the learning rate is multiplied by `decay` after these epochs
 rounds:
   first: centered            # tells all task classes apart
-  second: true               # learns what merging finds by the features of the first
-  third: true                # the same by those of the second, and so on
-  fourth: true
-  fifth: true
-  sixth: true
+  second: centered           # learns what merging finds by the features of the first
+  third: centered            # the same by those of the second, and so on
+  fourth: centered
+  fifth: centered
+  sixth: centered
 labeler:
   n_clusters: 6              # J, clusters to start from
 kmeans:
@@ -290,27 +291,26 @@ def test_photographs_of_different_brightness_are_varied_more() -> None:
     assert suggest(quick)["augment.jitter"] == 0.5
 
 
-@pytest.mark.parametrize(("split", "first"), [("train", True), ("test", "centered")])
-def test_no_round_is_centered_where_training_tasks_share_an_image(split: str, first: bool | str) -> None:
+@pytest.mark.parametrize(("split", "how"), [("train", True), ("test", "centered")])
+def test_no_round_is_centered_where_training_tasks_share_an_image(split: str, how: bool | str) -> None:
     """What its image has in common with others would depend on the task."""
     rows = table_of(people(n_people=4), split=lambda name: "train" if name[1] in "01" else "test")
     one = rows[rows["split"] == split]["task_id"].iloc[0]
     more = rows[rows["task_id"] == one].assign(task_id="again")
     pd.concat([rows, more]).to_csv("mine/tasks.csv", index=False)
     values = suggest(inspect(find_layout(Path("mine")), split_fractions=(0.6, 0.2, 0.2), seed=0))
-    assert values["rounds.first"] == first
-    assert values["rounds.second"] is values["rounds.sixth"] is True
+    assert {values[f"rounds.{number}"] for number in ROUNDS} == {how}
 
 
 @pytest.mark.parametrize(("block", "key"), [("pretrain", "accumulate"), ("runtime", "processes")])
 def test_no_round_is_centered_where_the_preset_divides_batches(block: str, key: str) -> None:
     people()
     values = suggest(inspect(find_layout(Path("mine")), split_fractions=(0.6, 0.2, 0.2), seed=0))
-    for count, first in ((1, "centered"), (2, True)):
+    for count, how in ((1, "centered"), (2, True)):
         preset = re.sub(rf"(?s)(\n{block}:.*?\n  {key}: )\d+", rf"\g<1>{count}", PRESET.read_text("utf-8"))
         Path("params.yaml").write_text(fill_preset(preset, values, title="test"), "utf-8")
         check_document(Path("params.yaml"))
-        assert RoundsParams.read(Path("params.yaml")).first == first
+        assert RoundsParams.read(Path("params.yaml")) == RoundsParams(**dict.fromkeys(ROUNDS, how))
 
 
 def test_many_errors_are_counted() -> None:

@@ -130,7 +130,7 @@ def test_a_run_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
             plain(folder, *words)
             return
         assert DataParams.read(folder / PARAMS).seed == 1
-        assert RoundsParams.read(folder / PARAMS).first == "centered"
+        assert RoundsParams.read(folder / PARAMS) == RoundsParams(**dict.fromkeys(ROUNDS, "centered"))
         assert CompareParams.read(folder / PARAMS).oracle
         short = {key: value for key, value in TINY.items() if not key.startswith(("data.", "tasks.", "rounds."))}
         change(
