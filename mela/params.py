@@ -322,7 +322,7 @@ class ModelParams(Block):
 class AugmentParams(Block):
     """Describe random changes of training images, drawn for each image on its own.
 
-    The last four keys may be missing, and are 0 then. They vary what people's photographs differ in.
+    The last five keys may be missing, and are 0 then. They vary what people's photographs differ in.
     """
 
     block: ClassVar[str] = "augment"
@@ -333,6 +333,7 @@ class AugmentParams(Block):
     zoom: Annotated[float, Field(ge=0, le=1)] = 0.0
     tint: Annotated[float, Field(ge=0, lt=1)] = 0.0
     blur: Fraction = 0.0
+    surroundings: Fraction = 0.0
 
 
 class _Decays(Block):

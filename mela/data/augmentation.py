@@ -1,21 +1,23 @@
 """Augment a batch of images by random changes, drawn for each image on its own.
 
 Batched counterparts of torchvision's RandomCrop (zero padding), ColorJitter (brightness, contrast and saturation, in a
-random order), RandomHorizontalFlip and RandomAffine, and beside them tints and blur. Drawing is apart from applying, so
-that a part of a batch changes just as it would among the others.
+random order), RandomHorizontalFlip and RandomAffine, and beside them tints, blur and surroundings. Drawing is apart
+from applying, so that a part of a batch changes just as it would among the others.
 
 torchvision changes all images of a batch alike, and Kornia draws from PyTorch's global generator, not from one that a
 training owns and restores.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from mela.data.images import to_unit
+from mela.data.surroundings import Surroundings
 
 GREY = (0.2989, 0.587, 0.114)
 # The changes of colour are all clamp(factor x + (1 - factor) (a grey(x) + b mean(grey(x)))), with these (a, b)
@@ -44,6 +46,8 @@ class Changes:
         Factor of each channel.
     blurs : float32 (n,), optional
         Share of a blurred copy, from 0 to 1.
+    surroundings : Surroundings, optional
+        What stays of each image, and which other one surrounds it.
     """
 
     padding: int
@@ -54,6 +58,7 @@ class Changes:
     maps: Tensor | None = None
     tints: Tensor | None = None
     blurs: Tensor | None = None
+    surroundings: Surroundings | None = None
 
     def __getitem__(self, rows: slice) -> "Changes":
         """Return the changes of some of the images."""
@@ -70,10 +75,21 @@ class Changes:
             maps=some(self.maps),
             tints=some(self.tints, 1),
             blurs=some(self.blurs),
+            surroundings=None if self.surroundings is None else self.surroundings[rows],
         )
 
-    def __call__(self, images: Tensor) -> Tensor:
-        """Turn images (n, c, h, w), uint8 or float in [0, 1], into float in [0, 1] of the same shape."""
+    def __call__(self, images: Tensor, others: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Turn images (n, c, h, w), uint8 or float in [0, 1], into float in [0, 1] of the same shape.
+
+        Parameters
+        ----------
+        images : Tensor
+        others : callable, optional
+            Returns images by their positions among all that were drawn for. By default these are `images`.
+        """
+        if self.surroundings is not None and len(images):
+            around = (images.__getitem__ if others is None else others)(self.surroundings.donors)
+            images = self.surroundings(to_unit(images), to_unit(around))
         if self.corners is not None or self.flipped is not None:
             images = move(images, self.padding, self.corners, self.flipped)
         images = to_unit(images)
@@ -110,6 +126,8 @@ class Augmentation:
         Share by which each channel may change on its own.
     blur : float, default=0
         Probability that an image is blurred, by a share that is drawn.
+    surroundings : float, default=0
+        Probability that what surrounds the middle of an image comes from another one (`mela.data.surroundings`).
     """
 
     crop_padding: int
@@ -119,6 +137,12 @@ class Augmentation:
     zoom: float = 0.0
     tint: float = 0.0
     blur: float = 0.0
+    surroundings: float = 0.0
+
+    @property
+    def of_one_image(self) -> "Augmentation":
+        """The same without surroundings, so that images change alike whatever else is in their batch."""
+        return replace(self, surroundings=0.0)
 
     def draw(self, count: int, generator: torch.Generator) -> Changes:
         """Draw the changes of `count` images; the generator lives on the CPU."""
@@ -137,6 +161,7 @@ class Augmentation:
         if self.blur:
             share, chosen = torch.rand(2, count, generator=generator)
             blurs = torch.where(chosen < self.blur, share, 0.0)
+        around = Surroundings.draw(self.surroundings, count, generator) if self.surroundings else None
         return Changes(
             padding=padding,
             corners=corners,
@@ -146,6 +171,7 @@ class Augmentation:
             maps=maps,
             tints=tints,
             blurs=blurs,
+            surroundings=around,
         )
 
     def _maps(self, drawn: Tensor) -> Tensor:

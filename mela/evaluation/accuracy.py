@@ -265,7 +265,7 @@ def evaluate_model(
     copies : int
         Augmented copies of each support image; above 1, settings with them (``1_shot_5x``) are measured as well.
     augmentation : Augmentation
-        Changes of the copies.
+        Changes of the copies, without surroundings.
     seed : int
         Seed of the augmentation.
     watch : Watch
@@ -293,6 +293,7 @@ def feature_lookups(
     plain = unit_lookup(tasks.image_ids(), extract_features(backbone, images, tasks.image_ids(), watch=watch)[:, None])
     if copies == 1:
         return plain, None
+    augmentation = augmentation.of_one_image
     generator, support = torch.Generator().manual_seed(seed), tasks.support_ids()
     first = extract_features(backbone, images, support, lambda batch: augmentation(batch, generator), watch=watch)
     augmented = np.empty((len(support), copies, first.shape[1]), dtype=first.dtype)

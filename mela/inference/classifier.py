@@ -58,7 +58,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     support_copies : int, default=1
         Above 1, this many augmented copies take the place of each support image, as in RFS; for the logistic head.
     augmentation : Augmentation, optional
-        Changes of the copies; required if `support_copies` is above 1.
+        Changes of the copies, without surroundings; required if `support_copies` is above 1.
     random_state : int, RandomState or None, default=0
         Seed of the augmentation.
     threshold : float, optional
@@ -428,7 +428,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.augmentation is None or self.support_copies == 1:
             yield embedding.blocks(pictures, "support images")
             return
-        augmentation, seed = self.augmentation, self.random_state
+        augmentation, seed = self.augmentation.of_one_image, self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(2**31)
         generator = torch.Generator().manual_seed(int(seed) + drawn)

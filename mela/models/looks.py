@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mela.data.array_types import Floats, Ints
 from mela.data.augmentation import NONE, Augmentation, Changes
+from mela.data.images import ImageLoader
 from mela.models.backbones import Backbone
 from mela.models.features import extract_features
 
@@ -28,8 +29,8 @@ def look_covariance(
     r"""Return the covariance (m, m) of a task class's mean under random looks.
 
     A look is one draw of the augmentation for all images of a task class, as if they were another person's: brightness,
-    colours, rotation, size and blur. Crops and mirroring are nobody's look. Of each task class, 4 images are seen under
-    4 looks, and their means :math:`x_{cv}` give
+    colours, rotation, size, blur and surroundings. Crops and mirroring are nobody's look. Of each task class, 4 images
+    are seen under 4 looks, and their means :math:`x_{cv}` give
 
     .. math:: L = \frac{1}{3 n} \sum_{c=1}^n \sum_{v=1}^4 (x_{cv} - \bar x_c) (x_{cv} - \bar x_c)^\top.
 
@@ -57,24 +58,25 @@ def look_covariance(
     chosen = np.sort(drawn)
     first, sizes = (np.cumsum(sizes) - sizes)[chosen], sizes[chosen]
     generator = torch.Generator().manual_seed(seed)
+    load = ImageLoader(images, next(backbone.parameters()).device, resident=False)
     means = np.zeros((LOOKS, len(chosen), backbone.dimensions))
     for look in range(LOOKS):
         changes = looks.draw(len(chosen), generator)
         for number in range(IMAGES):
             shown = image_ids[first + number % sizes]
-            means[look] += extract_features(backbone, images, shown, _in_order(changes)) / IMAGES
+            means[look] += extract_features(backbone, images, shown, _in_order(changes, shown, load)) / IMAGES
     deviations = (means - means.mean(axis=0)).reshape(-1, backbone.dimensions)
     covariance = deviations.T @ deviations / ((LOOKS - 1) * len(chosen))
     return covariance if np.trace(covariance) > 0 else None
 
 
-def _in_order(changes: Changes) -> Callable[[Tensor], Tensor]:
-    """Return a function that puts the images of one batch after the other through their changes."""
+def _in_order(changes: Changes, shown: Ints, load: ImageLoader) -> Callable[[Tensor], Tensor]:
+    """Return a function that puts the images `shown`, one batch after the other, through their changes."""
     done = 0
 
     def change(batch: Tensor) -> Tensor:
         nonlocal done
         done += len(batch)
-        return changes[slice(done - len(batch), done)](batch)
+        return changes[slice(done - len(batch), done)](batch, load.among(shown))
 
     return change

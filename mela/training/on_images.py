@@ -74,8 +74,9 @@ def train_on_images(
     def parts(chosen: Tensor) -> Iterator[Part]:
         for part in chosen.tensor_split(accumulate):
             own = compute.team.share(len(part))
-            rows = part[own].numpy()
-            batch = training.augmentation.draw(len(part), generator)[own](load(image_ids[rows]))
+            rows, known = part[own].numpy(), image_ids[part.numpy()]
+            changes = training.augmentation.draw(len(part), generator)[own]
+            batch = changes(load(known[own]), load.among(known))
             if turns is not None:
                 batch = quarter_turned(batch, torch.from_numpy(turns[rows]))
             loss, right = _checked(learner, loss_of(run, batch, rows, generator), len(rows))

@@ -75,10 +75,11 @@ def train_on_tasks(
             ordered = shapes.sort(part.numpy())
             own = compute.team.share(len(ordered))
             bounds = np.concatenate([[0], np.cumsum(shapes.n_images[ordered])])
-            changes = training.augmentation.draw(int(bounds[-1]), generator)[slice(bounds[own.start], bounds[own.stop])]
-            groups = list(shapes.groups(ordered[own]))
-            ids = np.concatenate([group.images.ravel() for group in groups])
-            batch = changes(load(ids))
+            shown = slice(bounds[own.start], bounds[own.stop])
+            changes = training.augmentation.draw(int(bounds[-1]), generator)[shown]
+            known = np.concatenate([group.images.ravel() for group in shapes.groups(ordered)])
+            groups, ids = list(shapes.groups(ordered[own])), known[shown]
+            batch = changes(load(ids), load.among(known))
             if training.rotated_classes:
                 drawn = torch.randint(TURNS, (len(ordered), shapes.most_ways), generator=generator)
                 batch = quarter_turned(batch, _turns(drawn[own], groups))

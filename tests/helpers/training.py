@@ -19,7 +19,7 @@ from mela.training.targets import Targets
 from tests.helpers.embedding import backbone, episodes
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (72, 16, 16, 3), dtype=np.uint8)
-AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3)
+AUGMENTATION = Augmentation(crop_padding=2, flip=True, jitter=0.3, surroundings=0.5)
 PLAIN = Schedule(epochs=2, learning_rate=0.02, momentum=0.9, weight_decay=5e-4, milestones=[], decay=0.1)
 SCHEDULE = replace(PLAIN, scheduler="cosine", nesterov=True, decay_norms=False)
 

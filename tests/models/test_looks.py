@@ -82,6 +82,30 @@ def test_all_images_of_a_task_class_have_one_look(monkeypatch: pytest.MonkeyPatc
     assert len(np.unique(looks[:, 0].round(4))) > 0.9 * LOOKS * 40, "each look of a task class is another one"
 
 
+@pytest.mark.parametrize("batch", [1, 7, 40])
+def test_surroundings_of_a_look_are_of_one_other_class(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    """And however images are batched: each class has a shade of its own here, which corners take from another class."""
+    around = Augmentation(crop_padding=4, flip=True, jitter=0.0, surroundings=1)
+    classes = np.repeat(np.arange(40), 6)
+    images = np.broadcast_to(classes[:, None, None, None], (240, 16, 16, 3)).astype(np.uint8)
+    corners, middles = [], []
+
+    def shown(backbone, images, image_ids, change):
+        batches = [images[image_ids[first : first + batch]] for first in range(0, len(image_ids), batch)]
+        seen = torch.cat([change(torch.from_numpy(part.transpose(0, 3, 1, 2).copy())) for part in batches]) * 255
+        corners.append(seen[:, 0, 0, 0].numpy())
+        middles.append(seen[:, 0, 8, 8].numpy())
+        return np.zeros((len(image_ids), 3), dtype=np.float32)
+
+    monkeypatch.setattr("mela.models.looks.extract_features", shown)
+    look_covariance(levels(), images, np.arange(240), classes, around, seed=0)
+    np.testing.assert_allclose(middles, np.broadcast_to(np.arange(40), (LOOKS * IMAGES, 40)), atol=1e-4)
+    looks = np.array(corners).reshape(LOOKS, IMAGES, 40)
+    np.testing.assert_allclose(looks, np.broadcast_to(looks[:, :1], looks.shape), atol=1e-4)
+    assert (abs(looks[:, 0] - np.arange(40)) > 0.5).mean() > 0.9
+    assert len(np.unique(looks[:, 0].round(), axis=0)) == LOOKS
+
+
 def test_it_does_not_depend_on_torchs_state() -> None:
     torch.manual_seed(1)
     found = covariance(BRIGHT)

@@ -19,13 +19,14 @@ from mela.sources.check.inspect import Classes, Findings, Tasks
 SIDES = (28, 32, 64)
 WAYS, SHOTS, QUERIES = 5, 5, 15
 MEASURED = (1, 5, 10)
-# what people's photographs of one thing differ in; mirroring may change what a thing is, a sign or a letter
+# what people's photographs of one thing in their middle differ in; mirroring may change what it is, a sign or a letter
 PHOTOGRAPHS = {
     "augment.flip": False,
     "augment.rotation": 20.0,
     "augment.zoom": 0.35,
     "augment.tint": 0.45,
     "augment.blur": 0.5,
+    "augment.surroundings": 1.0,
 }
 # comments of keys that presets lack
 NOTES = {
@@ -33,6 +34,7 @@ NOTES = {
     "augment.zoom": "share by which images grow or shrink",
     "augment.tint": "share by which each channel may change",
     "augment.blur": "share of the images that are blurred",
+    "augment.surroundings": "share whose surroundings are another image's",
 }
 # of the preset glyphs: steps of the initial training, times that an image occurs in training tasks, images that the
 # final training sees, tasks of an epoch

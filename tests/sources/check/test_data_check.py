@@ -72,6 +72,7 @@ augment:
   zoom: 0.35                 # share by which images grow or shrink
   tint: 0.45                 # share by which each channel may change
   blur: 0.5                  # share of the images that are blurred
+  surroundings: 1.0          # share whose surroundings are another image's
 embed:
   epochs: 25
   tasks_per_epoch: null      # null: all
