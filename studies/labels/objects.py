@@ -34,24 +34,26 @@ TRAINING_TASKS, TEST_PEOPLE, TEST_TASKS = 102, 60, 600
 FEWEST, MOST = 12, 20
 
 
-def measure(*, data: str, seed: int, folder: Path) -> list[dict[str, Any]]:
+def measure(*, data: str, surroundings: float, seed: int, folder: Path) -> list[dict[str, Any]]:
     """Return a row for each embedding: the initial one, that of each round, and those of merged and of true labels.
 
     Parameters
     ----------
     data : str
         What is photographed, one of `DRAWN`.
+    surroundings : float
+        Share of the training images that get the surroundings of another one.
     seed : int
-        Of the photographs, and of both trainings.
+        Of the photographs, and of all trainings.
     folder : Path
         The run has a folder of its own in this one, which is removed.
     """
-    own = folder / f"{data}_{seed}"
+    own = folder / f"{data}_{surroundings:g}_{seed}"
     shutil.rmtree(own, ignore_errors=True)
     link_code(own)
     draw_tasks(own / "photographs", data, seed)
     run_module(own, "mela", "data", "check", "photographs", "--write", PARAMS.name)
-    change(own / PARAMS, dict.fromkeys(SEEDS, seed))
+    change(own / PARAMS, dict.fromkeys(SEEDS, seed) | {"augment.surroundings": surroundings})
     run_module(own, "mela", "run")
     rows = rows_of(own)
     shutil.rmtree(own)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from mela.params import PARAMS, ROUNDS, CompareParams, DataParams, RoundsParams
+from mela.params import PARAMS, ROUNDS, AugmentParams, CompareParams, DataParams, RoundsParams
 from mela.sources.task_folders import tasks
 from studies.labels import objects
 from studies.labels.signs import SIGNS, face
@@ -131,6 +131,7 @@ def test_a_run_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
             return
         assert DataParams.read(folder / PARAMS).seed == 1
         assert RoundsParams.read(folder / PARAMS) == RoundsParams(**dict.fromkeys(ROUNDS, "centered"))
+        assert AugmentParams.read(folder / PARAMS).surroundings == 0.5
         assert CompareParams.read(folder / PARAMS).oracle
         short = {key: value for key, value in TINY.items() if not key.startswith(("data.", "tasks.", "rounds."))}
         change(
@@ -144,7 +145,7 @@ def test_a_run_from_end_to_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
             run_stages()
 
     monkeypatch.setattr(objects, "run_module", run)
-    rows = pd.DataFrame(objects.measure(data="solids", seed=1, folder=tmp_path))
+    rows = pd.DataFrame(objects.measure(data="solids", surroundings=0.5, seed=1, folder=tmp_path))
     assert [words[:2] for words in asked] == [("mela", "data"), ("mela", "run")]
     assert rows["labels"].tolist() == ["initial", "first", "second", "merged", "oracle"]
     assert rows["true_classes"].eq(8).all()
