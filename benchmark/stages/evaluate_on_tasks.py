@@ -7,7 +7,7 @@ import pandas as pd
 import typer
 
 from benchmark.comparison import summarize_heads
-from mela.data.augmentation import Augmentation
+from mela.data.augmentation import NONE, Augmentation
 from mela.data.episodes import Episodes
 from mela.errors import MelaError
 from mela.evaluation.accuracy import feature_lookups, require_unseen
@@ -37,19 +37,19 @@ def main(
 ) -> None:
     """Read images, a model and test tasks; write accuracies of tasks by its own rule, and means by every head."""
     settings, augment = EvaluateParams.read(params), AugmentParams.read(params)
+    augmentation = Augmentation(**augment.model_dump()).of_one_image
     device = choose_device(RuntimeParams.read(params).device)
     packed, tasks = store.open_images(images), Episodes(read_manifest(test))
     if len(tasks) < 2:
         raise MelaError(f"{test}: expected two test tasks or more, which an interval needs, got {len(tasks)}; add some")
     require_unseen(tasks, Episodes(read_manifest(train)), str(test))
     learned = load_learned(model, device, packed)
-    changing = any(augment.model_dump().values())
     lookup, copies = feature_lookups(
         learned.backbone,
         packed,
         tasks,
-        copies=settings.support_copies if changing else 1,
-        augmentation=Augmentation(**augment.model_dump()),
+        copies=settings.support_copies if augmentation != NONE else 1,
+        augmentation=augmentation,
         seed=settings.seed,
     )
     parts = {name: with_head(head, lookup, tasks, settings.shots, copies=copies) for name, head in HEADS.items()}

@@ -9,7 +9,6 @@ training owns and restores.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -78,18 +77,18 @@ class Changes:
             surroundings=None if self.surroundings is None else self.surroundings[rows],
         )
 
-    def __call__(self, images: Tensor, others: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    def __call__(self, images: Tensor, all_images: Tensor | None = None) -> Tensor:
         """Turn images (n, c, h, w), uint8 or float in [0, 1], into float in [0, 1] of the same shape.
 
         Parameters
         ----------
         images : Tensor
-        others : callable, optional
-            Returns images by their positions among all that were drawn for. By default these are `images`.
+        all_images : Tensor, optional
+            All that were drawn for, which surround a part. Without it, `images` are all.
         """
         if self.surroundings is not None and len(images):
-            around = (images.__getitem__ if others is None else others)(self.surroundings.donors)
-            images = self.surroundings(to_unit(images), to_unit(around))
+            donors = (images if all_images is None else all_images)[self.surroundings.donors]
+            images = self.surroundings(to_unit(images), to_unit(donors))
         if self.corners is not None or self.flipped is not None:
             images = move(images, self.padding, self.corners, self.flipped)
         images = to_unit(images)

@@ -1,7 +1,5 @@
 """Load packed uint8 images as batches of tensors."""
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -63,10 +61,6 @@ class ImageLoader:
         if self.device.type == "cuda":
             batch = batch.pin_memory()
         return batch.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
-
-    def among(self, image_ids: npt.NDArray[np.int64]) -> Callable[[Tensor], Tensor]:
-        """Return a function of positions among these ids (n,), int64 on the CPU, that returns their images."""
-        return lambda positions: self(image_ids[positions.numpy()])
 
 
 def channel_statistics(

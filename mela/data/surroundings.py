@@ -15,11 +15,11 @@ from typing import Self
 import torch
 from torch import Tensor
 
-# half of the diameter of what stays, in units of half the image's side
+# the radius r of what stays, of which 1 is half of the image's side
 SMALLEST, LARGEST = 0.55, 1.05
-# of the norm that is its shape: from nearly an ellipse to nearly a rectangle
+# the power p of its shape, from nearly an ellipse to nearly a rectangle
 LOWEST, HIGHEST = 2.4, 8.4
-# width of the seam, in the same units as the size
+# width of the seam, in units of r
 SEAM = 0.1
 
 
@@ -32,7 +32,7 @@ class Surroundings:
     Attributes
     ----------
     donors : int64 (n,)
-        Position of the image that surrounds it, among all images that were drawn for.
+        Position of the image that surrounds it, among all images that were drawn for; rarely, its own.
     sizes : float32 (n,)
         r; infinite where the whole image stays.
     powers : float32 (n,)
@@ -57,11 +57,11 @@ class Surroundings:
 
     def __call__(self, images: Tensor, others: Tensor) -> Tensor:
         """Return images (n, c, h, w), float, surrounded by others of the same shape."""
-        return torch.lerp(others, images, self.shares(*images.shape[2:]).to(images.device))
+        return torch.lerp(others, images, self.shares(*images.shape[2:], images.device))
 
-    def shares(self, height: int, width: int) -> Tensor:
+    def shares(self, height: int, width: int, device: torch.device) -> Tensor:
         """Return which share of each pixel is the image's own, float32 (n, 1, height, width)."""
-        powers = self.powers[:, None]
-        rows, columns = (torch.linspace(-1, 1, side).abs() ** powers for side in (height, width))
-        distances = (rows[:, :, None] + columns[:, None, :]) ** (1 / powers[:, :, None])
-        return ((self.sizes[:, None, None] - distances) / SEAM + 0.5).clamp(0, 1)[:, None]
+        powers, sizes = (drawn.to(device)[:, None, None] for drawn in (self.powers, self.sizes))
+        y, x = (torch.linspace(-1, 1, side, device=device).abs() for side in (height, width))
+        distances = (y[:, None] ** powers + x**powers) ** (1 / powers)
+        return ((sizes - distances) / SEAM + 0.5).clamp(0, 1)[:, None]

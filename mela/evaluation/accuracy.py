@@ -265,7 +265,7 @@ def evaluate_model(
     copies : int
         Augmented copies of each support image; above 1, settings with them (``1_shot_5x``) are measured as well.
     augmentation : Augmentation
-        Changes of the copies, without surroundings.
+        Changes of the copies; surroundings are left out.
     seed : int
         Seed of the augmentation.
     watch : Watch

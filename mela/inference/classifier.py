@@ -58,7 +58,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     support_copies : int, default=1
         Above 1, this many augmented copies take the place of each support image, as in RFS; for the logistic head.
     augmentation : Augmentation, optional
-        Changes of the copies, without surroundings; required if `support_copies` is above 1.
+        Changes of the copies, but for surroundings; required if `support_copies` is above 1.
     random_state : int, RandomState or None, default=0
         Seed of the augmentation.
     threshold : float, optional

@@ -18,7 +18,7 @@ COLOUR = Augmentation(crop_padding=0, flip=False, jitter=0.4)
 def random_view(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
     """Return another view of each image (b, c, h, w), float in [0, 1]: a random part of it in random colours.
 
-    The augmentation's colours are left out.
+    The augmentation's jitter and surroundings are left out.
     """
     return random_colours(random_parts(images, augmentation, generator), generator)
 
@@ -31,11 +31,11 @@ def random_parts(images: Tensor, augmentation: Augmentation, generator: torch.Ge
     images : Tensor (b, c, h, w)
         float in [0, 1].
     augmentation : Augmentation
-        Applied before, without colours.
+        Applied before, without jitter and surroundings.
     generator : Generator
         On the CPU.
     """
-    images = replace(augmentation, jitter=0.0)(images, generator)
+    images = replace(augmentation.of_one_image, jitter=0.0)(images, generator)
     shares = torch.empty(len(images)).uniform_(*AREA, generator=generator)
     aspects = torch.empty(len(images)).uniform_(math.log(ASPECT[0]), math.log(ASPECT[1]), generator=generator).exp()
     sides = torch.stack([shares * aspects, shares / aspects]).sqrt().clamp(max=1)

@@ -64,19 +64,19 @@ def look_covariance(
         changes = looks.draw(len(chosen), generator)
         for number in range(IMAGES):
             shown = image_ids[first + number % sizes]
-            means[look] += extract_features(backbone, images, shown, _in_order(changes, shown, load)) / IMAGES
+            means[look] += extract_features(backbone, images, shown, _in_order(changes, load(shown))) / IMAGES
     deviations = (means - means.mean(axis=0)).reshape(-1, backbone.dimensions)
     covariance = deviations.T @ deviations / ((LOOKS - 1) * len(chosen))
     return covariance if np.trace(covariance) > 0 else None
 
 
-def _in_order(changes: Changes, shown: Ints, load: ImageLoader) -> Callable[[Tensor], Tensor]:
-    """Return a function that puts the images `shown`, one batch after the other, through their changes."""
+def _in_order(changes: Changes, images: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return a function that puts all these images, one batch after the other, through their changes."""
     done = 0
 
     def change(batch: Tensor) -> Tensor:
         nonlocal done
         done += len(batch)
-        return changes[slice(done - len(batch), done)](batch, load.among(shown))
+        return changes[slice(done - len(batch), done)](batch, images)
 
     return change

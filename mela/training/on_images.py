@@ -74,9 +74,8 @@ def train_on_images(
     def parts(chosen: Tensor) -> Iterator[Part]:
         for part in chosen.tensor_split(accumulate):
             own = compute.team.share(len(part))
-            rows, known = part[own].numpy(), image_ids[part.numpy()]
-            changes = training.augmentation.draw(len(part), generator)[own]
-            batch = changes(load(known[own]), load.among(known))
+            rows, whole = part[own].numpy(), load(image_ids[part.numpy()])
+            batch = training.augmentation.draw(len(part), generator)[own](whole[own], whole)
             if turns is not None:
                 batch = quarter_turned(batch, torch.from_numpy(turns[rows]))
             loss, right = _checked(learner, loss_of(run, batch, rows, generator), len(rows))

@@ -77,13 +77,12 @@ def train_on_tasks(
             bounds = np.concatenate([[0], np.cumsum(shapes.n_images[ordered])])
             shown = slice(bounds[own.start], bounds[own.stop])
             changes = training.augmentation.draw(int(bounds[-1]), generator)[shown]
-            known = np.concatenate([group.images.ravel() for group in shapes.groups(ordered)])
-            groups, ids = list(shapes.groups(ordered[own])), known[shown]
-            batch = changes(load(ids), load.among(known))
+            whole = load(np.concatenate([group.images.ravel() for group in shapes.groups(ordered)]))
+            batch, groups = changes(whole[shown], whole), list(shapes.groups(ordered[own]))
             if training.rotated_classes:
                 drawn = torch.randint(TURNS, (len(ordered), shapes.most_ways), generator=generator)
                 batch = quarter_turned(batch, _turns(drawn[own], groups))
-            losses, accuracies = _losses(require_each(learner, forward(batch), len(ids)), groups)
+            losses, accuracies = _losses(require_each(learner, forward(batch), len(batch)), groups)
             yield losses.sum() / len(chosen), accuracies.sum() / len(chosen)
 
     def _turns(of_classes: Tensor, groups: list[TaskGroup]) -> Tensor:

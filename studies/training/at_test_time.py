@@ -45,7 +45,7 @@ def measure(*, data: str, labels: str, projects: Path) -> list[dict[str, Any]]:
     tasks = Episodes(draw_split(known[known["split"] == "val"], settings, "val"))
     backbone = load_model(own.folder / paths.MODELS / f"{labels}.safetensors", CPU, own.images)
     generator = torch.Generator().manual_seed(SEED)
-    augmentation = Augmentation(**own.block(AugmentParams).model_dump())
+    augmentation = Augmentation(**own.block(AugmentParams).model_dump()).of_one_image
 
     def augmented(batch: Tensor) -> Tensor:
         return augmentation(batch, generator)

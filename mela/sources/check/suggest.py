@@ -19,7 +19,7 @@ from mela.sources.check.inspect import Classes, Findings, Tasks
 SIDES = (28, 32, 64)
 WAYS, SHOTS, QUERIES = 5, 5, 15
 MEASURED = (1, 5, 10)
-# what people's photographs of one thing in their middle differ in; mirroring may change what it is, a sign or a letter
+# what people's photographs of a thing differ in; mirroring may change what it is, a sign or a letter
 PHOTOGRAPHS = {
     "augment.flip": False,
     "augment.rotation": 20.0,
