@@ -57,7 +57,8 @@ class Surroundings:
 
     def __call__(self, images: Tensor, others: Tensor) -> Tensor:
         """Return images (n, c, h, w), float, surrounded by others of the same shape."""
-        return torch.lerp(others, images, self.shares(*images.shape[2:], images.device))
+        height, width = images.shape[2:]
+        return torch.lerp(others, images, self.shares(height, width, images.device))
 
     def shares(self, height: int, width: int, device: torch.device) -> Tensor:
         """Return which share of each pixel is the image's own, float32 (n, 1, height, width)."""
