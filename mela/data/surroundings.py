@@ -1,7 +1,7 @@
 """Replace what surrounds the middle of training images by parts of other images.
 
 Where each person photographs one thing of a class in one place, the place tells this thing from all others. A network
-that learns to tell them apart need not look at the thing then. With other surroundings each time, it has to.
+that learns to tell them apart need not look at the thing then. With other surroundings each time, the place tells less.
 
 CutMix (Yun et al., ICCV 2019) also joins parts of two images, but learns the labels of both. Here, the label is that of
 the middle, as where backgrounds alone are replaced (Ryali, Schwab and Morcos, "Characterizing and Improving the
